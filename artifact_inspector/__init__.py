@@ -1,6 +1,6 @@
 """A compiler-artifact inspector for the Triton cache.
 
-The public names are loaded when they are first used: importing the package costs nothing.
+Public names are imported on first use, so that importing the package costs almost nothing.
 
 Example:
     >>> from artifact_inspector import inspect
@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import sys
 
-# `python -m artifact_inspector` looks for modules in the working directory first, and that may be a
-# stranger's cache. While the package is looked up for -m, `argv` begins with it.
+# `python -m artifact_inspector` searches the working directory for modules first, which may be an untrusted
+# cache: remove it from the path. `argv` starts with `-m` while the package is being located.
 if sys.argv[:1] == ["-m"] and ["-m", __name__] in (sys.orig_argv[i : i + 2] for i in range(4)):
-    sys.path[:] = [path for path in sys.path if path not in ("", __import__("os").getcwd())]
+    try:
+        sys.path[:] = [path for path in sys.path if path not in ("", __import__("os").getcwd())]
+    except FileNotFoundError:  # the working directory was deleted, so nothing can be imported from it
+        sys.path[:] = [path for path in sys.path if path]
 
 from importlib import import_module
 
 from artifact_inspector.version import __version__
 
-TYPE_CHECKING = False  # what type checkers take for True; `typing` would be most of what the import costs
+TYPE_CHECKING = False  # type checkers assume True; importing `typing` would take most of the import time
 if TYPE_CHECKING:
     from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
     from artifact_inspector.api import (

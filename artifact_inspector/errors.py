@@ -1,4 +1,4 @@
-"""The errors that leave the library: every one says what happened, where, and what to do."""
+"""The errors that leave the library: each says what happened, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class InspectorError(Exception):
-    """Base of every error that leaves the library; its text is one sentence for a person.
+    """Base of every error that leaves the library; its text is one sentence for the user.
 
     Args:
         message: what happened.
-        remedy: what the reader can do about it, a sentence of its own, or None.
+        remedy: what the user can do about it, as a separate sentence, or None.
     """
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
@@ -26,7 +26,7 @@ class InspectorError(Exception):
 
 
 class UsageError(InspectorError):
-    """The request cannot be answered as it was put (unknown target, ambiguous name …)."""
+    """An invalid request (unknown target, ambiguous name …)."""
 
 
 class CacheError(InspectorError):
@@ -34,15 +34,15 @@ class CacheError(InspectorError):
 
 
 class CompileError(InspectorError):
-    """A kernel that the compiler refused, with the compiler's own message."""
+    """A kernel that the compiler rejected, with the compiler's own message."""
 
 
 class DeviceError(InspectorError):
-    """There is no GPU to launch a kernel on, or nothing to launch it with."""
+    """No GPU is available to launch a kernel, or no software to launch it with."""
 
 
 class ParseError(InspectorError):
-    """Broken structure at a place in a file; prints place, fault and the line with a caret."""
+    """Invalid structure in a file; prints location, problem and the line with a caret."""
 
     def __init__(self, message: str, span: Span, remedy: str | None = None) -> None:
         super().__init__(message, remedy)

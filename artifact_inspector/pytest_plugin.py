@@ -1,7 +1,7 @@
-"""The pytest plugin: compiled kernels as fixtures, their facts as snapshots, failures with the evidence.
+"""The pytest plugin: fixtures for compiled kernels, stored facts, and evidence for failures.
 
-Loaded by every pytest of an environment that this package is installed in, so it imports nothing but
-pytest and the standard library until a test asks for a kernel.
+Every pytest run of an environment with this package loads it. It therefore imports only pytest and the
+standard library until a test requests a kernel.
 """
 
 from __future__ import annotations
@@ -27,61 +27,57 @@ _EVIDENCE = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the options, in a group of their own."""
+    """Register the options of the plugin."""
     group = parser.getgroup("artifact-inspector", "compiled Triton kernels")
     group.addoption(
         "--saved-ir",
         action="append",
         default=[],
         metavar="DIR",
-        help="directory of saved compiler output that the fixture saved_ir finds kernels in; "
-        "may be given again (ini: saved_ir)",
+        help="search this directory of saved compiler output in the fixture saved_ir; "
+        "may be repeated (ini: saved_ir)",
     )
     group.addoption(
         "--update-facts",
         action="store_true",
-        help="write the facts that the fixture stored_facts is compared with, for review, "
-        "in place of comparing them",
+        help="write the files of the fixture stored_facts instead of comparing with them",
     )
     parser.addini("saved_ir", "directories for --saved-ir", type="paths", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the marker `targets`."""
     config.addinivalue_line(
         "markers",
-        "targets(*gpus): run the test once for each GPU, as its argument `target`: "
+        "targets(*gpus): run the test once per GPU, passed as `target`: "
         '@pytest.mark.targets("sm_80", "gfx942")',
     )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each GPU of a mark `targets`."""
+    """Run a test once per GPU of its marker `targets`."""
     gpus = [gpu for mark in metafunc.definition.iter_markers("targets") for gpu in mark.args]
     if not gpus:
         return
     if "target" in metafunc.fixturenames:
-        # a test that gives its own values means something else by the mark
+        # a test that parametrizes `target` itself does not use the marker for it
         if not any("target" in _names(mark) for mark in metafunc.definition.iter_markers("parametrize")):
             metafunc.parametrize("target", list(dict.fromkeys(gpus)))
     elif _OWN_FIXTURES & set(metafunc.fixturenames):
         raise pytest.UsageError(
-            f"{metafunc.definition.nodeid} is marked with targets, and takes no argument `target`."
+            f"{metafunc.definition.nodeid} has the marker targets but no argument `target`. Add the argument."
         )
 
 
 def _names(parametrize: pytest.Mark) -> list[str]:
-    """The arguments that a mark `parametrize` gives values of."""
+    """The arguments that a marker `parametrize` supplies."""
     names = parametrize.args[0] if parametrize.args else parametrize.kwargs.get("argnames", "")
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
 
-# -- fixtures ------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def saved_ir(pytestconfig: pytest.Config) -> SavedIR:
-    """Kernels of saved compiler output: ask for `saved_ir("matmul", target="sm_80", triton="3.6")`."""
+    """Saved compiler output: `saved_ir("matmul", target="sm_80", triton="3.6")`."""
     from artifact_inspector.api.saved import SavedIR
 
     named = [Path(pytestconfig.invocation_params.dir, path) for path in pytestconfig.getoption("--saved-ir")]
@@ -90,11 +86,11 @@ def saved_ir(pytestconfig: pytest.Config) -> SavedIR:
 
 @pytest.fixture
 def triton_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh directory that Triton compiles into while the test runs."""
+    """An empty directory that Triton compiles into while the test runs."""
     directory = tmp_path / "triton-cache"
     directory.mkdir()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(directory))
-    # a directory that a program set by itself goes before the environment's
+    # a directory set by the program takes precedence over the environment
     knobs = sys.modules.get("triton.knobs")
     if knobs is not None:
         monkeypatch.delitem(vars(knobs.cache), "dir", raising=False)
@@ -103,7 +99,7 @@ def triton_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def inspect_kernel() -> Callable[..., Inspection]:
-    """What is known of a compiled kernel: ask for `inspect_kernel(kernel[grid](…))`, or of a path."""
+    """Inspect a compiled kernel or a path: `inspect_kernel(kernel[grid](…))`."""
     from artifact_inspector.api import inspect
 
     return inspect
@@ -111,18 +107,18 @@ def inspect_kernel() -> Callable[..., Inspection]:
 
 @pytest.fixture(scope="session")
 def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> KernelCompiler:
-    """Compile for a GPU that is not here: `compile_kernel(kernel, target, signature="*fp32, i32")`."""
+    """Compile without a GPU: `compile_kernel(kernel, target, signature="*fp32, i32")`."""
     from artifact_inspector.api.compiler import KernelCompiler
 
     directory = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        directory = directory.parent  # Triton's cache is made for several processes
+        directory = directory.parent  # Triton's cache supports several processes
     return KernelCompiler(directory / "compiled-kernels")
 
 
 @pytest.fixture
 def stored_facts(request: pytest.FixtureRequest) -> StoredFacts:
-    """The facts that are stored for this test: `assert kernel.facts == stored_facts`."""
+    """The stored facts of this test: `assert kernel.facts == stored_facts`."""
     from artifact_inspector.api.snapshots import StoredFacts
 
     update = request.config.getoption("--update-facts")
@@ -133,13 +129,10 @@ def stored_facts(request: pytest.FixtureRequest) -> StoredFacts:
     return StoredFacts(request.path, name, update=update)
 
 
-# -- failures ------------------------------------------------------------------------------
-
-
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
-    """What was expected of a kernel, and what it is; the evidence waits for the report."""
+    """Explain a failed comparison; its evidence is kept for the report."""
     for found, other in ((left, right), (right, left)):
         if type(found).__module__.partition(".")[0] == __name__.partition(".")[0]:
             explain = getattr(found, "explain_comparison", None)
@@ -152,7 +145,7 @@ def pytest_assertrepr_compare(
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Put the evidence of a failed comparison behind the failure: in full, where pytest would cut it."""
+    """Add the evidence of a failed comparison to the failure, in full: pytest would truncate it."""
     outcome: Any = yield
     kept = item.config.stash.get(_EVIDENCE, [])
     if kept and call.excinfo is not None:

@@ -1,7 +1,13 @@
-"""The pages tell the truth: their commands run and print what stands there, their examples hold."""
+"""Tests of the documentation: commands print what the pages show, links resolve, words keep to the style.
+
+`pytest tests/test_docs.py --update-docs` runs every command shown in a `console` block again and rewrites the block,
+and rewrites the generated pages. A line `…` in a block stands for lines that the page leaves out; an update
+keeps it.
+"""
 
 from __future__ import annotations
 
+import difflib
 import doctest
 import os
 import re
@@ -24,14 +30,19 @@ from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES
 from artifact_inspector.formats import FORMATS
 from artifact_inspector.model import Stage
+from artifact_inspector.model.limits import LIMITS
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COLUMNS = "100"
 
-SHOWN = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<output>.*?)```", re.S)
+SHOWN = re.compile(
+    r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```",
+    re.S,
+)
 EXAMPLE = re.compile(
     r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M
 )
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -52,23 +63,23 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recalled: None) -> 
     return tmp_path
 
 
-STARTED = ("bench", "capture")
+PROCESS_COMMANDS = ("bench", "capture")
 """Commands that would load torch into the process of the tests."""
 
 
-class Answer(NamedTuple):
-    """What a command said."""
+class CommandResult(NamedTuple):
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-def run(command: str, directory: Path) -> Answer:
+def run(command: str, directory: Path) -> CommandResult:
     program, *arguments = shlex.split(command, comments=True)
     if program == "grep":  # the judge that everybody has
-        files = [str(found.relative_to(directory)) for found in sorted(directory.glob(arguments[-1]))]
-        return started([program, *arguments[:-1], *files], directory, {**os.environ})
+        files = [str(path.relative_to(directory)) for path in sorted(directory.glob(arguments[-1]))]
+        return run_process([program, *arguments[:-1], *files], directory, {**os.environ})
     assert program == "inspect-kernel"
     settings = {
         **os.environ,
@@ -78,33 +89,106 @@ def run(command: str, directory: Path) -> Answer:
         "PYTHONPATH": str(ROOT),
         "TRITON_CACHE_DIR": "fixtures/3.6.0/sm_80",
     }
-    if not arguments or arguments[0] not in STARTED:
-        told = CliRunner().invoke(cli.app, arguments, prog_name=program, env=settings)
-        return Answer(told.exit_code, told.stdout, told.stderr)
-    return started([sys.executable, "-m", "artifact_inspector", *arguments], directory, settings)
+    if not arguments or arguments[0] not in PROCESS_COMMANDS:
+        result = CliRunner().invoke(cli.app, arguments, prog_name=program, env=settings)
+        return CommandResult(result.exit_code, result.stdout, result.stderr)
+    return run_process([sys.executable, "-m", "artifact_inspector", *arguments], directory, settings)
 
 
-def started(words: list[str], directory: Path, settings: dict[str, str]) -> Answer:
+def run_process(command: list[str], directory: Path, settings: dict[str, str]) -> CommandResult:
     """What a program of its own says."""
-    told = subprocess.run(
-        words, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False
+    process = subprocess.run(
+        command, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False
     )
-    return Answer(told.returncode, told.stdout, told.stderr)
+    return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_print_what_the_page_shows(
-    page: Path, scratch: Path, request: pytest.FixtureRequest
-) -> None:
-    def printed(found: re.Match[str]) -> str:
-        answer = run(found["command"], scratch)
+ELISION = "…"
+"""A line of a shown output that stands for lines which the page leaves out."""
+
+
+def elide(page_output: str, printed: str) -> str:
+    """The printed output, without the lines that the page leaves out.
+
+    Each run of lines between two elisions is found again by its first and its last line, or the lines
+    most like them. A run at the beginning or the end of the output stays there.
+    """
+    runs: list[list[str]] = [[]]
+    for line in page_output.splitlines():
+        if line.strip() == ELISION:
+            runs.append([])
+        else:
+            runs[-1].append(line)
+    if len(runs) == 1:
+        return printed
+    lines = printed.splitlines()
+    chunks: list[list[str]] = []
+    start = 0
+    for index, run in enumerate(runs):
+        if not run:
+            chunks.append([])
+            continue
+        first = 0 if index == 0 else start + closest(run, lines[start:])
+        end = len(lines) if index == len(runs) - 1 else last_line(run, lines, first) + 1
+        chunks.append(lines[first:end])
+        start = end
+    return f"\n{ELISION}\n".join("\n".join(chunk) for chunk in chunks).strip("\n") + "\n"
+
+
+def closest(run: list[str], lines: list[str]) -> int:
+    """The index of the run's first line, or of the line in its place."""
+    for offset, line in enumerate(run[:3]):  # the lines after it may be unchanged
+        if line.strip() and line in lines[offset:]:
+            return lines.index(line, offset) - offset
+    ratios = [difflib.SequenceMatcher(None, run[0], other, autojunk=False).ratio() for other in lines]
+    assert max(ratios, default=0) >= 0.4, f"no printed line resembles {run[0]!r}; edit the block by hand"
+    return ratios.index(max(ratios))
+
+
+def last_line(run: list[str], lines: list[str], first: int) -> int:
+    """The index of the run's last line, or of the line in its place."""
+    if run[-1] in lines[first:]:
+        return lines.index(run[-1], first)
+    window = lines[first : first + 2 * len(run) + 2]
+    ratios = [difflib.SequenceMatcher(None, run[-1], other, autojunk=False).ratio() for other in window]
+    likely = max(ratios, default=0) >= 0.5
+    last = first + (ratios.index(max(ratios)) if likely else min(len(run), len(window)) - 1)
+    # a sentence that is wrapped now goes on
+    while last + 1 < len(lines) and is_wrapped(lines[last], lines[last + 1]):
+        last += 1
+    return last
+
+
+def is_wrapped(line: str, following: str) -> bool:
+    return following.strip() != "" and len(line) + 1 + len(following.split()[0]) > int(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("page_output", "expected"),
+    [
+        ("a\nb\n", "one line\nline two\nthird\nlast 4\n"),
+        ("one line\n…\n", "one line\n…\n"),
+        ("…\nlast 3\n", "…\nlast 4\n"),
+        ("one lines\n…\nthird line\n…\n", "one line\n…\nthird\n…\n"),
+        ("one line\n…\nthird\nlast\n", "one line\n…\nthird\nlast 4\n"),
+    ],
+)
+def test_an_update_keeps_what_a_page_leaves_out(page_output: str, expected: str) -> None:
+    assert elide(page_output, "one line\nline two\nthird\nlast 4\n") == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_console_blocks_are_current(page: Path, scratch: Path, request: pytest.FixtureRequest) -> None:
+    def refresh(block: re.Match[str]) -> str:
+        answer = run(block["command"], scratch)
         # two kernels that differ are no failure
-        may_differ = re.search(r" (diff|check) ", found["command"]) is not None
-        assert answer.returncode in ((0, 1) if may_differ else (0,)), answer.stderr
-        return f"```console\n$ {found['command']}\n{answer.stdout}```"
+        may_differ = re.search(r" (diff|check) ", block["command"]) is not None
+        expected = (int(block["code"]),) if block["code"] else (0, 1) if may_differ else (0,)
+        assert answer.returncode in expected, answer.stderr
+        return f"{block['head']}{elide(block['output'], answer.stdout)}```"
 
     text = text_of(page)
-    current = SHOWN.sub(printed, text)
+    current = SHOWN.sub(refresh, text)
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -149,7 +233,7 @@ def test_there_are_recipes_for_ci() -> None:
 
 
 @pytest.mark.parametrize("recipe", [*RECIPES, "inspect-kernel check cache --baseline kernels/facts.json"])
-def test_a_recipe_asks_for_what_the_command_has(recipe: str) -> None:
+def test_options_of_a_recipe_exist(recipe: str) -> None:
     group = typer.main.get_command(cli.app)
     assert isinstance(group, TyperGroup)
     _, name, *arguments = shlex.split(recipe.partition(" -- ")[0])
@@ -157,23 +241,23 @@ def test_a_recipe_asks_for_what_the_command_has(recipe: str) -> None:
     assert {word for word in arguments if word.startswith("-")} <= options
 
 
-def test_the_hook_for_pre_commit_runs_a_command_that_is_there() -> None:
+def test_the_pre_commit_hook_runs_check() -> None:
     hooks = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     assert re.findall(r"^  entry: (.*)$", hooks, re.M) == ["inspect-kernel check"]
 
 
-def test_the_readme_shows_something() -> None:
+def test_the_readme_has_output_and_commands() -> None:
     assert len(SHOWN.findall(text_of(ROOT / "README.md"))) >= 3
     assert len(commands(ROOT / "README.md")) >= 5
 
 
 @pytest.mark.parametrize("name", ["demo", "test"])
 def test_the_readme_opens_with_commands_that_do_their_own_set_up(name: str) -> None:
-    found = re.search(
+    block = re.search(
         rf"<!-- {name} command -->\n```sh\n([^\n]+)\n```", text_of(ROOT / "README.md").partition("\n## ")[0]
     )
-    assert found is not None
-    steps = found[1].split(" && ")
+    assert block is not None
+    steps = block[1].split(" && ")
     assert steps[0] == "python3 -m venv .venv"
     assert all(step.startswith(".venv/bin/") for step in steps[1:])
     assert steps[1].startswith(".venv/bin/pip install")
@@ -200,27 +284,28 @@ def test_sessions_in_python_print_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(scratch)
     sessions = "".join(re.findall(r"```pycon\n(.*?)```", text_of(page), re.S))
-    found = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
-    said: list[str] = []
-    assert doctest.DocTestRunner(verbose=False).run(found, out=said.append).failed == 0, "".join(said)
+    examples = doctest.DocTestParser().get_doctest(sessions, {}, page.name, str(page), 0)
+    failures: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    assert runner.run(examples, out=failures.append).failed == 0, "".join(failures)
 
 
 @pytest.mark.parametrize(
-    "example", EXAMPLE.findall(text_of(ROOT / "docs" / "verdicts.md")), ids=lambda found: found[0]
+    "example", EXAMPLE.findall(text_of(ROOT / "docs" / "verdicts.md")), ids=lambda example: example[0]
 )
 def test_an_example_of_a_verdict_is_real(example: tuple[str, ...]) -> None:
     phrase, path, region, stage, events = example
-    found = saved(path).facts.stages[Stage(stage)].region(region)
-    assert found is not None
-    assert (found.phrase, found.readable) == (phrase, events)
+    facts = saved(path).facts.stages[Stage(stage)].region(region)
+    assert facts is not None
+    assert (facts.phrase, facts.readable) == (phrase, events)
 
 
 def test_every_verdict_has_its_definition_and_its_example() -> None:
     page = text_of(ROOT / "docs" / "verdicts.md")
     defined = set(re.findall(r"^\| `([\w -]+)(?:\([^`]*\))?` \| [a-z]", page, re.M))
-    shown = {re.match(r"[a-z -]+[a-z]", example[0])[0] for example in EXAMPLE.findall(page)}  # type: ignore[index]
+    with_example = {re.match(r"[a-z -]+[a-z]", example[0])[0] for example in EXAMPLE.findall(page)}  # type: ignore[index]
     # no saved kernel is one of these; tests of the order have handwritten ones
-    assert shown | {"mixed", "gone", "unknown", "staggered"} == defined
+    assert with_example | {"mixed", "gone", "unknown", "staggered"} == defined
 
 
 def test_the_mixed_example_is_mixed_as_the_page_says(tmp_path: Path) -> None:
@@ -236,13 +321,13 @@ def test_the_mixed_example_is_mixed_as_the_page_says(tmp_path: Path) -> None:
 def test_the_page_on_formats_is_current(request: pytest.FixtureRequest) -> None:
     page = ROOT / "docs" / "formats.md"
     head, mark, _ = text_of(page).partition("<!-- formats -->\n")
-    parts = [head + mark]
-    for found in FORMATS:
-        stages = ", ".join(stage.value for stage in found.stages)
-        parts.append(
-            f"\n## {found.name} ({stages})\n\n" + "".join(f"- {line}\n" for line in found.cannot_read)
+    sections = [head + mark]
+    for language in FORMATS:
+        stages = ", ".join(stage.value for stage in language.stages)
+        sections.append(
+            f"\n## {language.name} ({stages})\n\n" + "".join(f"- {line}\n" for line in language.cannot_read)
         )
-    current = "".join(parts)
+    current = "".join(sections)
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -260,10 +345,140 @@ def test_the_page_on_findings_is_current(request: pytest.FixtureRequest) -> None
         assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text_of(page), flags=re.S)  # kernel[grid](x) is no link
-    assert [link for link in LINK.findall(prose) if not (page.parent / link).exists()] == []
+def test_the_bounds_on_the_page_are_current(request: pytest.FixtureRequest) -> None:
+    page = ROOT / "docs" / "untrusted-caches.md"
+    head, _, tail = text_of(page).partition("<!-- bounds -->\n")
+    table = "| variable | bound | unit |\n|---|---|---|\n"
+    table += "".join(f"| `{limit.switch}` | {limit.default:,} | {limit.what} |\n" for limit in LIMITS)
+    end = "<!-- end of bounds -->\n"
+    current = f"{head}<!-- bounds -->\n{table}{end}{tail.partition(end)[2]}"
+    if request.config.getoption("--update-docs", default=False):
+        page.write_text(current, encoding="utf-8")
+    else:
+        assert text_of(page) == current, "run pytest tests/test_docs.py --update-docs"
+
+
+def prose_of(page: Path) -> str:
+    """The text of a page without code blocks, indented code, code spans and comments."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text_of(page), flags=re.S | re.M)
+    text = re.sub(r"(?<=\n\n)(?: {4}[^\n]*\n)+", "", text)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+GENERATED = {"cli.md", "findings.md", "formats.md", "json.md", "json-v1-v2.md"}
+"""Pages that are mostly generated: their texts are written in the package."""
+
+
+def test_the_documentation_keeps_its_word_budgets() -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "lab"]
+    word_counts = {page.name: len(text_of(page).split()) for page in pages if page.name not in GENERATED}
+    assert sum(word_counts.values()) <= 45_000
+    assert len(text_of(ROOT / "README.md").split()) <= 1_500
+
+
+DIALECT = {
+    r"covered": "overlap",
+    r"forms|form (?:of|for) (?:a|the|each|every) kernel": "variant",
+    r"at hand": "available",
+    r"told|tells|said": "reported, printed; distinguished",
+    r"held (?:against|to)": "compared with, validated",
+    r"ask(?:s|ed)? (?:for|of)": "requests, requested from",
+    r"stands?|standing|in front of": "is before, after, at",
+    r"shut": "fails",
+    r"on paper": "simulated",
+    r"alone": "only",
+    r"twins?": "identical binaries",
+    r"contest(?:ant)?s?": "ranking problem, candidate",
+    r"principal region": "main loop",
+    r"shifted": "affine value",
+    r"rehears\w+|guess\w*": "speculative run, hypothesis",
+    r"lent": "hoisted into the enclosing loop",
+    r"parting": "first divergence",
+    r"recall(?:ed)?|commons": "lazy facts, cache",
+    r"strangers?(?:'s)?": "pointers of unknown origin; untrusted",
+    r"house|rooms?": "package",
+    r"bears?|whence|nobody": "plain sentences",
+}
+"""Words that no reader knows → what to write. The glossary of the project's style names them."""
+STANDARD_USES = (
+    "stands for",  # an architecture stands for a product
+    "stand in for",
+    "room for",
+)
+
+
+def dialect_in(text: str) -> list[str]:
+    """The words of a text that are to be replaced, each with its line."""
+    for phrase in STANDARD_USES:
+        text = text.replace(phrase, "")
+    pattern = re.compile(rf"\b(?:{'|'.join(DIALECT)})\b", re.I)
+    return [f"{match[0]}: {line.strip()}" for line in text.splitlines() for match in pattern.finditer(line)]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_a_page_uses_plain_words(page: Path) -> None:
+    text = BLOCK.sub(lambda block: block[2] if block[1] in ("console", "text") else "", text_of(page))
+    assert dialect_in(re.sub(r"^\$ .*$|`[^`\n]*`|<!--[^>]*-->|\]\([^)]*\)", "", text, flags=re.M)) == []
+
+
+def command_names() -> list[str]:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    return sorted(group.commands)
+
+
+@pytest.mark.parametrize("name", ["", *command_names()])
+def test_help_uses_plain_words(name: str) -> None:
+    answer = CliRunner().invoke(cli.app, [*name.split(), "--help"], env={"COLUMNS": "400", "NO_COLOR": "1"})
+    assert answer.exit_code == 0
+    assert dialect_in(answer.stdout) == []
+
+
+def mentioned_commands(page: Path) -> list[str]:
+    """Each command line of ours that a page shows: in a block, in indented code or in a code span."""
+    text = re.sub(r" \\\n\s+", " ", text_of(page))
+    lines = re.findall(r"(?:^|run: |entry: )(?:\$ )?\s*(inspect-kernel [^\n]*)", text, re.M)
+    return [*lines, *re.findall(r"`(inspect-kernel [^`\n]+)`", text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_options_on_the_pages_exist(page: Path) -> None:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    general = {spelling for parameter in group.params for spelling in parameter.opts} | {"--help"}
+    unknown = []
+    for line in mentioned_commands(page):
+        arguments = re.split(r"\s+--(?:\s|$)|\s+#\s|[`)]", line)[0].split()[1:]
+        command = group.commands.get(arguments[0]) if arguments and not arguments[0].startswith("-") else None
+        parameters = (command or group.commands["inspect"]).params
+        spellings = general | {spelling for parameter in parameters for spelling in parameter.opts}
+        options = [argument.partition("=")[0] for argument in arguments if re.match(r"--?[a-z]", argument)]
+        unknown += [f"{option} in {line}" for option in options if option not in spellings]
+    assert unknown == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs and GitHub make them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_resolve(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", prose_of(page))
+    targets = [((page.parent / path) if path else page, anchor) for path, anchor in links]
+    assert [target for target, _ in targets if not target.exists()] == []
+    assert [
+        (target, anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)
+    ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_paths_in_the_text_exist(page: Path) -> None:
+    paths = re.findall(r"`((?:artifact_inspector|tests|docs|kernels|fixtures)/[\w./-]+)`", text_of(page))
+    assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
 
 
 def test_every_decision_has_context_choice_cost_and_undo() -> None:
@@ -278,10 +493,10 @@ def test_the_page_on_the_command_line_is_current(request: pytest.FixtureRequest)
     head, mark, _ = text_of(page).partition("<!-- commands -->\n")
     group = typer.main.get_command(cli.app)
     assert isinstance(group, TyperGroup)
-    default, *others = sorted(group.commands.items(), key=lambda found: (not found[1].hidden, found[0]))
-    parts = [_command_section("inspect-kernel", default[1])]
-    parts += [_command_section(f"inspect-kernel {name}", command) for name, command in others]
-    current = "".join([head + mark, *parts])
+    default, *others = sorted(group.commands.items(), key=lambda item: (not item[1].hidden, item[0]))
+    sections = [_command_section("inspect-kernel", default[1])]
+    sections += [_command_section(f"inspect-kernel {name}", command) for name, command in others]
+    current = "".join([head + mark, *sections])
     if request.config.getoption("--update-docs", default=False):
         page.write_text(current, encoding="utf-8")
     else:
@@ -291,8 +506,8 @@ def test_the_page_on_the_command_line_is_current(request: pytest.FixtureRequest)
 def _command_section(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     names = [(p.metavar or p.name.upper()).strip("[]") for p in arguments]
-    places = " ".join(name if p.required else f"[{name}]" for p, name in zip(arguments, names, strict=True))
-    lines = [f"\n## {name}\n", f"    {name} [OPTIONS] {places}".rstrip() + "\n", f"{command.help}\n"]
+    usage = " ".join(name if p.required else f"[{name}]" for p, name in zip(arguments, names, strict=True))
+    lines = [f"\n## {name}\n", f"    {name} [OPTIONS] {usage}".rstrip() + "\n", f"{command.help}\n"]
     lines += ["| | |", "|---|---|"]
     for p in command.params:
         metavar = (p.metavar or "").strip("[]")
@@ -303,38 +518,37 @@ def _command_section(name: str, command: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
-
-
-def test_the_chinese_readme_keeps_step_with_the_english_one(request: pytest.FixtureRequest) -> None:
+def test_the_chinese_readme_has_the_blocks_of_the_english_one(request: pytest.FixtureRequest) -> None:
     page = ROOT / "README.zh-CN.md"
     english, chinese = BLOCK.findall(text_of(ROOT / "README.md")), BLOCK.findall(text_of(page))
     assert [kind for kind, _ in chinese] == [kind for kind, _ in english]
     if request.config.getoption("--update-docs", default=False):
         # comments of commands are translated by a person, all else is the same
-        kept = iter(
-            theirs if kind == "sh" else ours
-            for (kind, ours), (_, theirs) in zip(english, chinese, strict=True)
+        bodies = iter(
+            chinese_body if kind == "sh" else english_body
+            for (kind, english_body), (_, chinese_body) in zip(english, chinese, strict=True)
         )
         page.write_text(
-            BLOCK.sub(lambda found: f"```{found[1]}\n{next(kept)}```", text_of(page)), encoding="utf-8"
+            BLOCK.sub(lambda block: f"```{block[1]}\n{next(bodies)}```", text_of(page)), encoding="utf-8"
         )
         chinese = BLOCK.findall(text_of(page))
-    assert [_commands_alone(*block) for block in chinese] == [_commands_alone(*block) for block in english]
+    assert [_commands_without_comments(*block) for block in chinese] == [
+        _commands_without_comments(*block) for block in english
+    ]
 
 
-def _commands_alone(kind: str, block: str) -> list[str]:
+def _commands_without_comments(kind: str, block: str) -> list[str]:
     return [line.partition("  # ")[0].rstrip() if kind == "sh" else line for line in block.splitlines()]
 
 
-def test_the_two_readmes_lead_to_the_same_places_and_to_each_other() -> None:
+def test_the_two_readmes_have_the_same_links() -> None:
     english, chinese = text_of(ROOT / "README.md"), text_of(ROOT / "README.zh-CN.md")
     assert "](README.zh-CN.md)" in english
     assert "](README.md)" in chinese
-    places = [
+    links = [
         [link for link in LINK.findall(text) if not link.startswith("README")] for text in (english, chinese)
     ]
-    assert places[0] == places[1]
+    assert links[0] == links[1]
     assert [link for link in LINK.findall(chinese) if not (ROOT / link).exists()] == []
     headings = [re.findall(r"^(#+) ", BLOCK.sub("", text), re.M) for text in (english, chinese)]
     assert headings[0] == headings[1]

@@ -15,7 +15,7 @@ from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNE
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.report.json.schema import schema_of
 
-PAGE = ROOT / "docs" / "measurements.md"
+PAGE = ROOT / "docs" / "lab" / "measurements.md"
 FILES = sorted(MEASURED.glob("*.json"))
 REFERENCE, GEMV = MEASURED / "h200-reference.json", MEASURED / "h200-gemv.json"
 ORDERS = ("gemv_splitk", "gemv_loads_first")

@@ -1,15 +1,14 @@
-"""Kernels as a program holds them: in a test, a notebook, a script.
+"""The Python interface for tests, notebooks and scripts.
 
-`inspect` makes an `Inspection` of what a Triton launch returns, or of a path; `watch` collects those of
-everything that Triton compiles meanwhile. They hold no facts of their own: every answer is read from
-`KernelFacts`.
+`inspect` makes an `Inspection` of what a Triton launch returns, or of a path. `watch` collects an
+`Inspection` of every kernel that Triton compiles while a block runs. All facts are read from `KernelFacts`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # what type checkers take for True
+TYPE_CHECKING = False  # type checkers assume True
 if TYPE_CHECKING:
     from artifact_inspector.api.compiling import compile_and_inspect
     from artifact_inspector.api.plain import from_json, to_json
@@ -44,7 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name from its module, when it is first asked for: a command needs one of them at most."""
+    """Import a public name on first use: a command needs at most one of them."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Pictures beside the text of a notebook."""
+"""Pictures that a notebook shows with the text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from artifact_inspector.pictures.timeline import timeline
 
 WIDTH = 760
 SHOWN = 2
-"""Lanes: what Triton made of the kernel, and what became of it."""
+"""Lanes of the picture: TTGIR and the last stage."""
 
 
 def small_timeline(kernel: KernelFacts, region: str | None = None) -> str:
-    """The timeline in TTGIR and in the last stage that has it, as SVG; empty where nothing can be drawn."""
+    """The timeline in TTGIR and in the last stage of the region, as SVG; empty if nothing can be drawn."""
     have = [stage for stage, facts in kernel.stages.items() if region is None or facts.region(region)]
     lanes = [stage for stage in have if stage is Stage.TTGIR or stage is have[-1]]
     try:

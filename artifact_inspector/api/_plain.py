@@ -1,4 +1,4 @@
-"""Errors that are the caller's show the caller's lines, not ours."""
+"""Tracebacks that end at the caller's line rather than inside this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _R = TypeVar("_R")
 
 
 def errors_are_the_callers(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, whose errors say what to do and are raised as if by the line that called it."""
+    """Wrap a function so that its `InspectorError` is raised as if by the calling line."""
 
     @wraps(function)
     def plain(*args: _P.args, **kwargs: _P.kwargs) -> _R:

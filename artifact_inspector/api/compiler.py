@@ -1,4 +1,4 @@
-"""Kernels compiled where no GPU is, each once."""
+"""Compile kernels without a GPU, each once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from artifact_inspector.compiling import compile_kernel
 
 
 class KernelCompiler:
-    """Compiles kernels into one directory, and keeps what became of each."""
+    """Compiles kernels into one directory and keeps their inspections."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -29,20 +29,20 @@ class KernelCompiler:
         constexprs: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Inspection:
-        """What the kernel becomes for a GPU that need not be there.
+        """Compile a kernel for a GPU that need not be present, and inspect it.
 
         Args:
             kernel: a Triton function at the top level of a file, `"FILE.py:KERNEL"`, `"module:KERNEL"`, or
                 the name of a reference kernel.
             target: `sm_80`, `gfx942`, `T4` …
             signature: types of its arguments, in the notation of `triton.tools.compile`:
-                `"*fp16:16, *fp16:16, i32:16"`; annotations and defaults fill what they can.
+                `"*fp16:16, *fp16:16, i32:16"`; annotations and defaults supply missing types.
             constexprs: values of its `tl.constexpr` arguments.
-            options: num_warps, num_stages and whatever else Triton takes.
+            options: num_warps, num_stages and any other Triton option.
 
         Raises:
             UsageError: no such kernel or target, missing arguments.
-            CompileError: the compiler refused; its own message.
+            CompileError: the compiler failed; the message is its own.
         """
         asked = (kernel, target, repr(signature), repr(constexprs), repr(sorted(options.items())))
         if asked not in self._kept:

@@ -1,4 +1,4 @@
-"""A kernel compiled where no GPU is, and looked at, in one call."""
+"""Compile a kernel without a GPU and inspect it, in one call."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def compile_and_inspect(
     sass: bool = False,
     **options: Any,
 ) -> Inspection:
-    """What a kernel becomes for a GPU that need not be there.
+    """Compile a kernel for a GPU that need not be present, and inspect it.
 
     Args:
         kernel: a Triton function at the top level of a file, `"FILE.py:KERNEL"`, `"module:KERNEL"`, or the
             name of a reference kernel.
         target: `sm_80`, `gfx942`, `T4` …
         signature: types of its arguments, in the notation of `triton.tools.compile`: `"*fp16:16, i32:16"`;
-            annotations and defaults fill what they can.
+            annotations and defaults supply missing types.
         constexprs: values of its `tl.constexpr` arguments.
-        out_dir: the Triton cache to fill; by default one of our own, where nothing is compiled twice.
-        sass: disassemble its binary too, where nvdisasm (AMD: llvm-objdump) is at hand.
-        options: num_warps, num_stages and whatever else Triton takes.
+        out_dir: the Triton cache to fill. Default: a cache of this package, which compiles nothing twice.
+        sass: also disassemble its binary if nvdisasm (AMD: llvm-objdump) is installed.
+        options: num_warps, num_stages and any other Triton option.
 
     Raises:
         UsageError: no such kernel or target, missing arguments.
-        CompileError: the compiler refused; its own message.
+        CompileError: the compiler failed; the message is its own.
 
     Example:
         >>> compile_and_inspect("softmax", "sm_90").registers  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Who takes part in a ranking: launches that are there, and those of configurations that are tried."""
+"""Candidates of a ranking: recorded launches, and launches of configurations compiled for it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from artifact_inspector.api.predicting import pair_launches
 from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.request import parse_configs
 from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.requests import Request
@@ -19,28 +20,31 @@ from artifact_inspector.execution.timing.trying import (
     Refused,
     check_tries,
     compile_tries,
+    recorded_compile,
     request_for_tries,
 )
 from artifact_inspector.files.cache import Artifact, open_cache
 
 
 class Contest(NamedTuple):
-    """Launches to be put in order."""
+    """Launches to rank, with the candidates that did not compile."""
 
     contestants: tuple[Contestant, ...]
     refused: tuple[Refused, ...] = ()
-    """What was to be tried and does not compile."""
+    """Configurations that do not compile."""
     problems: tuple[str, ...] = ()
-    """What each contestant computes; empty where all are of one problem."""
+    """The ranking problem of each candidate (kernel, target, arguments); empty if all have the same."""
+    notes: tuple[str, ...] = ()
+    """What was ignored in the launch record."""
 
 
 def enter_pairs(pairs: Sequence[tuple[Artifact, Request]], refused: Sequence[Refused] = ()) -> Contest:
-    """A contest of compiled kernels, each with a launch."""
+    """A ranking problem of compiled kernels, each with a launch."""
     return Contest(tuple(Contestant(one, request, one.constants) for one, request in pairs), tuple(refused))
 
 
 def enter_record(pairs: Sequence[tuple[Artifact, Request]]) -> Contest:
-    """A contest of launches on record: each problem, a kernel with its arguments, has a winner of its own."""
+    """A ranking of recorded launches; kernels or arguments that differ are ranked separately."""
     contest = enter_pairs(pairs)
     kernels: dict[tuple[str, str], dict[tuple[tuple[str, Any], ...], list[int]]] = {}
     for at, one in enumerate(contest.contestants):
@@ -62,7 +66,7 @@ def enter_record(pairs: Sequence[tuple[Artifact, Request]]) -> Contest:
 
 
 def _differing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of the numbers that differ between sets of arguments, or of the tensors where no number does."""
+    """Names of the numbers that differ between sets of arguments; of the tensors if no number differs."""
     names = [name for name in rows[0] if len({row.get(name) for row in rows}) > 1]
     numbers = [name for name in names if not isinstance(rows[0][name], Tensor)]
     return numbers or names
@@ -81,44 +85,55 @@ def enter_tries(
     out: Path,
     *,
     own: bool,
+    kernel: str | None = None,
     planned: Callable[[int], None] = lambda count: None,
     progress: Callable[[CompileResult], None] = lambda result: None,
 ) -> Contest:
-    """A contest of the forms of one kernel that are compiled to be tried.
+    """A ranking problem of variants of one kernel that are compiled for it.
 
     Args:
-        pairs: the kernel with its launch; several launches of it are one too many.
+        pairs: the kernel with its launch; exactly one.
         tries: constant or option → values.
-        configs: `all`, or how many of the kernel's own configurations; None for that which it has.
+        configs: `all`, or how many of the kernel's autotuning configurations; None for its current one.
         out: the cache directory to compile into.
-        own: no launch was given, so that a reference kernel's workload says what each launch is.
-        planned: called with the number of compiles when it is known.
-        progress: called with each when it is there.
+        kernel: `FILE.py:KERNEL`, the file to import for a kernel that is not part of this package.
+        own: no launch was given; the workload of a reference kernel supplies one per configuration.
+        planned: called with the number of compiles once it is known.
+        progress: called with each compile result.
 
     Raises:
-        UsageError: there are several kernels, one takes no such constant, or nothing compiles.
+        UsageError: there are several kernels, the kernel has no such constant, or nothing compiles.
     """
     if configs is not None:
         parse_configs(configs)
     if len({entry.hash for entry, _ in pairs}) != 1:
-        raise UsageError("Other configurations are tried of one kernel.", "Name one by its name or hash.")
+        raise UsageError(
+            "--vary and --configs compile one kernel; several match.", "Give a NAME or hash that fits one."
+        )
     base, request = pairs[0]
     check_tries(base, tries)
+    notes: tuple[str, ...] = ()
     if own and is_reference(base):
         remedy = None
         requests, refused = run_workload(base, out, tries, configs)
         made = pair_launches(open_cache(out), None, (), requests) if requests else ()
     else:
         request = request_for_tries(request, tries, configs, base.constants)
-        results = compile_tries(base, tries, out, configs=configs, planned=planned, progress=progress)
+        results = compile_tries(
+            base, tries, out, configs=configs, kernel=kernel, planned=planned, progress=progress
+        )
+        if configs is None and (dropped := recorded_compile(base).dropped):
+            notes = (describe_dropped(dropped),)
         entries = {entry.directory: entry for entry in open_cache(out).entries}
         remedy = next((one.remedy for one in results if one.remedy), None)
         names = dict.fromkeys(one.directory.name for one in results if one.directory is not None)
         made = [(entries[name], request) for name in names if name in entries]
         refused = tuple(_refused(one, tries) for one in results if one.directory is None)
     if not made:
-        raise UsageError(f"None of them compiles{f': {refused[0].message}' if refused else '.'}", remedy)
-    return enter_pairs(made, refused)
+        raise UsageError(
+            f"None of the configurations compiles{f': {refused[0].message}' if refused else '.'}", remedy
+        )
+    return enter_pairs(made, refused)._replace(notes=notes)
 
 
 def _refused(result: CompileResult, tries: Mapping[str, tuple[str, ...]]) -> Refused:

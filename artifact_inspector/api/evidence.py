@@ -1,4 +1,4 @@
-"""What a failed assertion shows: the region at every stage, its lines, and the page of the finding."""
+"""The evidence of a failed assertion: the region at every stage, its lines, and pages of findings."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from artifact_inspector.report.story import KernelReport
 from artifact_inspector.report.words import plural
 
 ORDER = ("AI001", "AI002", "AI003")
-"""Findings that explain a verdict."""
+"""Codes of findings that explain a verdict."""
 MATRIX = ("AI004", "AI005", "AI014")
 SPILLS = ("AI007",)
 
 MARGIN = 8
-"""Columns that a test runner puts in front."""
+"""Columns that a test runner indents by."""
 LEAST_WIDTH = 72
 MOST_LINES = 12
 
 
 def explain(cache: Cache, kernel: KernelFacts, codes: Iterable[str]) -> str:
-    """The story of a kernel that was narrowed to a region, and the pages of those findings that it has.
+    """The report of a kernel narrowed to a region, and the pages of its findings.
 
     Args:
-        codes: findings that bear on the assertion.
+        codes: findings that are relevant to the assertion.
     """
     width = max(LEAST_WIDTH, shutil.get_terminal_size((100, 24)).columns - MARGIN)
     return to_text(_Evidence(cache, kernel, frozenset(codes)), width).rstrip()
@@ -59,7 +59,7 @@ class _Evidence:
 
 
 def spill_lines(kernel: KernelFacts) -> Iterator[str]:
-    """Where the last stage keeps values in a thread's own memory, a sentence for each kind of access."""
+    """The lines of local-memory loads and stores in the last stage, one sentence per kind."""
     last = kernel.last
     module = None if last is None else read_module(kernel.artifact, last.stage, [])
     if last is None or module is None:
@@ -76,7 +76,7 @@ def spill_lines(kernel: KernelFacts) -> Iterator[str]:
 
 
 def count_matching(work: Iterable[MatrixWork], op: str | None, shape: str | None) -> int:
-    """Matrix instructions of that name and shape."""
+    """The number of matrix instructions with that opcode and shape."""
     return sum(
         found.count
         for found in work
@@ -93,16 +93,15 @@ def describe_shortfall(
     stage: Stage | None,
     work: Iterable[MatrixWork],
 ) -> str:
-    """How many there are, how many were wanted, and which there are instead."""
+    """The sentence of a failed count: the actual number, the expected number, and what there is instead."""
     what = " ".join(word for word in (op, shape) if word) or "matrix instructions"
     where = "" if stage is None else f" at {stage.value}"
-    wanted = "some" if count is None else str(count)
+    wanted = "at least 1" if count is None else str(count)
     have = [
         f"{one.count} × {one.op}"
         + ("" if one.matrix is None else f" {one.matrix.shape} ({one.matrix.types})")
         for one in work
     ]
     others = have and found != sum(one.count for one in work)
-    instead = f"; there are {', '.join(have)}" if others else ""
-    verb = "was" if count == 1 else "were"
-    return f"has {found or 'no'} {what}{where}, where {wanted} {verb} expected{instead}"
+    instead = f"; present: {', '.join(have)}" if others else ""
+    return f"has {found or 'no'} {what}{where}; expected {wanted}{instead}"

@@ -1,8 +1,8 @@
-"""Public objects as JSON, and back: the same object, whatever became of the files that it was read from.
+"""Public objects as JSON, and back. The object is equal even if its files were deleted since.
 
-What `--json` prints is for reading: it says what the fields mean, and cannot be turned back. This is for
-keeping and for sending: values in the order of their fields, read by the types of the fields. Nothing in such
-a text names anything that is run; it is of one release of this package.
+`--json` prints documents for other programs; they cannot be read back. This format stores and sends objects:
+values in the order of their fields, decoded by the types of the fields. It names no code to run. Only the
+release that wrote it can read it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _KINDS: Mapping[str, type] = {
 
 
 class _Codec(NamedTuple):
-    """How the value of one field is written and read."""
+    """Writes and reads the value of one field."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -63,7 +63,7 @@ def to_json(value: object) -> str:
     """A public object as JSON, on one line.
 
     Raises:
-        UsageError: it is of another type, or holds something that is no plain value.
+        UsageError: the type is not supported, or a value in it is not plain data.
 
     Example:
         >>> from artifact_inspector import parse_target
@@ -72,7 +72,7 @@ def to_json(value: object) -> str:
     """
     kind = type(value).__name__
     if _KINDS.get(kind) is not type(value):
-        raise UsageError(f"A {kind} is not kept as JSON.", f"What is kept: {', '.join(_KINDS)}.")
+        raise UsageError(f"A {kind} cannot be written as JSON.", f"Expected one of {', '.join(_KINDS)}.")
     try:
         plain = _written(value)
         return json.dumps({"form": FORM, "release": __version__, "type": kind, "value": plain})
@@ -85,7 +85,7 @@ def from_json(text: str) -> Any:
     """The object that `to_json` wrote.
 
     Raises:
-        UsageError: the text is none of its own, or of a release whose objects had other fields.
+        UsageError: the text was not written by `to_json`, or by a release whose objects have other fields.
     """
     try:
         document = json.loads(text)
@@ -94,13 +94,13 @@ def from_json(text: str) -> Any:
         return _read(_KINDS[document["type"]], document["value"])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
-            f"This is nothing that to_json of release {__version__} wrote: {type(error).__name__} {error}.",
+            f"This was not written by to_json of release {__version__}: {type(error).__name__} {error}.",
             "Read it with the release that wrote it.",
         ) from None
 
 
 def _written(value: Any) -> Any:
-    """An object as the list of its fields; what is no object of ours as facts are kept."""
+    """An object as the list of its field values; other values are encoded as stored facts."""
     kind: Any = type(value)
     if kind not in _SPECIAL and kind not in _NESTED:
         return encode(value)
@@ -118,7 +118,7 @@ def _read(kind: type, plain: Any) -> Any:
 
 @cache
 def _codecs(kind: Any) -> Mapping[str, _Codec]:
-    """Field → how it is written and read."""
+    """Field → its codec."""
     hints = get_type_hints(kind)
     special = _SPECIAL.get(kind, {})
     return {
@@ -147,7 +147,7 @@ def _file(plain: Any) -> Path | HeldFile:
 
 
 def _constants(values: Mapping[str, Any]) -> Any:
-    """A constant as typed keeps its text."""
+    """Constants as triples; a `Written` constant keeps its text."""
     return [
         [name, "text" if isinstance(one, Written) else "value", getattr(one, "text", one)]
         for name, one in values.items()
@@ -179,6 +179,6 @@ _SPECIAL: Mapping[type, Mapping[str, _Codec]] = {
         "changed": _PLAIN,
     },
 }
-"""Fields whose types do not say all."""
+"""Fields whose types do not determine the encoding."""
 _NESTED = frozenset({Cache, Inspection, KernelFacts})
-"""What holds such objects."""
+"""Types that contain them."""

@@ -1,4 +1,4 @@
-"""Launches run on paper: which compiled kernel each is of, and what it will do."""
+"""Simulated launches: the compiled kernel of each, and the prediction."""
 
 from __future__ import annotations
 
@@ -36,22 +36,23 @@ def asked_launches(
     every: bool = False,
     written: Sequence[Request] | None = None,
 ) -> tuple[Request, ...]:
-    """The launches that somebody asks for; none where nothing says what its grid is.
+    """The requested launches; none if there is no grid.
 
-    A grid with arguments is one. Either alone changes those that are written down, or on record.
+    A grid with arguments makes one launch. A grid or arguments only change the launches of `written`, or the
+    recorded ones.
 
     Args:
-        cache: opened.
+        cache: opened cache.
         name: part of a kernel's name or hash.
-        targets: that are wanted; any where there are none.
-        grid: as it is written.
+        targets: selectors of kernels; empty for any.
+        grid: as typed.
         arguments: by name.
-        every: a grid alone is for all forms of the kernels on record.
-        written: launches to be taken in place of those on record.
+        every: a grid only applies to all variants of the recorded kernels.
+        written: launches that replace the recorded ones.
 
     Raises:
-        UsageError: only other forms of the kernel were launched, and no grid is given; or the launches on
-            record have no such argument.
+        UsageError: only other variants of the kernel were launched and no grid is given, or the recorded
+            launches have no such argument.
     """
     extents = None if grid is None else parse_grid(grid)
     found = written
@@ -68,19 +69,19 @@ def asked_launches(
 
 
 def _check_names(arguments: Mapping[str, Any], found: Sequence[Request]) -> None:
-    """Refuse an argument that none of the launches has, which name all that their kernels take."""
+    """Raise a UsageError for an argument that no launch has; launches name all arguments of their kernels."""
     known = [*dict.fromkeys(name for one in found for name in one.arguments), *OPTIONS]
     for name in arguments if found else ():
         if name.partition(".")[0] not in known:
             near = get_close_matches(name, known, 1)
             raise UsageError(
-                f"The launches on record have no argument {name}.",
+                f"The recorded launches have no argument {name}.",
                 f"Did you mean {near[0]}?" if near else f"They have {', '.join(known[: -len(OPTIONS)])}.",
             )
 
 
 def has_tuned(cache: Cache) -> bool:
-    """Whether launches are on record that an autotuner made only to measure a configuration."""
+    """Whether the cache records launches that an autotuner made only to measure a configuration."""
     return any(row.get("tuning") for row in read_launches(cache.root))
 
 
@@ -92,17 +93,17 @@ def recorded_launches(
     grid: bool = False,
     every: bool = False,
 ) -> tuple[Request, ...]:
-    """The launches that a captured or measured program made, of the kernels that are asked for.
+    """The recorded launches of the requested kernels, made by a captured or measured program.
 
     Args:
-        cache: opened.
+        cache: opened cache.
         name: part of a kernel's name or hash.
-        targets: that are wanted; any where there are none.
-        grid: another one is given, so that a launch's arguments serve forms that were not launched.
-        every: where they serve, they serve every form.
+        targets: selectors of kernels; empty for any.
+        grid: whether a grid is given, so that the arguments of a launch apply to variants not launched.
+        every: apply such arguments to every variant.
 
     Raises:
-        UsageError: only other forms of the kernel were launched, and no grid is given.
+        UsageError: only other variants of the kernel were launched, and no grid is given.
     """
     rows = list(read_launches(cache.root))
     if name is not None:
@@ -118,23 +119,23 @@ def recorded_launches(
 
 
 def _workload(chosen: Sequence[Artifact]) -> tuple[Request, ...]:
-    """The launch of a reference kernel's own workload, where the chosen entries are of one."""
+    """The launch of a reference kernel's workload, if the chosen entries are of one such kernel."""
     own = {entry.place: entry for entry in chosen if is_reference(entry)}
     if len(own) != 1:
         return ()
     (entry,) = own.values()
     with scratch_directory() as made:
         requests, _ = run_workload(entry, Path(made))
-    # the entry in the cache is the one that is meant, whatever this one's hash
+    # apply the launch to the entry of the cache, whose hash may differ
     return tuple(replace(one, hash=None) for one in requests[:1])
 
 
 def _rows_of(
     rows: list[dict[str, Any]], chosen: set[str], *, grid: bool, every: bool
 ) -> list[dict[str, Any]]:
-    """The launches of the chosen kernels, by hash, or those of their siblings, whose grid is another.
+    """The recorded launches of the chosen kernels by hash, or those of other variants without a hash.
 
-    What an autotuner measured and did not choose is meant where every form is, or no other.
+    Launches that an autotuner measured and did not choose count only if `every`, or if there are no others.
     """
     own = [row for row in rows if row.get("hash") is None or row["hash"] in chosen]
     if not every:
@@ -144,14 +145,14 @@ def _rows_of(
         return list(alike.values())
     if not own:
         raise UsageError(
-            "The launches on record are of other forms of this kernel: "
+            "The recorded launches are of other variants of this kernel: "
             + ", ".join(
                 f"{row.get('kernel')} {row.get('hash', '')[:6]} for {row.get('target')}, "
                 f"grid {_extents(row.get('grid'))}"
                 for row in rows[:4]
             )
             + ".",
-            "Their arguments serve this one too; give its grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
+            "Their arguments apply here too. Give the grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
         )
     return own
 
@@ -168,23 +169,25 @@ def pair_launches(
     *,
     every: bool = False,
 ) -> list[tuple[Artifact, Request]]:
-    """Each launch with the compiled kernel that it is of.
+    """Each launch with its compiled kernel.
 
     Args:
-        cache: opened.
+        cache: opened cache.
         name: part of a kernel's name or hash.
-        targets: that are wanted; any where there are none.
+        targets: selectors of kernels; empty for any.
         requests: the launches.
-        every: a launch that names no hash is one of each kernel that it fits.
+        every: pair a launch without a hash with every kernel.
 
     Raises:
-        CacheError: no kernel here has machine code.
-        UsageError: no kernel fits a launch, or several do and nothing says which.
+        CacheError: no kernel of the cache has machine code.
+        UsageError: no kernel matches a launch, or several match and none is selected.
     """
     chosen = choose(cache, name, targets)
     runnable = [entry for entry in chosen if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
     if not runnable:
-        raise CacheError("No kernel here has machine code.", "It takes a cubin, SASS, PTX or AMDGCN.")
+        raise CacheError(
+            "No kernel of this cache has machine code.", "Expected a cubin, SASS, PTX or AMDGCN file."
+        )
     pairs = []
     for request in requests:
         own = [
@@ -196,8 +199,8 @@ def pair_launches(
             own = runnable
         if len(own) != 1 and not (every and own and request.hash is None):
             raise UsageError(
-                f"{len(own)} kernels here fit a launch{f' of {request.hash}' if request.hash else ''}.",
-                "Name one by its name or a part of its hash, or give each launch its `hash`: "
+                f"A launch{f' of {request.hash}' if request.hash else ''} matches {len(own)} kernels, not 1.",
+                "Give a NAME or hash, or write the `hash` of each launch in the launch file: "
                 + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (own or runnable)[:8])
                 + ".",
             )
@@ -214,23 +217,23 @@ def predict_launches(
     ctas_per_wave: int | None = None,
     progress: Callable[[Artifact], None] = lambda entry: None,
 ) -> list[Prediction]:
-    """Each launch run on paper.
+    """Simulate each launch.
 
     Args:
-        disassemble: makes machine code readable.
-        gpu: the product whose second-level cache and multiprocessors count; by default one of the target.
-        steps: after which a kernel counts as endless.
-        ctas_per_wave: that run side by side; by default the occupancy on all multiprocessors.
-        progress: is told of each kernel beforehand.
+        disassemble: disassembles machine code.
+        gpu: the product whose L2 size and SM count are used; by default one of the target.
+        steps: instructions after which a kernel counts as endless.
+        ctas_per_wave: CTAs that run at the same time; by default occupancy × SMs.
+        progress: called with each kernel before it is simulated.
 
     Raises:
-        UsageError: arguments that do not fit the kernel.
+        UsageError: the arguments do not fit the kernel.
     """
     places: dict[int, list[int]] = {}
     for place, (entry, _) in enumerate(pairs):
         places.setdefault(id(entry), []).append(place)
     found: dict[int, Prediction] = {}
-    for own in places.values():  # each kernel is read once, however often it is launched
+    for own in places.values():  # read each kernel once, even if it is launched several times
         entry = pairs[own[0]][0]
         loaded = load_kernel(entry, disassemble)
         wave, cache_bytes = _wave(entry, disassemble, gpu, ctas_per_wave), _cache_bytes(entry, gpu)
@@ -245,10 +248,10 @@ def predict_launches(
 def _wave(
     entry: Artifact, disassemble: Disassemble | None, gpu: str | None, ctas_per_wave: int | None
 ) -> tuple[int, str] | None:
-    """CTAs that run side by side, and whence that is known."""
+    """CTAs that run at the same time, and the source of that number."""
     if ctas_per_wave is not None:
         if ctas_per_wave < 1:
-            raise UsageError("--ctas-per-wave must be 1 or more.")
+            raise UsageError(f"--ctas-per-wave is {ctas_per_wave}.", "Expected 1 or more.")
         return ctas_per_wave, "as given"
     target = entry.target if gpu is None else parse_target(gpu)
     product = None if target is None else target.gpu.product
@@ -261,7 +264,7 @@ def _wave(
 
 
 def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:
-    """Bytes of the second-level cache of the product named, else of the one that stands for the target."""
+    """Bytes of L2 cache of the named product; without a name, of the default product of the target."""
     target = entry.target if gpu is None else parse_target(gpu)
     product = None if target is None else target.gpu.product
     return None if product is None else product.l2_mib << 20

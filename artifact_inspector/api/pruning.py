@@ -1,4 +1,4 @@
-"""Fewer configurations for an autotuner to time: all are compiled and ranked on paper, the best are timed.
+"""Fewer configurations for an autotuner to time: compile and simulate all, time only the best.
 
 **Source** triton/runtime/autotuner.py, `Autotuner.prune_configs`: `early_config_prune(configs, named_args,
 **kwargs)` is called with the configurations, the arguments by name and the keywords of the launch, its grid
@@ -26,17 +26,17 @@ _OF_LAUNCH = frozenset(("grid", "warmup"))
 
 
 def prune_configs(keep: int = 5, gpu: str | None = None) -> Pruner:
-    """What Triton takes as `prune_configs_by={"early_config_prune": …}`.
+    """A function for Triton's `prune_configs_by={"early_config_prune": …}`.
 
-    Every configuration is compiled into Triton's own cache, where its launch finds it, and ranked for the
-    call's own arguments and grid; the best are left to be timed.
+    It compiles every configuration into Triton's cache, where later launches find it, and ranks them for the
+    arguments and the grid of the call. The best are left to be timed.
 
     Args:
-        keep: configurations that are left.
-        gpu: a product by its name; by default the one that torch launches on.
+        keep: number of configurations to leave.
+        gpu: name of a product; by default the GPU that torch uses.
 
     Returns:
-        A function to bind to the autotuned kernel once that is made: `prune.bind(kernel)`.
+        A function to bind to the autotuned kernel: `prune.bind(kernel)`.
 
     Example:
         >>> prune = prune_configs(keep=5)
@@ -44,39 +44,39 @@ def prune_configs(keep: int = 5, gpu: str | None = None) -> Pruner:
         5
     """
     if keep < 1:
-        raise UsageError("An autotuner needs at least one configuration.", "Keep 1 or more.")
+        raise UsageError(f"prune_configs(keep={keep}) leaves nothing to time.", "Expected 1 or more.")
     return Pruner(keep, gpu)
 
 
 class Pruner:
-    """Leaves an autotuner the configurations that rank best."""
+    """Selects the configurations with the best rank."""
 
     def __init__(self, keep: int, gpu: str | None = None) -> None:
         self.keep = keep
         self.gpu = gpu
         self.ranked: list[Ranked] = []
-        """Of the last call: every configuration, the best first; `launch` is its place in the list given."""
+        """Of the last call: all configurations, best first; `launch` is the index in the list passed."""
         self.failed: dict[int, str] = {}
-        """Of the last call: place of a configuration that the compiler refused → what it said."""
+        """Of the last call: index of a configuration that did not compile → error message."""
         self.seconds: dict[str, float] = {}
-        """Of the last call: `compile` and `rank`."""
+        """Of the last call: seconds of `compile` and `rank`."""
         self._autotuned: Any = None
 
     def bind(self, autotuned: Any) -> Any:
-        """Tell whose configurations are to be compiled: what `@triton.autotune` made; it is returned."""
+        """Set the autotuned kernel whose configurations are compiled, and return it."""
         self._autotuned = autotuned
         return autotuned
 
     def __call__(self, configs: Sequence[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
-        """The configurations worth timing, the best first.
+        """The configurations to time, best first.
 
         Raises:
             UsageError: the pruner was not bound.
         """
         if self._autotuned is None:
             raise UsageError(
-                "The pruner does not know which kernel it prunes for.",
-                "Call prune.bind(kernel) once @triton.autotune has made the kernel.",
+                "The pruner has no kernel.",
+                "Call prune.bind(kernel) after @triton.autotune made the kernel.",
             )
         start = time.perf_counter()
         made = self._compile(configs, named_args, kwargs)
@@ -84,7 +84,7 @@ class Pruner:
         self.ranked = [] if not made else self._rank(made)
         self.seconds = {"compile": compiled - start, "rank": time.perf_counter() - compiled}
         scored = [row for row in self.ranked if row.score is not None and row.same_as is None]
-        # one that nothing is known of is no worse for it: it is timed too, where there is room
+        # an unranked configuration may be fast: time it if fewer than `keep` are ranked
         others = [row for row in self.ranked if row.score is None and row.same_as is None and row.fits]
         kept = [configs[row.launch] for row in (*scored, *others)][: self.keep]
         return kept or list(configs)
@@ -92,7 +92,7 @@ class Pruner:
     def _compile(
         self, configs: Sequence[Any], named_args: Mapping[str, Any], kwargs: Mapping[str, Any]
     ) -> dict[int, Contestant]:
-        """Place of each configuration that compiles → the launch that it makes."""
+        """Index of each configuration that compiles → its launch."""
         function = _innermost(self._autotuned)
         given = {name: value for name, value in kwargs.items() if name not in _OF_LAUNCH}
         found: dict[int, Contestant] = {}
@@ -105,7 +105,7 @@ class Pruner:
             try:
                 kernel = self._autotuned.fn.warmup(*named_args.values(), grid=extents, **options)
                 cache = hold_files(*files_of(kernel))
-            except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the autotuner does so again
+            except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the autotuner raises it again
                 self.failed[at] = f"{type(error).__name__}: {error}"
                 continue
             args = describe_arguments(
@@ -131,14 +131,14 @@ class Pruner:
 
 
 def _innermost(kernel: Any) -> Any:
-    """The `@triton.jit` function under its decorators."""
+    """The `@triton.jit` function below its decorators."""
     while not hasattr(kernel, "params") and hasattr(kernel, "fn"):
         kernel = kernel.fn
     return kernel
 
 
 def _device() -> str | None:
-    """The GPU that torch launches on, by its name; None where there is none, or one that is not known."""
+    """The name of the GPU that torch uses; None if there is none or it is unknown."""
     try:
         import torch
 

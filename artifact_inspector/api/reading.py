@@ -1,4 +1,4 @@
-"""From whatever names a compiled kernel to its inspection."""
+"""Inspect a compiled kernel from a launch result, an object of this package, or a path."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ MOST_NAMES = 8
 def inspect(
     kernel: object, *, name: str | None = None, target: str | None = None, sass: bool = False
 ) -> Inspection:
-    """What is known of one compiled kernel.
+    """Inspect one compiled kernel.
 
     Args:
-        kernel: what a Triton launch, `warmup` or `triton.compile` returned, what `compile_kernel` or
-            `capture` made, or a path: of a cache directory, of an entry of one, or of a single file of a
-            kernel (`.ttgir`, `.ptx` …).
-        name: part of the kernel's name or hash, where a directory holds several.
-        target: the GPU that it was compiled for, where a directory holds it for several.
-        sass: disassemble its binary too, where nvdisasm (AMD: llvm-objdump) is at hand.
+        kernel: the result of a Triton launch, `warmup`, `triton.compile`, `compile_kernel` or `capture`;
+            or the path of a cache directory, of an entry of one, or of a single file of a kernel
+            (`.ttgir`, `.ptx` …).
+        name: part of the kernel's name or hash, if a directory has several kernels.
+        target: the GPU it was compiled for, if a directory has several.
+        sass: also disassemble its binary if nvdisasm (AMD: llvm-objdump) is installed.
 
     Raises:
-        UsageError: it is nothing that was compiled, or the directory does not hold exactly one such kernel.
-        CompileError: it is what the compiler refused to make.
-        CacheError: the path leads nowhere, or to nothing that is a kernel.
+        UsageError: it is not a compiled kernel, or the directory does not have exactly one match.
+        CompileError: the compiler failed on this kernel.
+        CacheError: the path does not exist, or has no kernel.
     """
     if isinstance(kernel, Inspection):
         return kernel
     if isinstance(kernel, (CompileResult, CapturedKernel)):
         if kernel.directory is None:
-            raise CompileError(kernel.message or "The compiler refused the kernel.")
+            raise CompileError(kernel.message or "The kernel did not compile.")
         kernel = kernel.directory
     if isinstance(kernel, (str, os.PathLike)):
         path = Path(kernel).expanduser()
@@ -50,15 +50,13 @@ def inspect(
         cache = hold_files(*files_of(kernel))
     chosen = choose(cache, name, parse_which([] if target is None else [target]))
     if not chosen:
-        raise CacheError(
-            f"No compiled kernel is in {cache.root}.", "Name a directory that Triton compiled into."
-        )
+        raise CacheError(f"No kernels in {cache.root}.", "Give a directory that Triton compiled into.")
     if len(chosen) > 1:
         titles = dict.fromkeys(f"{x.display_name} ({x.target or 'target unknown'})" for x in chosen)
         more = f" and {len(titles) - MOST_NAMES} more" if len(titles) > MOST_NAMES else ""
         raise UsageError(
-            f"{len(chosen)} kernels are in {cache.root}: {', '.join([*titles][:MOST_NAMES])}{more}.",
-            "Say which: inspect(path, name=…, target=…), or name the directory of its entry.",
+            f"{len(chosen)} kernels match in {cache.root}: {', '.join([*titles][:MOST_NAMES])}{more}.",
+            "Select one: inspect(path, name=…, target=…), or give the directory of its entry.",
         )
     if not sass:
         return Inspection(inspect_artifact(chosen[0]), cache)

@@ -1,4 +1,4 @@
-"""One region of a kernel, at all stages, as an object to ask and to make assertions about."""
+"""One region (loop or straight-line code) of a kernel at all stages, with assertions."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 
 class Inspected(Protocol):
-    """The kernel that a region belongs to, as `Inspection` is one."""
+    """The kernel of a region; `Inspection` implements it."""
 
     @property
     def cache(self) -> Cache:
-        """Where its files are."""
+        """The cache with its files."""
         ...
 
     @property
     def details(self) -> KernelFacts:
-        """All that is known of it."""
+        """All facts of the kernel."""
         ...
 
     @property
     def title(self) -> str:
-        """Its name with its target."""
+        """Name and target."""
         ...
 
     def stage(self, name: str | Stage) -> StageFacts:
-        """What one stage says."""
+        """The facts of one stage."""
         ...
 
 
 class Verdict(str):
-    """A verdict as a plain string, which can say where it comes from when a test expected another."""
+    """A verdict: a plain string that explains itself when a test compares it with another word."""
 
     _region: RegionView
 
@@ -61,11 +61,11 @@ class Verdict(str):
         return made
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        # a copy in another process is the word
+        # another process receives the plain word
         return str, (str(self),)
 
     def explain_comparison(self, other: object) -> tuple[list[str], str]:
-        """What a failed comparison with another word says: sentences, then the evidence."""
+        """The message of a failed comparison with another word: sentences, then the evidence."""
         region = self._region
         meaning = describe_verdict(str(self))
         said = f"{region.id} of {region.inspection.title} is {region.phrase} at {region.stage.value}"
@@ -74,7 +74,7 @@ class Verdict(str):
 
 @dataclass(frozen=True, eq=False)
 class RegionView:
-    """One region of a kernel at all stages; what is said of it is said of the last stage that has it."""
+    """One region of a kernel at all stages. Properties describe the last stage that has it."""
 
     inspection: Inspected
     id: str
@@ -87,7 +87,7 @@ class RegionView:
 
     @property
     def last(self) -> RegionFacts:
-        """What the last stage that has it says."""
+        """The facts of the last stage that has it."""
         return next(reversed(self.stages.values()))
 
     @property
@@ -96,7 +96,7 @@ class RegionView:
         return next(reversed(self.stages))
 
     def at(self, stage: str | Stage) -> RegionFacts:
-        """What one stage says of it.
+        """The facts of the region at one stage.
 
         Raises:
             UsageError: the stage does not have it.
@@ -107,13 +107,13 @@ class RegionView:
         if found is None:
             raise UsageError(
                 f"{self._name} has no region {self.id} at {facts.stage.value}.",
-                f"The stages that have it: {', '.join(one.value for one in self.stages)}.",
+                f"Stages that have it: {', '.join(one.value for one in self.stages)}.",
             )
         return found
 
     @property
     def verdict(self) -> Verdict:
-        """In which order it loads and computes, without the distance: `pipelined`, not `pipelined(3)`."""
+        """The order of loads and computes, without the distance: `pipelined`, not `pipelined(3)`."""
         return Verdict(self.last.verdict, self)
 
     @property
@@ -123,12 +123,12 @@ class RegionView:
 
     @property
     def distance(self) -> int | tuple[int, int] | None:
-        """Iterations that its loads run ahead; a range where they differ."""
+        """Iterations that its loads run ahead; a range if they differ."""
         return self.last.distance
 
     @property
     def signature(self) -> str:
-        """Its events in order, run by run."""
+        """Its events in order, equal ones counted: `L2 F1`."""
         return self.last.signature
 
     @property
@@ -138,7 +138,7 @@ class RegionView:
 
     @property
     def matrix(self) -> int:
-        """Its matrix instructions."""
+        """The number of its matrix instructions."""
         return self.last.matrix
 
     @property
@@ -149,40 +149,40 @@ class RegionView:
 
     @property
     def in_flight(self) -> InFlight | None:
-        """What is in flight in it."""
+        """Loads and copies in flight in it."""
         work = self.inspection.details.stages[self.stage].work.get(self.id)
         return None if work is None else work.in_flight
 
     @property
     def pipeline(self) -> Pipeline | None:
-        """How deep it is pipelined, or why it is not; of a loop."""
+        """The pipeline depth of a loop, or why the loop is not pipelined."""
         return self.inspection.details.pipelines.get(self.id)
 
     def assert_interleaved(self) -> None:
-        """Fail unless each round's loads stand behind the computes of the round before."""
+        """Fail unless each round's loads are after the computes of the previous round."""
         __tracebackhide__ = True
         self._assert_verdict("interleaved")
 
     def assert_clustered(self) -> None:
-        """Fail unless each round's loads stand in front of the computes of the round before."""
+        """Fail unless each round's loads are before the computes of the previous round."""
         __tracebackhide__ = True
         self._assert_verdict("clustered")
 
     def assert_pipelined(self, distance: int | None = None) -> None:
-        """Fail unless the loop's loads run ahead of its computes, by so many iterations if given."""
+        """Fail unless the loop's loads run ahead of its computes, by `distance` iterations if given."""
         __tracebackhide__ = True
         self._assert_verdict("pipelined")
         if distance is not None and self.distance != distance:
-            self._fail(f"is {self.phrase}, where a distance of {distance} was expected", ORDER)
+            self._fail(f"is {self.phrase}; expected a distance of {distance}", ORDER)
 
     def assert_mma(
         self, count: int | None = None, *, op: str | None = None, shape: str | None = None
     ) -> None:
-        """Fail unless it has matrix instructions: so many, of that name and shape.
+        """Fail unless it has matrix instructions with this opcode and shape.
 
         Args:
-            count: how many there must be; any but none without it.
-            op: as reports name it: `mma.sync`, `wgmma.mma_async`, `v_mfma` …
+            count: expected number; at least one by default.
+            op: opcode as in reports: `mma.sync`, `wgmma.mma_async`, `v_mfma` …
             shape: `m16n8k16`.
         """
         __tracebackhide__ = True
@@ -191,7 +191,7 @@ class RegionView:
             self._fail(describe_shortfall(found, count, op, shape, self.stage, self.matrix_work), MATRIX)
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:
-        """The region at every stage with its lines, and the pages of those findings that were made."""
+        """The region at every stage with its lines, and the pages of its findings."""
         kernel = narrow(self.inspection.details, (), self.id)
         own = {name: found for name, found in kernel.pipelines.items() if name == self.id}
         return explain(self.inspection.cache, replace(kernel, pipelines=own), codes)

@@ -1,4 +1,4 @@
-"""Findings whose remedy is a switch: the kernel compiled with it, and what that changed."""
+"""Compile a kernel with the switches that its findings suggest, and compare the code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
 from artifact_inspector.compiling.ask.again import Again, compile_again
+from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.scratch import scratch_directory
@@ -20,7 +21,7 @@ from artifact_inspector.report.remedies import Tried
 
 
 def switches_of(kernel: KernelFacts) -> list[tuple[Finding, Switch]]:
-    """Each finding of a kernel with each switch that may be its remedy; one of a rule is enough."""
+    """Pairs of finding and suggested switch; the first finding of each rule represents it."""
     by_code = {rule.code: rule for rule in RULES}
     found: dict[tuple[str, Switch], Finding] = {}
     for finding in find_findings(kernel):
@@ -31,14 +32,14 @@ def switches_of(kernel: KernelFacts) -> list[tuple[Finding, Switch]]:
 
 
 def try_switches(kernel: KernelFacts) -> tuple[list[Tried], tuple[str, ...]]:
-    """What each switch makes of a kernel of a cache, from its saved TTIR on, and notes on how it was done.
+    """Compile a kernel from its saved TTIR with each suggested switch; also returns notes about the compile.
 
-    The kernel is compiled again without any switch too, and that is what the others are held against: a later
-    release, or a start from TTIR, may make other code of it. No code of the user's runs.
+    The baseline is the kernel compiled again without a switch: a later release, or a start from TTIR, may
+    produce other code than the cache has. No user code runs.
 
     Raises:
-        UsageError: it has no TTIR, or its target is not known.
-        CompileError: Triton cannot be used here.
+        UsageError: the kernel has no TTIR, or its target is unknown.
+        CompileError: Triton is not usable in this environment.
     """
     asked = switches_of(kernel)
     if not asked:
@@ -52,17 +53,19 @@ def try_switches(kernel: KernelFacts) -> tuple[list[Tried], tuple[str, ...]]:
     saved = subject.saved or ""
     distinct = list(dict.fromkeys(switch for _, switch in asked))
     texts = [_switched(saved, options, switch) for switch in distinct]
-    notes = [f"compiled again by Triton {here} from the TTIR of the cache"]
+    notes = [f"compiled again by Triton {here} from the cached TTIR"]
+    if subject.dropped_options:
+        notes.append(describe_dropped(subject.dropped_options))
     own = kernel.artifact.triton_version
     if own is not None and not own.fits(here):
-        notes.append(f"the entry is of Triton {own}: figures may differ from its own")
+        notes.append(f"the cached kernel is from Triton {own}: its numbers may differ")
     with scratch_directory() as scratch:
         possible = [text for text in texts if text is not None]
         base, *made = compile_again(
             [(saved, options), *possible], subject.name, subject.target, Path(scratch)
         )
         if base.artifact is None:
-            why = f"Triton {here} refuses the TTIR of Triton {own or 'unknown'}: {base.message}"
+            why = f"Triton {here} cannot compile the TTIR of Triton {own or 'unknown'}: {base.message}"
             return [Tried(finding, switch, None, None, why) for finding, switch in asked], ()
         answers = iter(made)
         found = {
@@ -79,7 +82,7 @@ def _tried(
     for finding, switch in asked:
         again = found[switch]
         if again is None:
-            yield Tried(finding, switch, None, None, "the TTIR of the cache has no place for it")
+            yield Tried(finding, switch, None, None, "the cached TTIR has nothing to apply it to")
         elif again.artifact is None:
             yield Tried(finding, switch, None, None, again.message)
         else:
@@ -89,7 +92,7 @@ def _tried(
 
 
 def _switched(saved: str, options: dict[str, Any], switch: Switch) -> tuple[str, dict[str, Any]] | None:
-    """The text and options with a switch; None where the text has no place for it."""
+    """TTIR and options with a switch applied; None if the TTIR has nothing to apply it to."""
     if switch.kind is SwitchKind.OPTION:
         return saved, {**options, switch.name: switch.value}
     if switch.kind is SwitchKind.PRECISION:

@@ -1,4 +1,4 @@
-"""Saved compiler output, found by kernel, target and Triton version."""
+"""Find saved compiler output by kernel, target and Triton version."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
 OWN = Path(__file__).parents[2] / "fixtures"
-"""What this project itself was tested with; beside the package in a checkout, else not there."""
+"""The fixtures of this project; they exist in a checkout only."""
 MOST_NAMES = 8
 
 
 class SavedIR:
     """Kernels in directories of saved compiler output: caches, or directories of them.
 
-    Where none of the named directories has a kernel, it is looked for in the project's own.
+    If no named directory has a matching kernel, the fixtures of this project are searched.
     """
 
     def __init__(self, directories: Iterable[Path]) -> None:
@@ -33,23 +33,23 @@ class SavedIR:
     def __call__(
         self, kernel: str | None = None, *, target: str | None = None, triton: str | None = None
     ) -> Inspection:
-        """The one kernel that fits.
+        """The one kernel that matches.
 
         Args:
-            kernel: a name or a part of one, or a directory that it lies in.
+            kernel: a name or part of one, or a directory that contains it.
             target: `sm_80`, `gfx942`, `T4` …
-            triton: the version that compiled it, `3.6.0` or `3.6`; a directory may be called so.
+            triton: the version that compiled it, `3.6.0` or `3.6`, also as the name of a directory.
 
         Raises:
-            UsageError: none fits, or several do; the remedy says which there are.
+            UsageError: none or several match; the remedy lists them.
         """
         cache, found = self._find(kernel, target, triton)
         if len(found) > 1:
             titles = [f"{x.display_name} for {x.target} in {x.directory}" for x in found]
             more = f" and {len(titles) - MOST_NAMES} more" if len(titles) > MOST_NAMES else ""
             raise UsageError(
-                f"{len(found)} saved kernels fit: {', '.join(titles[:MOST_NAMES])}{more}.",
-                "Give more of the name, target= or triton=.",
+                f"{len(found)} saved kernels match: {', '.join(titles[:MOST_NAMES])}{more}.",
+                "Give the whole name, target= or triton=.",
             )
         return self._inspection(cache, found[0])
 
@@ -57,10 +57,10 @@ class SavedIR:
     def all(
         self, kernel: str | None = None, *, target: str | None = None, triton: str | None = None
     ) -> list[Inspection]:
-        """Every kernel that fits, of the first directory that has one.
+        """All kernels that match in the first directory that has one.
 
         Raises:
-            UsageError: none fits.
+            UsageError: none matches.
         """
         cache, found = self._find(kernel, target, triton)
         return [self._inspection(cache, artifact) for artifact in found]
@@ -69,7 +69,7 @@ class SavedIR:
         self, kernel: str | None, target: str | None, triton: str | None
     ) -> tuple[Cache, list[Artifact]]:
         why = UsageError(
-            "There is no directory of saved compiler output.", "Name one: pytest --saved-ir=DIR."
+            "No directory of saved compiler output is configured.", "Give one: pytest --saved-ir=DIR."
         )
         for place, directory in enumerate(self.directories):
             if directory not in self._caches:
@@ -93,7 +93,7 @@ class SavedIR:
 
 def _narrow(cache: Cache, kernel: str | None, target: str | None, triton: str | None) -> list[Artifact]:
     found = [*choose(cache, kernel, parse_which([] if target is None else [target]))]
-    # a directory called exactly so is meant before names that merely contain the word
+    # an exact directory name wins over names that contain the word
     inside = [x for x in found if kernel in x.directory.split("/")]
     found = inside or found
     if triton is not None:
@@ -101,16 +101,16 @@ def _narrow(cache: Cache, kernel: str | None, target: str | None, triton: str | 
         if not fitting:
             have = dict.fromkeys(x.triton_version or "unknown" for x in found)
             raise UsageError(
-                f"No saved kernel that fits is of Triton {triton}.",
-                f"There are those of {', '.join(have) or 'none'}.",
+                f"No matching saved kernel is from Triton {triton}.",
+                f"Available versions: {', '.join(have) or 'none'}.",
             )
         found = fitting
     if not found:
-        raise UsageError(f"No kernel is saved in {cache.root}.", "Name a cache: pytest --saved-ir=DIR.")
+        raise UsageError(f"No kernels in {cache.root}.", "Give a cache: pytest --saved-ir=DIR.")
     return found
 
 
 def _is_of(artifact: Artifact, version: str) -> bool:
-    """Whether the metadata names this version, or a directory is called after it."""
+    """Whether the metadata or a directory names this version."""
     said = (artifact.triton_version, *artifact.directory.split("/"))
     return any(one is not None and TritonVersion(one).is_of(version) for one in said)

@@ -1,4 +1,4 @@
-"""What a notebook shows of several kernels: those of a cache, their findings, what was captured."""
+"""Notebook tables of several kernels: of a cache, of findings, of a capture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from artifact_inspector.report.text import CacheReport
 
 
 class Findings(tuple[Finding, ...]):
-    """The findings of a kernel; in a notebook a table."""
+    """The findings of a kernel; a table in a notebook."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Findings(tuple[Finding, ...]):
 
 
 class Kernels(Iterator[KernelFacts]):
-    """The kernels of a cache, each read when it is its turn; in a notebook a table of them all."""
+    """The kernels of a cache, read one at a time; a table of all of them in a notebook."""
 
     def __init__(self, cache: Cache, kernels: Iterable[KernelFacts]) -> None:
         self._cache = cache
@@ -44,7 +44,7 @@ class Kernels(Iterator[KernelFacts]):
         return kernel
 
     def _repr_html_(self) -> str:
-        ahead = list(self)  # what was not asked for yet; it still is what comes next
+        ahead = list(self)  # not yet iterated; iteration continues with them
         del self._read[len(self._read) - len(ahead) :]
         self._rest = iter(ahead)
         kernels = [*self._read, *ahead]
@@ -52,7 +52,7 @@ class Kernels(Iterator[KernelFacts]):
 
 
 class ShownCapture(Captured):
-    """The kernels of a `capture` block; in a notebook a table with their launches, refusals and notes."""
+    """The kernels of a `capture` block; a table of launches, failures and notes in a notebook."""
 
     def _repr_html_(self) -> str:
         targets = dict.fromkeys(kernel.target for kernel in self)
@@ -71,7 +71,7 @@ class ShownCapture(Captured):
 
 
 def inspect_cache(cache: Cache, *args: Any, **options: Any) -> Kernels:
-    """The facts of a cache's kernels, one after the other; arguments as `facts.inspection` has them."""
+    """The facts of the kernels of a cache, one after the other; arguments as of `facts.inspection`."""
     return Kernels(cache, inspection.inspect_cache(cache, *args, **options))
 
 
@@ -83,6 +83,6 @@ def capture(
     configs: int | None = CONFIGS,
     time_limit: float = TIME_LIMIT_SECONDS,
 ) -> Iterator[Captured]:
-    """Take every kernel that the block would launch, with no GPU; see `compiling.ask.capturing.capture`."""
+    """Collect every kernel that the block would launch, without a GPU; see `compiling.ask.capturing`."""
     with capturing.capture(targets, out, configs=configs, time_limit=time_limit, into=ShownCapture) as found:
         yield found

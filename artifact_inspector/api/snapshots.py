@@ -1,7 +1,7 @@
-"""Facts of a kernel stored beside the test that compares with them.
+"""Facts of a kernel stored in a file next to the test that compares with them.
 
-One JSON file for each test, `facts/<test module>/<test>.json`, small enough to review: the rows of a
-summary that say how good the code is, under names that do not shift with lines, addresses or hashes.
+One JSON file per test, `facts/<test module>/<test>.json`, small enough to review: the rows of a summary that
+describe code quality, under keys that do not depend on lines, addresses or hashes.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
 
 STORED = ("verdict", "spills", "waits", "mma", "shared", "registers")
-"""Categories of rows that are stored."""
+"""Stored categories of rows."""
 VERSION = 1
 DIRECTORY = "facts"
 _UNSAFE = re.compile(r"[^\w.=+-]+")
-_REVIEW = "Run pytest with --update-facts, and review what it writes."
+_REVIEW = "Run pytest with --update-facts and review the file it writes."
 
 
 @dataclass(eq=False)
 class StoredFacts:
-    """What is stored for a test; a kernel's facts are equal to it where every stored row is as it was."""
+    """The stored facts of a test; equal to a kernel's facts if every stored row is unchanged."""
 
     module: Path
     """The file of the test."""
     name: str
-    """The test, with its parameters."""
+    """The test and its parameters."""
     update: bool = False
-    """Write in place of comparing."""
+    """Write the file instead of comparing."""
     _written: dict[str, Any] | None = field(default=None, repr=False)
 
     def __call__(self, name: str) -> StoredFacts:
-        """Further facts of the same test, for a second kernel."""
+        """Stored facts of a second kernel in the same test."""
         return StoredFacts(self.module, f"{self.name}-{name}", self.update)
 
     @property
     def path(self) -> Path:
-        """Where they are stored."""
+        """The file."""
         file = f"{_UNSAFE.sub('-', self.name).strip('-')}.json"
         return self.module.parent / DIRECTORY / self.module.stem / file
 
@@ -64,28 +64,26 @@ class StoredFacts:
         return f"<facts stored in {DIRECTORY}/{self.module.stem}/{self.path.name}>"
 
     def explain_comparison(self, other: object) -> tuple[list[str], str]:
-        """What a failed comparison says: each row that changed, then the evidence."""
+        """The message of a failed comparison: each changed row, then the evidence."""
         if not isinstance(other, Summary):
-            return [
-                f"{type(other).__name__} is compared where a kernel's facts are stored: use kernel.facts"
-            ], ""
+            return [f"stored facts cannot be compared with {type(other).__name__}: use kernel.facts"], ""
         inspection = getattr(other, "inspection", None)
         evidence = "" if inspection is None else inspection.evidence()
         stored = self._read()
         if stored is None:
-            return [f"nothing is stored for this test. {_REVIEW}"], evidence
+            return [f"no facts are stored for this test. {_REVIEW}"], evidence
         changes = _changes(stored, other)
         before, now = stored.get("triton"), other.triton
-        by = "" if before == now else f" (stored of Triton {before}, now {now})"
+        by = "" if before == now else f" (stored with Triton {before}, now {now})"
         head = f"{len(changes)} of {len(stored['facts'])} stored facts of {other.name} changed{by}:"
         said = [escaped(head), *(escaped(f"  {change}") for change in changes)]
         return [*said, _REVIEW], "\n".join([*said, "", evidence])
 
     def _read(self) -> dict[str, Any] | None:
-        """The file's content; None where there is none.
+        """The content of the file; None if there is none.
 
         Raises:
-            UsageError: it is no such file, or of another version.
+            UsageError: it is not a file of stored facts, or of another version.
         """
         try:
             content = json.loads(read_content(self.path))
@@ -94,10 +92,10 @@ class StoredFacts:
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{self.path} cannot be read: {error}.", _REVIEW) from None
         if not isinstance(content, dict) or not isinstance(content.get("facts"), dict):
-            raise UsageError(f"{self.path} holds no stored facts.", _REVIEW)
+            raise UsageError(f"{self.path} has no stored facts.", _REVIEW)
         if content.get("version") != VERSION:
             raise UsageError(
-                f"{self.path} is of version {content.get('version')}, this reads {VERSION}.", _REVIEW
+                f"{self.path} has version {content.get('version')}; expected {VERSION}.", _REVIEW
             )
         return content
 
@@ -111,7 +109,7 @@ class StoredFacts:
         }
         if self._written not in (None, content):
             raise UsageError(
-                f"Two kernels would be stored in {self.path}.",
+                f"One test stores two kernels in {self.path}.",
                 'Name the second: assert kernel.facts == stored_facts("second").',
             )
         self._written = content
@@ -126,17 +124,17 @@ def _kept(summary: Summary) -> list[Row]:
 
 
 def _changes(stored: dict[str, Any], summary: Summary) -> list[str]:
-    """A sentence for each row that is not as stored; for kernels that are not comparable, one alone."""
+    """One sentence per changed row; a single one if the kernel or target differs."""
     for key, found in (("kernel", summary.name), ("target", summary.target)):
         if stored.get(key) != found:
-            return [f"{key} is {found}, stored is {stored.get(key)}"]
+            return [f"{key} is {found}, stored was {stored.get(key)}"]
     before: dict[str, Value] = {key: _value(value) for key, value in stored["facts"].items()}
     rows = {row.key: row for row in _kept(summary)}
     changes = []
     for key in dict.fromkeys([*before, *rows]):
         row = rows.get(key)
         if row is None:
-            changes.append(f"{key} was {_words(before[key])}, is not there any more")
+            changes.append(f"{key} was {_words(before[key])}, is gone")
         elif key not in before:
             changes.append(f"{key} is new: {_words(row.value)} {row.unit}".rstrip())
         elif before[key] != row.value:

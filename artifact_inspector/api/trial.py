@@ -1,4 +1,4 @@
-"""Did a change of a kernel reach the code, and what did it change: both states compiled and compared."""
+"""Compile a kernel before and after a change, and compare the code."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ def try_change(
     out: Path | None = None,
     **settings: Any,
 ) -> list[Answer]:
-    """Compile a kernel and what it is held against, at the same time, and say how far the change went.
+    """Compile both states of a kernel at the same time, and find the stages that the change reached.
 
     Args:
-        request: the kernel as it is.
-        targets: as `parse_target` reads them.
+        request: the kernel in its current state.
+        targets: GPUs as `parse_target` accepts them.
         against: a revision (`HEAD~1`), a file (`old.py`, `old.py:KERNEL`) or a cache (`CACHE`,
-            `CACHE:HASH`) that has the kernel too. Without one: the same file, where something is to be
-            `changed`, else `HEAD`.
-        changed: what the new state alone has otherwise: options, constants, types of arguments, as typed.
-        out: the cache to fill; by default one of our own, where nothing is compiled twice.
+            `CACHE:HASH`) with the other state. Default: the same file if `changed` is given, else `HEAD`.
+        changed: options, constants or argument types that differ in the new state only, as typed.
+        out: the cache to fill; by default a cache of this package, where nothing is compiled twice.
         settings: further arguments of `compile_kernels`.
 
     Returns:
-        One answer for each target and configuration.
+        One answer per target and configuration.
 
     Raises:
-        UsageError: there is nothing to compare with, or it cannot be told which kernel is meant.
-        CompileError: the compiler refused one of the two; its own message.
+        UsageError: there is no other state, or several kernels match.
+        CompileError: one state did not compile; the message is the compiler's.
     """
     before: State | Cache
     place: tuple[Path, str | None] | None = None
@@ -60,7 +59,7 @@ def try_change(
     states = (before, new) if isinstance(before, State) else (new,)
     with ThreadPoolExecutor(1) as beside:
         compiling = beside.submit(compile_states, states, targets, out, **settings)
-        # what reads the answers is imported while the compilers run
+        # import the comparison while the compilers run
         import_module("artifact_inspector.comparison.reach")
         made = compiling.result()
     rows = made[-1]
@@ -68,8 +67,8 @@ def try_change(
         old_rows = made[0]
         if len(old_rows) != len(rows):
             raise UsageError(
-                f"{label} has {len(old_rows)} configurations, and this has {len(rows)}.",
-                "Give the constants of one, or leave --configs out.",
+                f"{label} has {len(old_rows)} configurations, the new state has {len(rows)}.",
+                "Give the constants of one with --const, or remove --configs.",
             )
         for row in old_rows:
             _refuse(row, f"{label}: ")
@@ -83,7 +82,7 @@ def try_change(
 
 
 def _cache_of(word: str) -> tuple[Path, str | None] | None:
-    """The directory of a `CACHE` or `CACHE:NAME`, and the name; None for what is none."""
+    """Directory and name of `CACHE` or `CACHE:NAME`; None if there is no such directory."""
     if Path(word).expanduser().is_dir():
         return Path(word).expanduser(), None
     directory, _, name = word.rpartition(":")
@@ -119,10 +118,10 @@ def _directory(artifact: Artifact) -> str:
 
 
 def _partner(kernel: Artifact, cache: Cache, name: str | None) -> Artifact:
-    """The kernel of a cache that another one is held against: of its name and target, then its form.
+    """The kernel of a cache to compare with: same name and target, then same variant.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: none or several match.
     """
     targets = [] if kernel.target is None else [kernel.target]
     found = choose(cache, name or kernel.display_name, targets)
@@ -130,7 +129,7 @@ def _partner(kernel: Artifact, cache: Cache, name: str | None) -> Artifact:
         found = tuple(one for one in found if one.display_name == kernel.display_name)
     if not found:
         raise UsageError(
-            f"{cache.root} has no {kernel.display_name} for {kernel.target}.", "Name the entry: CACHE:HASH."
+            f"{cache.root} has no {kernel.display_name} for {kernel.target}.", "Give the entry: CACHE:HASH."
         )
     if len(found) > 1:
         from artifact_inspector.comparison.matching import Axis, match
@@ -140,7 +139,7 @@ def _partner(kernel: Artifact, cache: Cache, name: str | None) -> Artifact:
             return pairs[0][0].artifact
         listed = ", ".join(one.hash[:12] for one in found[:6])
         raise UsageError(
-            f"{len(found)} kernels of {cache.root} are {kernel.display_name} for {kernel.target}.",
-            f"Name one as CACHE:HASH: {listed}{' …' if len(found) > 6 else ''}.",
+            f"{len(found)} kernels of {cache.root} match {kernel.display_name} for {kernel.target}.",
+            f"Give one as CACHE:HASH: {listed}{' …' if len(found) > 6 else ''}.",
         )
     return found[0]

@@ -1,4 +1,4 @@
-"""One compiled kernel as an object to ask and to make assertions about."""
+"""One compiled kernel as an object, with assertions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelSummary(Summary):
-    """A summary that knows the kernel that it is of."""
+    """A summary with a reference to its kernel."""
 
     inspection: Inspection = field(compare=False)
 
@@ -50,12 +50,12 @@ class KernelSummary(Summary):
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What is known of one compiled kernel."""
+    """One compiled kernel."""
 
     details: KernelFacts
-    """Everything that its files say."""
+    """All facts of its files."""
     cache: Cache
-    """Where it was found, with the problems of the files around it."""
+    """The cache it was read from, with problems of its files."""
 
     @property
     def name(self) -> str:
@@ -64,12 +64,12 @@ class Inspection:
 
     @property
     def target(self) -> Target | None:
-        """What it was compiled for; `target.arch` is `sm_80`."""
+        """The GPU it was compiled for; `target.arch` is `sm_80`."""
         return self.details.artifact.target
 
     @property
     def triton_version(self) -> str | None:
-        """The Triton that compiled it, as far as the files tell."""
+        """The Triton version that compiled it; None if no file records it."""
         return self.details.artifact.triton_version
 
     @property
@@ -79,24 +79,24 @@ class Inspection:
 
     @property
     def verdict(self) -> str | None:
-        """That of the principal region in the last stage that has it."""
+        """The verdict of the main loop (or other principal region) in its last stage."""
         return None if self.details.principal_region is None else self.region().verdict
 
     @property
     def facts(self) -> KernelSummary:
-        """Its facts as flat rows with names that do not shift, which a stored copy can be held against."""
+        """Its facts as flat rows with stable keys, to compare with a stored copy."""
         summary = summarise(self.details)
         own = {one.name: getattr(summary, one.name) for one in fields(summary)}
         return KernelSummary(**own, inspection=self)
 
     @property
     def findings(self) -> Findings:
-        """What stands out, what decides most first."""
+        """Its findings, most important first."""
         return Findings(find_findings(self.details))
 
     @property
     def regions(self) -> tuple[RegionView, ...]:
-        """Every region of any stage."""
+        """All regions of all stages."""
         stages = self.details.stages.values()
         return tuple(
             RegionView(self, name) for name in dict.fromkeys(x.id for s in stages for x in s.regions)
@@ -104,7 +104,7 @@ class Inspection:
 
     @property
     def loops(self) -> tuple[RegionView, ...]:
-        """The loops of the program; without tensor-level IR, which alone tells, every loop."""
+        """The loops of the source program; without tensor-level IR, which identifies them, all loops."""
         told = any(stage.order <= Stage.TTGIR.order for stage in self.details.stages)
         return tuple(
             region
@@ -114,39 +114,39 @@ class Inspection:
 
     @property
     def registers(self) -> int | None:
-        """Registers per thread; None where no file says."""
+        """Registers per thread; None if unknown."""
         return self.details.resources.registers.value
 
     @property
     def spill_bytes(self) -> int | None:
-        """Bytes of registers per thread that are spilled; None where no file says."""
+        """Spilled bytes per thread; None if unknown."""
         return self.details.resources.spill_bytes.value
 
     @property
     def shared_bytes(self) -> int | None:
-        """Bytes of shared memory per block, as launched; None where no file says."""
+        """Bytes of shared memory per block, as launched; None if unknown."""
         return self.details.resources.shared.value
 
     @property
     def matrix(self) -> int:
-        """Matrix instructions of the last stage."""
+        """The number of matrix instructions in the last stage."""
         last = self.details.last
         return 0 if last is None else last.counts[EventKind.MATRIX.count_name]
 
     def region(self, name: str | None = None) -> RegionView:
-        """The region of that id; without one, the region that the kernel is known by.
+        """The region with that id; by default the principal region.
 
         Raises:
-            UsageError: there is none; the remedy lists those that there are.
+            UsageError: there is none; the remedy lists the regions.
         """
         __tracebackhide__ = True
         return self._find("region", self.regions, name if name is not None else self.details.principal)
 
     def loop(self, name: str | int | None = None) -> RegionView:
-        """The loop of that id (`loop@81`), or at that line of the source; without one, the principal loop.
+        """The loop with that id (`loop@81`) or source line; by default the main loop.
 
         Raises:
-            UsageError: there is none, or no single one that the kernel is known by; the remedy lists them.
+            UsageError: there is none, or no main loop; the remedy lists the loops.
         """
         __tracebackhide__ = True
         loops = self.loops
@@ -156,10 +156,10 @@ class Inspection:
         return self._find("loop", loops, f"loop@{name}" if isinstance(name, int) else name)
 
     def stage(self, name: str | Stage) -> StageFacts:
-        """What the file of one stage says.
+        """The facts of one stage.
 
         Raises:
-            UsageError: it was not read; the remedy lists those that were.
+            UsageError: the stage was not read; the remedy lists the others.
         """
         __tracebackhide__ = True
         for stage, facts in self.details.stages.items():
@@ -167,29 +167,27 @@ class Inspection:
                 return facts
         asked = name.value if isinstance(name, Stage) else name
         have = ", ".join(stage.value for stage in self.details.stages)
-        raise UsageError(
-            f"{self.title} has no stage {asked!r} that could be read.", f"It has {have or 'none'}."
-        )
+        raise UsageError(f"{self.title} has no readable stage {asked!r}.", f"It has {have or 'none'}.")
 
     def assert_interleaved(self) -> None:
-        """Fail unless the principal region is interleaved."""
+        """Fail unless the main loop is interleaved."""
         __tracebackhide__ = True
         self.region().assert_interleaved()
 
     def assert_clustered(self) -> None:
-        """Fail unless the principal region is clustered."""
+        """Fail unless the main loop is clustered."""
         __tracebackhide__ = True
         self.region().assert_clustered()
 
     def assert_pipelined(self, distance: int | None = None) -> None:
-        """Fail unless the principal loop is pipelined, by so many iterations if given."""
+        """Fail unless the main loop is pipelined, by `distance` iterations if given."""
         __tracebackhide__ = True
         self.loop().assert_pipelined(distance)
 
     def assert_mma(
         self, count: int | None = None, *, op: str | None = None, shape: str | None = None
     ) -> None:
-        """Fail unless the last stage has matrix instructions: so many, of that name and shape."""
+        """Fail unless the last stage has `count` (default: any) matrix instructions of this kind."""
         __tracebackhide__ = True
         last = self.details.last
         work = () if last is None else tuple(found for one in last.work.values() for found in one.matrix)
@@ -199,11 +197,11 @@ class Inspection:
             self._fail(describe_shortfall(found, count, op, shape, stage, work), MATRIX)
 
     def assert_no_spills(self) -> None:
-        """Fail if registers are spilled to memory, and where no file says whether they are."""
+        """Fail if registers are spilled, or if it is unknown whether they are."""
         __tracebackhide__ = True
         taken = self.details.resources
         if taken.spill_bytes.value is None:
-            self._fail(f"may spill registers, nobody knows: {taken.spill_bytes.source}", SPILLS)
+            self._fail(f"may spill registers (unknown: {taken.spill_bytes.source})", SPILLS)
         if taken.spill_bytes.value or taken.reload_bytes.value:
             read = taken.reload_bytes.value
             back = "" if read is None else f" and reads {read} back"
@@ -212,10 +210,10 @@ class Inspection:
             self._fail(f"{spills} ({taken.spill_bytes.source}){where}", SPILLS)
 
     def assert_no_findings(self, *codes: str) -> None:
-        """Fail if something stands out: one of these findings (`AI001`, `narrow-loads`), or any warning.
+        """Fail if the kernel has one of these findings (`AI001`, `narrow-loads`); by default any warning.
 
         Raises:
-            UsageError: a code or name is that of no finding.
+            UsageError: there is no finding with that code or name.
         """
         __tracebackhide__ = True
         wanted = {rule.code for code in codes for rule in pick_rules(code)}
@@ -227,17 +225,17 @@ class Inspection:
             self._fail(f"has {len(found)} {plural('finding', len(found))}{said}", [x.code for x in found])
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:
-        """The principal region at every stage, and the pages of those findings that were made."""
+        """The main loop at every stage, and the pages of its findings."""
         if self.details.principal_region is None:
             return explain(self.cache, self.details, codes)
         return self.region().evidence(codes)
 
     def report(self, width: int = 100) -> str:
-        """The whole story of the kernel as text, `width` columns wide."""
+        """The full report of the kernel as text, `width` columns wide."""
         return to_text(KernelReport(self.cache, self.details), width)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """A flat record for each region at each stage, as pandas and Arrow take them.
+        """One flat record per region and stage, for pandas and Arrow.
 
         Example:
             >>> pandas.DataFrame(kernel.to_records())  # doctest: +SKIP
@@ -246,13 +244,13 @@ class Inspection:
         return records_of(self.details)
 
     def graph(self, stage: str | Stage | None = None, region: str | None = None) -> networkx.DiGraph[str]:
-        """Blocks, loads, computes and stores of a stage, the last by default, or of one region of it.
+        """The graph of blocks, loads, computes and stores of a stage (default: the last) or of one region.
 
-        Nodes bear `kind`, `label` (the opcode), `line` and `source`; edges `kind` (`control`, `holds`,
-        `data`, `address`) and whether they are `carried` into the next iteration.
+        Nodes have `kind`, `label` (the opcode), `line` and `source`. Edges have `kind` (`control`, `holds`,
+        `data`, `address`) and `carried`: whether they lead into the next iteration.
 
         Raises:
-            UsageError: there is no such stage or region; the remedy lists those that there are.
+            UsageError: there is no such stage or region; the remedy lists them.
         """
         __tracebackhide__ = True
         from artifact_inspector.facts.graph import graph_of
@@ -270,9 +268,7 @@ class Inspection:
         if not regions:
             remedy = f"Its regions are {', '.join(x.id for x in self.regions)}." if self.regions else None
             raise UsageError(f"{self.title} has no {kind}.", remedy)
-        missing = (
-            f"no {kind} {name!r}" if name is not None else f"{len(regions)} {kind}s, none the principal one"
-        )
+        missing = f"no {kind} {name!r}" if name is not None else f"{len(regions)} {kind}s and no main one"
         raise UsageError(f"{self.title} has {missing}.", f"It has {have}.")
 
     def _fail(self, sentence: str, codes: Iterable[str]) -> None:
@@ -281,7 +277,7 @@ class Inspection:
 
     def __repr__(self) -> str:
         region = self.details.principal_region
-        verdict = "nothing readable" if region is None else f"{region.id} {region.phrase}"
+        verdict = "no readable stage" if region is None else f"{region.id} {region.phrase}"
         version = "" if self.triton_version is None else f" by Triton {self.triton_version}"
         return f"<{self.title}{version}: {verdict}>"
 

@@ -1,4 +1,4 @@
-"""What Triton compiles while a block runs."""
+"""Collect the kernels that Triton compiles while a block runs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from artifact_inspector.report.text import CacheReport
 
 
 class Watched(Sequence[Inspection]):
-    """The kernels that were compiled, or taken from Triton's cache, in order; each once.
+    """The kernels that were compiled or loaded from Triton's cache, in order, each once.
 
-    A kernel is read when it is first asked for, so watching costs no more than copying its files.
+    A kernel is analysed on first access, so that watching costs no more than copying its files.
     """
 
     def __init__(self) -> None:
         self._caches: dict[tuple[str, str], Cache] = {}
         self._read: dict[tuple[str, str], Inspection] = {}
         self.limit = ""
-        """What this version of Triton does not tell; empty where it tells everything."""
+        """What this Triton version does not report; empty if it reports everything."""
 
     def take(self, stem: str, contents: Mapping[str, bytes]) -> None:
         """Add a kernel by its files."""
@@ -34,30 +34,30 @@ class Watched(Sequence[Inspection]):
 
     @property
     def note(self) -> str:
-        """Why there is nothing, or may not be everything; empty where there is nothing to say."""
+        """Why there are no kernels, or may be more; empty if the list is complete."""
         if self._caches:
             return self.limit
         told = f"; {self.limit}" if self.limit else ""
         return (
-            "Triton compiled nothing here. It does not compile again what this process launched before, "
-            "other processes are not seen (Inductor compiles in some), and under TRITON_INTERPRET=1 there "
-            f"is nothing to compile{told}."
+            "Triton compiled nothing here. Kernels that this process launched before are not compiled again. "
+            "Other processes are not watched (Inductor compiles in some). Under TRITON_INTERPRET=1 nothing "
+            f"is compiled{told}."
         )
 
     def named(self, name: str) -> Inspection:
-        """The one kernel of that name.
+        """The one kernel with that name.
 
         Raises:
-            LookupError: there is none, or there are several.
+            LookupError: none or several have it.
         """
         found = [kernel for kernel in self if kernel.name == name]
         if len(found) != 1:
             have = ", ".join(dict.fromkeys(kernel.title for kernel in self)) or "none"
-            raise LookupError(f"{len(found) or 'no'} kernels {name!r} were compiled; there are: {have}")
+            raise LookupError(f"{len(found) or 'no'} kernels {name!r} were compiled; compiled: {have}")
         return found[0]
 
     def to_records(self) -> list[dict[str, Any]]:
-        """The records of all of them, as `Inspection.to_records` has them."""
+        """The records of all kernels; see `Inspection.to_records`."""
         return [record for kernel in self for record in kernel.to_records()]
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Watched(Sequence[Inspection]):
     @overload
     def __getitem__(self, place: slice) -> list[Inspection]: ...
     def __getitem__(self, place: int | slice) -> Inspection | list[Inspection]:
-        """The kernel at a place."""
+        """The kernel at an index, or the kernels of a slice."""
         keys = [*self._caches]
         return [self._at(key) for key in keys[place]] if isinstance(place, slice) else self._at(keys[place])
 
@@ -92,13 +92,13 @@ class Watched(Sequence[Inspection]):
 
 @contextmanager
 def watch() -> Iterator[Watched]:
-    """The kernels that Triton compiles in this process while the block runs, by Triton's own hooks.
+    """The kernels that Triton compiles in this process while the block runs, through Triton's hooks.
 
-    It works on a machine with a GPU and where a launch is answered without one. The list fills while the
-    block runs, and can be asked inside it too.
+    It works with a GPU, and inside `capture` without one. The list grows while the block runs and can be
+    read inside it.
 
     Raises:
-        CompileError: Triton is not installed, or is older than 3.0, which does not tell.
+        CompileError: Triton is not installed, or older than 3.0, which has no hooks.
 
     Example:
         >>> with watch() as kernels:  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The launches of a reference kernel's own workload, made with no GPU."""
+"""Record the launches of a reference kernel's workload, without a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_reference(entry: Artifact) -> bool:
-    """Whether an entry was compiled of a reference kernel, which has a workload."""
+    """Whether an entry is a reference kernel, which has a workload."""
     return entry.place in REFERENCE_KERNELS
 
 
@@ -29,13 +29,13 @@ def run_workload(
     tries: Mapping[str, Sequence[str]] | None = None,
     configs: str | None = None,
 ) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
-    """The launches that a reference kernel's workload makes for the target of an entry, and what is refused.
+    """The launches of a reference kernel's workload for the target of an entry, and failed compiles.
 
     Args:
-        entry: of a reference kernel.
+        entry: a reference kernel.
         out: the cache directory to compile into.
         tries: constant or option → values; every combination is launched.
-        configs: `all`, or how many of the workload's own configurations; None for that of the kernel.
+        configs: `all`, or how many of the workload's configurations; None for that of the kernel.
     """
     from artifact_inspector.compiling.ask.running import capture_program
 
@@ -51,9 +51,10 @@ def run_workload(
     return requests, tuple(_refused(one) for one in run.kernels if one.directory is None)
 
 
-# What a release of Triton warns of is nothing that was asked for; what the workload itself refuses goes, as
-# all that it prints, to standard error.
+# Warnings of Triton are hidden; a failed launch is printed, and all output of the program goes to stderr.
 _PROGRAM = """
+import sys
+sys.path[:] = [path for path in sys.path if path]  # the working directory may be a cache
 import itertools, warnings
 warnings.simplefilter("ignore")
 from {module} import workload
@@ -68,7 +69,7 @@ for config in [{{**config, **tried}} for config in {configs} for tried in combin
 
 
 def _refused(kernel: CapturedKernel) -> Refused:
-    from artifact_inspector.execution.timing.trying import Refused  # which compiles
+    from artifact_inspector.execution.timing.trying import Refused  # this import loads the compiler modules
 
     options = {name: kernel.options[name] for name in ("num_warps", "num_stages") if name in kernel.options}
     told = {**kernel.constexprs, **options}

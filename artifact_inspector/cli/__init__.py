@@ -1,8 +1,8 @@
 """The command `inspect-kernel`: options to inspection, inspection to report, report to exit code.
 
-One module per command: every module here without a leading underscore hangs its command on the
-application when it is imported. All are imported when the application is asked for; a run that begins with a
-command or a directory needs but its own and the default one, and a directory alone not even typer.
+One module per command: every module here without a leading underscore registers its command on the
+application when it is imported. A run that starts with a command or a directory imports only that command
+and the default one. A run with only a directory does not import typer at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._exit import INTERRUPTED, exit_codes, unwritten
+from artifact_inspector.cli._exit import INTERRUPTED, exit_codes, report_error, unwritten
+from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -26,24 +27,23 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = frozenset({
-    "bandwidth", "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings",
-    "graph", "index", "inspect", "lsp", "matrix", "mcp", "passes", "predict", "pressure", "rank", "report",
-    "schema", "skill", "timeline", "try", "watch", "why",
+    "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings", "inspect",
+    "lsp", "matrix", "mcp", "passes", "predict", "rank", "report", "try", "watch",
 })  # fmt: skip
-"""By name: a directory of such a name is not what is meant."""
-_HOMES = {"bisect": "passes", "demo": "compile", "skill": "mcp", "try": "trial"}
-"""Commands that stand in a module of another name."""
+"""All commands. A command name wins over a directory of the same name."""
+_HOMES = {"bisect": "passes", "demo": "compile", "try": "trial"}
+"""Command → module that defines it, where the two names differ."""
 
 
 def __getattr__(name: str) -> object:
-    """The application with all its commands, when it is first asked for."""
+    """The application with all its commands, built on first use."""
     if name != "app":
         raise AttributeError(name)
     return _with_commands()
 
 
 def _with_commands(wanted: Collection[str] = ()) -> Typer:
-    """The application with the commands of some modules, or of all."""
+    """The application with the commands of these modules; of all modules by default."""
     from pkgutil import iter_modules
 
     from artifact_inspector.cli._app import app
@@ -55,14 +55,14 @@ def _with_commands(wanted: Collection[str] = ()) -> Typer:
 
 
 def _wanted(words: list[str]) -> Collection[str]:
-    """The modules that a command line needs; none where that takes reading it."""
+    """The modules that a command line needs; empty for all of them."""
     if is_default(words):
         return ("inspect",)
     return ("inspect", _HOMES.get(words[0], words[0])) if words and words[0] in COMMANDS else ()
 
 
 def is_default(words: list[str]) -> bool:
-    """Whether a command line asks for the default command, by a directory in front and for no help."""
+    """Whether a command line runs the default command: it starts with a directory and requests no help."""
     if (
         not words
         or words[0] in COMMANDS
@@ -70,24 +70,29 @@ def is_default(words: list[str]) -> bool:
         or not {"-h", "--help"}.isdisjoint(words)
     ):
         return False
-    return os.path.isdir(words[0])  # noqa: PTH112 - a name of any length
+    return os.path.isdir(words[0])  # noqa: PTH112 - pathlib raises where the name is too long
 
 
 SELDOM = 50_000
-"""New objects after which Python looks for cycles: 700 by default, which is a tenth of what a start takes."""
+"""New objects between two garbage collections. Python's default of 700 costs a tenth of the start time."""
 
 
 def main() -> None:
     """Run the command on the process's arguments."""
     gc.set_threshold(SELDOM)
-    if sys.platform != "win32":  # who is asked to end leaves no directory behind; what it forks just ends
+    if sys.platform != "win32":
+        # on SIGTERM, unwind so that temporary directories are removed; child processes exit at once
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # who started it closed them
+        stream = getattr(sys, name)
+        if stream is None:  # the parent process closed it
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        elif hasattr(stream, "reconfigure"):  # typer's own messages may hold any character
+            stream.reconfigure(errors="backslashreplace")
     words = sys.argv[1:]
     try:
+        _require_working_directory()
         if len(words) == 1 and is_default(words):
             _list(Path(words[0]))
         else:
@@ -95,14 +100,27 @@ def main() -> None:
             app(prog_name="inspect-kernel")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except OSError as error:  # of the help
+    except OSError as error:  # raised while help is printed, outside of `exit_codes`
         sys.exit(unwritten(error))
     finally:
-        gc.freeze()  # a process that ends would look for cycles twice
+        gc.freeze()  # skip the collection that Python runs at exit
+
+
+def _require_working_directory() -> None:
+    """Exit where the working directory was deleted: relative paths and source files depend on it."""
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib costs an import here
+    except OSError:
+        report_error(
+            CacheError(
+                "The working directory no longer exists.",
+                "Change to an existing directory (cd), then run the command again.",
+            )
+        )
 
 
 def _list(cache: Path) -> None:
-    """What the application does with a directory alone."""
+    """Run the default command on one directory, without typer."""
     from artifact_inspector.cli._showing import report
 
     with exit_codes(json=False):

@@ -1,10 +1,11 @@
-"""The application that the commands hang on: its help, its version, its default command."""
+"""The application that commands register on: its help, its version, its default command, old spellings."""
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
@@ -15,11 +16,54 @@ from typer.core import TyperGroup
 
 from artifact_inspector import __version__
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import UsageError
 
 DEFAULT_COMMAND = "inspect"
 _SOURCE = re.compile(r".+\.py(:\w+)?")
-"""What can be compiled and not inspected: `FILE.py`, `FILE.py:KERNEL`."""
+"""An argument to compile rather than to inspect: `FILE.py`, `FILE.py:KERNEL`."""
+COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Commands to get kernels": ("capture", "compile", "demo"),
+    "Commands to read them": ("inspect", "findings", "report", "watch"),
+    "Commands to compare them": ("diff", "matrix", "try", "passes", "bisect"),
+    "Commands to predict and measure": ("predict", "rank", "bench"),
+    "Commands to guard against regressions": ("baseline", "check"),
+    "Commands for editors and agents": ("lsp", "mcp"),
+}
+"""Heading of the help → its commands."""
+OPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Select kernels": ("target", "where", "stage", "region", "finding", "verdict", "severity"),
+    "Choose a view": ("ir", "context", "timeline", "graph", "registers", "svg", "on"),
+    "Format the output": ("json", "output", "brief", "sort", "newest", "limit"),
+    "Read machine code": ("sass", "assemble", "nvdisasm"),
+}
+"""Heading of the help → options of the default command; all others follow under `Other options`."""
+OLD_COMMANDS: Mapping[str, str] = {
+    "bandwidth": "predict --product MxK@KxN",
+    "graph": "CACHE NAME --graph graphml",
+    "index": "--index-info, or inspect-kernel --clear-index",
+    "pressure": "CACHE NAME --registers",
+    "schema": "--json-schema DOCUMENT",
+    "skill": "mcp --skill",
+    "timeline": "CACHE NAME --timeline",
+    "why": "diff CACHE:A CACHE:B --why, or inspect-kernel matrix CACHE NAME --why",
+}
+"""Former command → how it is called now."""
+_OUTPUT, _KEEP = {"--out": "--output"}, {"--out": "--keep", "-o": "--keep"}
+OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "baseline": _OUTPUT,
+    "bench": {**_KEEP, "--time": "--rep"},
+    "bisect": {"-b": "--between"},
+    "capture": _OUTPUT,
+    "check": _OUTPUT,
+    "compile": _OUTPUT,
+    "demo": _OUTPUT,
+    "lsp": _KEEP,
+    "rank": {**_KEEP, "--try": "--vary"},
+    "report": _OUTPUT,
+    "try": {**_KEEP, "-a": "--against"},
+}
+"""Command → former option → how it is spelled now."""
 
 
 def _be_brief(wanted: bool) -> None:
@@ -30,7 +74,7 @@ def _be_brief(wanted: bool) -> None:
 
 @cache
 def _brief() -> Any:
-    """The option that every command has."""
+    """The option `--brief`, which every command has."""
     own = typer.Typer(add_completion=False)
 
     @own.command()
@@ -40,7 +84,7 @@ def _brief() -> Any:
             typer.Option(
                 "--brief",
                 metavar="",
-                help="Print 12 lines at most.",
+                help="Print at most 12 lines.",
                 callback=_be_brief,
                 expose_value=False,
             ),
@@ -51,13 +95,17 @@ def _brief() -> Any:
 
 
 class _Plainly:
-    """Takes words, paths and default numbers for what they are; typer loads pydantic for all else."""
+    """Converts words, paths and numbers without pydantic, whose import by typer takes 85 ms."""
+
+    def __init__(self, convert: Callable[[], Any]) -> None:
+        self._convert = convert
 
     @classmethod
     def of(cls, param: Any) -> None:
-        """Make a parameter plain, where typer (0.29) has an object for its coercion."""
-        if hasattr(param, "_runtime_param") and hasattr(param, "type_descriptor"):
-            param._runtime_param = cls()
+        """Give a parameter this conversion, where its version of typer (0.29) has one to replace."""
+        if hasattr(type(param), "get_runtime_param") and "get_runtime_param" not in vars(param):
+            plain = cls(param.get_runtime_param)
+            param.get_runtime_param = lambda: plain
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         kind = param.type_descriptor.annotation
@@ -67,9 +115,7 @@ class _Plainly:
             return Path(value)
         if kind == list[str] and isinstance(value, list | tuple):
             return list(value)
-        from typer._coercion import build_runtime_param
-
-        return build_runtime_param(param.type_descriptor).coerce(value, param=param, ctx=ctx)
+        return self._convert().coerce(value, param=param, ctx=ctx)
 
 
 def _plain_help(get: Callable[[Any], Any], ctx: Any) -> Any:
@@ -79,7 +125,7 @@ def _plain_help(get: Callable[[Any], Any], ctx: Any) -> Any:
 
 
 class _Group(TyperGroup):
-    """Commands, and a default one for whatever is none of them."""
+    """Commands, and a default one for arguments that name no command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -91,9 +137,9 @@ class _Group(TyperGroup):
             setattr(one, "get_help_option", partial(_plain_help, one.get_help_option))  # noqa: B010 - of one object
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for param in self.params:  # typer adds its own when all is made
+        for param in self.params:  # typer adds parameters of its own after __init__
             _Plainly.of(param)
-        return super().parse_args(ctx, self._with_command(args))
+        return super().parse_args(ctx, self._with_new_options(self._with_command(args)))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         shown = copy.copy(self)
@@ -101,23 +147,37 @@ class _Group(TyperGroup):
         shown.params = [*default.params, *self.params]
         TyperGroup.format_help(shown, ctx, formatter)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, options and commands, each under the heading of its task."""
+        params = {param.name: param for param in self.get_params(ctx)}
+        arguments = [name for name, param in params.items() if param.param_type_name == "argument"]
+        groups = {"Arguments": tuple(arguments), **OPTION_GROUPS}
+        grouped_names = {name for names in groups.values() for name in names}
+        groups["Other options"] = tuple(name for name in params if name not in grouped_names)
+        for heading, names in groups.items():
+            records = [params[name].get_help_record(ctx) for name in names if name in params]
+            with formatter.section(heading):
+                formatter.write_dl([record for record in records if record is not None])
+            if heading == "Arguments":
+                self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each command with its whole sentence, which would else be cut to fit a line."""
-        shown = [(name, command) for name, command in sorted(self.commands.items()) if not command.hidden]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, (command.help or "").partition("\n\n")[0]) for name, command in shown])
+        """Write each command with its whole first sentence, which typer would cut to fit a line."""
+        for heading, names in COMMAND_GROUPS.items():
+            commands = {name: self.commands[name] for name in names if name in self.commands}
+            if commands:
+                rows = [
+                    (name, (command.help or "").partition("\n\n")[0]) for name, command in commands.items()
+                ]
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
     def _with_command(self, args: list[str]) -> list[str]:
-        """The arguments with the command in front of its options, the default one if there is none."""
+        """The arguments with the command in front of its options; the default command where none is named."""
         own = {name for param in self.params for name in param.opts} | {"--help", "-h"}
         if args and args[0] in own:
             return args
-        takes_value = {
-            name
-            for param in self.commands[DEFAULT_COMMAND].params
-            if not getattr(param, "is_flag", False)
-            for name in param.opts
-        }
+        takes_value = _options_with_value(self.commands[DEFAULT_COMMAND])
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] != "--":
             at += 2 if args[at] in takes_value else 1
@@ -127,17 +187,47 @@ class _Group(TyperGroup):
         if _SOURCE.fullmatch(word):
             return ["compile", *args]
         near = get_close_matches(word.lower(), self.commands, 1, 0.75)
-        if near and not Path(word).exists():
+        if (near or word in OLD_COMMANDS) and not Path(word).exists():
             with exit_codes(json=False):
+                if word in OLD_COMMANDS:
+                    raise UsageError(f"`inspect-kernel {word}` is now: inspect-kernel {OLD_COMMANDS[word]}")
                 raise UsageError(f"There is no command and no directory {word}.", f"Did you mean {near[0]}?")
         return [DEFAULT_COMMAND, *args]
+
+    def _with_new_options(self, args: list[str]) -> list[str]:
+        """The arguments with former options in their new spelling, each reported on standard error."""
+        renamed = OLD_OPTIONS.get(args[0], {}) if args else {}
+        command = self.commands.get(args[0]) if renamed else None
+        if command is None:
+            return args
+        takes_value = _options_with_value(command) | set(renamed)
+        is_mixed = command.context_settings.get("allow_interspersed_args", True)
+        arguments, index = list(args), 1
+        while index < len(arguments) and arguments[index] != "--":
+            argument, position = arguments[index], index
+            if not (is_mixed or argument.startswith("-")):
+                break
+            option, equals, _ = (
+                argument.partition("=") if argument.startswith("--") else (argument[:2], "", "")
+            )
+            index += 2 if argument in takes_value else 1
+            if option in renamed:
+                say(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
+                value = argument[len(option) + len(equals) :]
+                arguments[position] = f"{renamed[option]}={value}" if value or equals else renamed[option]
+        return arguments
+
+
+def _options_with_value(command: Any) -> set[str]:
+    """The options of a command that a value follows."""
+    return {name for param in command.params if not getattr(param, "is_flag", False) for name in param.opts}
 
 
 app = typer.Typer(
     cls=_Group,
-    subcommand_metavar="| COMMAND …",
+    subcommand_metavar="| COMMAND ...",
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # half of the time that the help takes would go into its boxes
+    rich_markup_mode=None,  # rich's boxes would take half of the time that help takes
     invoke_without_command=True,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
@@ -158,7 +248,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Say in which order Triton kernels load and compute, from any Triton cache, with no GPU.
+    """Show what the compiler did to your Triton kernels: load/compute order, pipelining, registers, shared memory, and what limits them. No GPU needed.
 
-    One row per kernel of a cache; with a NAME that fits one kernel, its whole story, stage by stage.
-    """
+    Prints one row per kernel of CACHE. With a NAME that fits one kernel, prints its full report, stage by stage.
+    """  # noqa: E501 - typer prints the first paragraph as one line

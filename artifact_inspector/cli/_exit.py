@@ -1,6 +1,6 @@
-"""Errors as sentences on standard error and as exit codes, in this one place.
+"""Errors as sentences on standard error and as exit codes; the only place that maps them.
 
-0 fine or same (findings are no failure), 1 different, wrong or not compiled, 2 the request makes no sense,
+0 fine or same (findings are no failure), 1 different, wrong or not compiled, 2 usage,
 3 nothing could be read, 130 interrupted.
 """
 
@@ -22,7 +22,11 @@ FOUND, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
 
 @contextmanager
 def exit_codes(*, json: bool) -> Iterator[None]:
-    """Errors as sentences on standard error and exit codes, in this one place."""
+    """Turn errors of the block into a sentence on standard error and an exit code.
+
+    Args:
+        json: print an error document on standard output as well where nothing could be read.
+    """
     try:
         yield
     except InspectorError as error:
@@ -31,28 +35,29 @@ def exit_codes(*, json: bool) -> Iterator[None]:
             from artifact_inspector.report.json.error import error_document
 
             sys.stdout.write(as_text(error_document(error), "ascii"))
-        _fail(error)
+        report_error(error)
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-    except MemoryError:  # what took it may still be there: no import
-        sys.stderr.write("inspect-kernel: There is not enough memory for what was read.\n")
+    except MemoryError:  # memory may still be full, so import nothing here
+        sys.stderr.write("inspect-kernel: Out of memory. Inspect fewer kernels at a time: give a NAME.\n")
         raise SystemExit(UNREADABLE) from None
     except OSError as error:
         raise SystemExit(unwritten(error)) from None
 
 
 def unwritten(error: OSError) -> int:
-    """The exit code where standard output takes no more, which is said; none where its reader went away."""
-    # what is left in the stream would fail once more at the end of the process
+    """Report a failed write to standard output and return the exit code; 0 where its reader closed it."""
+    # buffered output would raise again when the process exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if error.errno in (errno.EPIPE, errno.EINVAL):  # Windows says EINVAL
+    if error.errno in (errno.EPIPE, errno.EINVAL):  # Windows raises EINVAL
         return 0
     with contextlib.suppress(OSError):
         _say(CacheError(f"The report could not be written: {error.strerror or error}."))
     return UNREADABLE
 
 
-def _fail(error: InspectorError) -> NoReturn:
+def report_error(error: InspectorError) -> NoReturn:
+    """Print an error on standard error and exit with its code."""
     code = {UsageError: USAGE, CompileError: FOUND}.get(type(error), UNREADABLE)
     try:
         _say(error)

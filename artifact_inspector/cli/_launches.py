@@ -1,4 +1,4 @@
-"""The options that name launches, and the launches that they name."""
+"""Options that describe launches, and reading the launches from them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ MOST_STEPS = 50_000_000
 
 Arguments = Annotated[
     list[str] | None,
-    typer.Option("--arg", metavar="NAME=VALUE", help="An argument: a_ptr=fp16[2048,2048], M=2048."),
+    typer.Option("--arg", metavar="NAME=VALUE", help="Set an argument: a_ptr=fp16[2048,2048], M=2048."),
 ]
 Grid = Annotated[
     str | None,
-    typer.Option("--grid", metavar="X,Y,Z", help="CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
+    typer.Option(
+        "--grid", metavar="X,Y,Z", help="Launch X*Y*Z CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."
+    ),
 ]
 LaunchFile = Annotated[
-    Path | None, typer.Option("--launch", metavar="FILE", help="JSON with the grid and the arguments.")
+    Path | None, typer.Option("--launch", metavar="FILE", help="Read grid and arguments from a JSON file.")
 ]
 Gpu = Annotated[
     str | None,
-    typer.Option("--gpu", metavar="GPU", help="The product whose L2 and SMs count: H200, 4090 …"),
+    typer.Option(
+        "--gpu", metavar="GPU", help="Model the SM count, L2 and peaks of this product: H200, 4090 ..."
+    ),
 ]
 Steps = Annotated[
-    int, typer.Option("--steps", metavar="N", help="Steps after which a kernel counts as endless.")
+    int, typer.Option("--steps", metavar="N", help="Stop a kernel that runs more than N steps.")
 ]
 
 
@@ -49,10 +53,10 @@ def read_requests(
     *,
     every: bool = False,
 ) -> tuple[Request, ...]:
-    """The launches asked for: in a file, else on the command line, else on record in the cache.
+    """The requested launches: from a file, else from the command line, else recorded in the cache.
 
     Raises:
-        UsageError: there is none, or one that cannot be read.
+        UsageError: there is no launch, or one cannot be read.
     """
     from artifact_inspector.api.predicting import asked_launches
     from artifact_inspector.execution.requests import parse_argument, parse_document
@@ -68,16 +72,16 @@ def read_requests(
     found = asked_launches(cache, name, targets, grid, given, every=every, written=written)
     if not found:
         raise UsageError(
-            "A launch needs a grid.",
-            "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE; a cache that "
-            "`inspect-kernel capture` or `bench` filled has its launches on record."
+            "No launch to simulate: this cache has none recorded, and no grid was given.",
+            "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE. "
+            "Caches made by `inspect-kernel capture` or `bench` have their launches recorded."
             f"{_example(cache, name, targets)}",
         )
     return found
 
 
 def _example(cache: Cache, name: str | None, targets: Sequence[Which]) -> str:
-    """A command that works as it stands, for the first kernel that is asked for and is that plain."""
+    """A complete `predict` command for the first matching kernel; empty if its arguments are unknown."""
     from artifact_inspector.execution.loading import example_arguments
     from artifact_inspector.facts.selection import choose
 

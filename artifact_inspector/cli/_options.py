@@ -1,14 +1,16 @@
-"""Options and arguments that several commands share, and what completes them."""
+"""Options and arguments that several commands share, and their completion."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
+from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import InspectorError, UsageError
 
 DEMO_TARGETS = ["sm_75", "gfx90a"]
@@ -16,7 +18,7 @@ OUT = Path("triton-cache")
 
 
 def _complete_cache(incomplete: str) -> list[str]:
-    # no answer leaves it to the shell, which completes directories
+    # an empty answer leaves completion to the shell, which completes directories
     return [name for name in _commands() if incomplete and name.startswith(incomplete)]
 
 
@@ -39,7 +41,7 @@ CacheDirectory = Annotated[
     Path | None,
     typer.Argument(
         metavar="CACHE",
-        help="A cache directory, or one file of a kernel; without it, the cache that Triton uses.",
+        help="A Triton cache directory, or one file of a kernel. Default: Triton's own cache.",
         autocompletion=_complete_cache,
     ),
 ]
@@ -48,15 +50,13 @@ KernelName = Annotated[
     typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name),
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
-Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write a page to look at, in one file, too.")
-]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page to FILE.")]
 Sass = Annotated[
     bool,
     typer.Option(
         "--sass",
         metavar="",
-        help="Disassemble binaries too: SASS with nvdisasm, an hsaco without its text with llvm-objdump.",
+        help="Also disassemble binaries: cubin with nvdisasm, hsaco with llvm-objdump if it has no assembly.",
     ),
 ]
 Assemble = Annotated[
@@ -64,7 +64,7 @@ Assemble = Annotated[
     typer.Option(
         "--assemble",
         metavar="",
-        help="Where a cubin is missing, let Triton's own ptxas make one of the PTX, kept in a cache of ours.",
+        help="Assemble PTX with Triton's ptxas where a cubin is missing.",
     ),
 ]
 Context = Annotated[
@@ -73,7 +73,7 @@ Context = Annotated[
         "--context",
         metavar="N",
         min=0,
-        help="Lines that a listing keeps around each event; what is between is told in words.",
+        help="With --ir, print N lines around each event and summarize the lines between.",
     ),
 ]
 Sort = Annotated[
@@ -81,69 +81,116 @@ Sort = Annotated[
     typer.Option(
         "--sort",
         metavar="KEY",
-        help="Sort by name, time, verdict, spills, occupancy or size; -name: the other way.",
+        help="Sort by name, time, verdict, spills, occupancy or size; -name reverses the order.",
     ),
 ]
 Newest = Annotated[
-    bool, typer.Option("--newest", metavar="", help="What was compiled last first: --sort time.")
+    bool, typer.Option("--newest", metavar="", help="List the most recently compiled kernels first.")
 ]
 WithFinding = Annotated[
     list[str] | None,
-    typer.Option("--finding", metavar="CODE", help="Only kernels with this finding: AI007 …"),
+    typer.Option("--finding", metavar="CODE", help="Show only kernels with this finding: AI007 ..."),
 ]
 OfVerdict = Annotated[
     list[str] | None,
-    typer.Option("--verdict", metavar="WORD", help="Only kernels of this verdict: serial, pipelined …"),
+    typer.Option(
+        "--verdict", metavar="WORD", help="Show only kernels with this verdict: serial, pipelined ..."
+    ),
 ]
 OfSeverity = Annotated[
     str | None,
-    typer.Option("--severity", metavar="WORD", help="Only kernels with such a finding: warning, note."),
+    typer.Option(
+        "--severity", metavar="WORD", help="Show only kernels with a finding this severe: warning, note."
+    ),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", metavar="N", min=0, help="Rows at most; 0: all."),
+    typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 prints all."),
 ]
 NoIndex = Annotated[
     bool,
-    typer.Option("--no-index", metavar="", help="Neither look up nor keep what was found before."),
+    typer.Option("--no-index", metavar="", help="Ignore the result cache."),
 ]
-SvgOut = Annotated[
+Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Where the picture goes; else to stdout."),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the output to FILE instead of standard output."
+    ),
 ]
 Nvdisasm = Annotated[
     Path | None,
-    typer.Option("--nvdisasm", metavar="PATH", help="This nvdisasm, rather than Triton's or that on PATH."),
+    typer.Option(
+        "--nvdisasm",
+        metavar="PATH",
+        help="Disassemble with this nvdisasm. Default: Triton's, or the one on PATH.",
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The cache directory to fill.")]
+Out = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="DIR", help="Write the compiled kernels to this cache directory."),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="DIR", help="Keep the compiled kernels in this cache directory."),
+]
 Gpus = Annotated[
     list[str] | None,
-    typer.Option("--target", "-t", metavar="GPU", help="Only kernels for these GPUs: sm_80, gfx942, T4 …"),
+    typer.Option(
+        "--target", "-t", metavar="GPU", help="Show only kernels for these GPUs: sm_80, gfx942, T4 ..."
+    ),
 ]
-Targets = Annotated[
+Targets = Gpus
+CompileTargets = Annotated[
+    list[str] | None,
+    typer.Option("--target", "-t", metavar="GPU", help="Compile for these GPUs: sm_90,gfx942,T4 ..."),
+]
+Where = Annotated[
     list[str] | None,
     typer.Option(
-        "--target",
-        "-t",
-        metavar="WHICH",
-        help="Only these: a GPU (sm_80, T4), a Triton (3.6), w4, s3, a tile (128x64x32), GROUP_M=8.",
+        "--where",
+        metavar="PROPERTY",
+        help="Show only kernels with this property: a Triton version (3.6), warps (w4), stages (s3), "
+        "a tile (128x64x32), a constant (GROUP_M=8).",
     ),
 ]
 
 Signature = Annotated[
-    str | None, typer.Option("--signature", "-S", metavar="TYPES", help="Argument types, as of `compile`.")
+    str | None,
+    typer.Option(
+        "--signature",
+        "-S",
+        metavar="TYPES",
+        help="Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'.",
+    ),
 ]
 Const = Annotated[
-    list[str] | None, typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64 …")
+    list[str] | None,
+    typer.Option("--const", "-c", metavar="NAME=VALUE", help="Set constants: BLOCK_M=64,BLOCK_N=32 ..."),
 ]
-Warps = Annotated[int | None, typer.Option(metavar="N", help="Warps per block.")]
-Stages = Annotated[int | None, typer.Option(metavar="N", help="Depth of software pipelines.")]
+Warps = Annotated[int | None, typer.Option(metavar="N", help="Compile for N warps per block.")]
+Stages = Annotated[int | None, typer.Option(metavar="N", help="Pipeline loops to a depth of N stages.")]
 Option = Annotated[
-    list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's.")
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="Set any other Triton option: waves_per_eu=2 ..."),
 ]
+
+
+def read_selectors(target: Sequence[str] | None, where: Sequence[str] | None) -> list[str]:
+    """The words of `--target` and `--where` that select kernels.
+
+    `--target` once took properties too; those still work and are reported on standard error.
+    """
+    from artifact_inspector.facts.selection import parse_which
+    from artifact_inspector.model.text import split_words
+
+    targets = split_words(target or [])
+    for name in targets:
+        if any(which.kind != "target" for which in parse_which([name])):
+            say(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
+    return [*targets, *(where or [])]
 
 
 def require_format(format: str, known: Collection[str]) -> None:
-    """Raise a UsageError that lists the formats of a command where this is none of them."""
+    """Raise a UsageError that lists the formats of a command if this is none of them."""
     if format not in known:
-        raise UsageError(f"{format!r} is no format.", f"There are {', '.join(known)}.")
+        raise UsageError(f"Unknown format {format!r}.", f"Expected one of {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Pages to look at: what they need of each kernel while its files are at hand, and writing them."""
+"""HTML pages: collect what they show while the files of a kernel are available, and write them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def view_kernels(
     chosen: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True
 ) -> tuple[list[KernelFacts], list[KernelView]]:
-    """Kernels, and what the page of each shows; nothing of that where they are too many."""
+    """Kernels, and what the page of each shows; no pages for more than `MOST_LEAVES` kernels."""
     from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.facts.kernel import read_everything
     from artifact_inspector.report.html import MOST_LEAVES, Sources, view_kernel
@@ -37,19 +37,19 @@ def view_kernels(
 
     with progress_bar(len(chosen), "reading") as advance:
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
-        # What the views keep has to be found in this process.
+        # the views keep objects that cannot come from another process
         return list(read_kernels(chosen, view, replace(how, cores=1))), views
 
 
 def read_here(file: str) -> str | None:
-    """The text of a source file, where it lies in this directory."""
+    """The text of a source file below the working directory; None for any other file."""
     from artifact_inspector.files.sources import read_python
 
     return read_python(file, Path.cwd())
 
 
 def write_page(out: Path, page: str) -> None:
-    """Write a page, and say so beside what is printed."""
+    """Write a page, and print its size on standard error."""
     from artifact_inspector.files.writing import write_text
 
     write_text(out, page)

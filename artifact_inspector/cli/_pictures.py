@@ -1,4 +1,4 @@
-"""Pictures on request: `--svg WHAT`, which words there are, and writing them."""
+"""`--svg WHAT`: the pictures that each command can draw, and writing them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ OF_PAIR = ("timeline",)
 
 
 def require_picture(what: str, known: Sequence[str]) -> None:
-    """Raise a UsageError that lists the pictures of a command where this is none of them."""
+    """Raise a UsageError that lists the pictures of a command if this is none of them."""
     if what not in known:
-        raise UsageError(f"{what!r} is no picture of this command.", f"There are {', '.join(known)}.")
+        raise UsageError(f"This command cannot draw {what!r}.", f"Expected --svg {', '.join(known)}.")
 
 
 def draw_kernel(kernel: KernelFacts, what: str, region: str | None, stages: Sequence[Stage]) -> str:
-    """A picture of one kernel."""
+    """The SVG of one kernel."""
     if what == "timeline":
         from artifact_inspector.pictures.timeline import timeline
 
@@ -53,10 +53,10 @@ def draw_kernel(kernel: KernelFacts, what: str, region: str | None, stages: Sequ
 def draw_launches(
     found: Sequence[Prediction], what: str, peaks: Peaks | None, line: str | None = None
 ) -> str:
-    """A picture of launches: of one, but for the roofline.
+    """The SVG of launches: of one, except for the roofline.
 
     Args:
-        line: of the source whose access to shared memory is drawn.
+        line: source line whose shared-memory access `banks` draws.
     """
     if what == "roofline":
         from artifact_inspector.execution.roofline import find_roofline
@@ -65,7 +65,9 @@ def draw_launches(
         places = [(one.kernel, find_roofline(one.counters, peaks)) for one in found]
         return roofline([(name, place) for name, place in places if place is not None])
     if len(found) != 1:
-        raise UsageError(f"This picture is of one launch, {len(found)} are given.", "Name one.")
+        raise UsageError(
+            f"--svg {what} draws one launch; {len(found)} match.", "Give a NAME or hash that fits one."
+        )
     if what == "banks":
         from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
 
@@ -78,7 +80,7 @@ def draw_launches(
 def draw_residency(
     pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> str:
-    """The resident warps of one launch, as they are modelled."""
+    """The SVG of the modelled resident warps of one launch."""
     from artifact_inspector.pictures.residency import residency
 
     return residency(model_residency(pairs, disassemble, gpu, steps))
@@ -92,24 +94,30 @@ def model_residency(
     from artifact_inspector.execution.timing.residency import find_residency
 
     if len(pairs) != 1:
-        raise UsageError(f"Resident warps are of one launch, {len(pairs)} are given.", "Name one.")
+        raise UsageError(
+            f"--svg residency draws one launch; {len(pairs)} match.", "Give a NAME or hash that fits one."
+        )
     entry, request = pairs[0]
     contestant = Contestant(entry, request, entry.constants)
     return find_residency(contestant, disassemble, gpu=gpu, limit=steps)
 
 
 def draw_pair(pair: Pair | None, what: str, made_by: str = "") -> str:
-    """A picture of two kernels; `made_by` is the pass that made them part, where somebody found it."""
+    """The SVG of two kernels.
+
+    Args:
+        made_by: the pass that made them differ; empty where it is not known.
+    """
     from artifact_inspector.pictures.pair import pair_timelines
     from artifact_inspector.report.diff import side_labels
 
     if pair is None:
-        raise UsageError("A picture is of two kernels.", "Name one on either side: CACHE:NAME.")
+        raise UsageError("--svg draws two kernels.", "Give one kernel per side: CACHE:NAME.")
     return pair_timelines(pair, side_labels(pair), made_by=made_by)
 
 
 def write_svg(out: Path | None, svg: str) -> None:
-    """Write a picture to a file, or to standard output where none is named."""
+    """Write a picture to a file; None is standard output."""
     from artifact_inspector.files.writing import write_text
     from artifact_inspector.report.console import write
 

@@ -1,4 +1,4 @@
-"""From a path to the facts of its kernels, with progress on the way."""
+"""From a path to the facts of its kernels, with progress."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from artifact_inspector.cli._exit import UNREADABLE
+from artifact_inspector.cli._exit import FOUND, UNREADABLE
 from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import CacheError
 
@@ -18,36 +18,53 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.fact_index import ReadOptions
     from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.files.artifact import Problem
     from artifact_inspector.files.cache import Artifact, Cache
     from artifact_inspector.files.sources import Quote
     from artifact_inspector.files.tuning import Timed
 
 
-def open_or_advise(path: Path | None) -> Cache:
-    """The cache at a path, or Triton's own; an error says how to come by one."""
+def open_or_advise(path: Path | None, *, can_be_empty: bool = False) -> Cache:
+    """The cache at a path, or Triton's own.
+
+    Args:
+        can_be_empty: accept a directory without kernels.
+
+    Raises:
+        CacheError: there is no cache or no kernel in it; the remedy says how to get one.
+    """
     from artifact_inspector.files.cache import open_cache, open_file
 
     try:
-        is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - a name of any length
-        return open_file(path) if path is not None and is_file else open_cache(path)
+        is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - pathlib raises on a long name
+        cache = open_file(path) if path is not None and is_file else open_cache(path)
     except CacheError as error:
         if path is not None and path.suffix == ".py":
             remedy = (
-                f"Compile its kernel first: `inspect-kernel compile {path}:KERNEL -o DIR`, then name DIR."
+                f"Compile its kernel first: `inspect-kernel compile {path}:KERNEL -o DIR`, then give DIR."
             )
             raise CacheError(error.message, remedy) from None
         if path is not None:
             raise
-        remedy = "Run a Triton kernel first, name a cache directory, or try `inspect-kernel demo`."
+        remedy = "Run a Triton kernel first, give a cache directory, or try `inspect-kernel demo`."
         raise CacheError(error.message, remedy) from None
+    if not (cache.entries or cache.problems or can_be_empty):
+        raise CacheError(
+            f"No kernels in {cache.root}.",
+            "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
+            "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
+        )
+    return cache
 
 
 def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -> Disassemble | None:
-    """What makes text of a binary; without a tool it says, for each binary, that there is none.
+    """A function that disassembles a binary; None if no machine code is requested.
+
+    Without a tool, the function reports a missing tool for each binary.
 
     Args:
-        path: of nvdisasm; naming one asks for machine code too.
-        sass: whether machine code is asked for; None is the answer where it is not.
+        path: of nvdisasm; a path requests machine code too.
+        sass: whether machine code is requested.
     """
     if not sass and path is None:
         return None
@@ -63,22 +80,35 @@ def disassembler(chosen: Sequence[Artifact], path: Path | None, *, sass: bool) -
     return disassembling(tool)
 
 
-def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> tuple[Artifact, ...]:
-    """The kernels, those with PTX and no cubin with one that ptxas makes, where that is wanted."""
+class Assembled(NamedTuple):
+    """Kernels after `--assemble`, and what ptxas rejected."""
+
+    kernels: tuple[Artifact, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def exit_if_refused(self) -> None:
+        """Exit with the code of a failed compile if ptxas rejected a kernel."""
+        if self.problems:
+            raise SystemExit(FOUND)
+
+
+def assembled(chosen: Sequence[Artifact], *, wanted: bool) -> Assembled:
+    """The kernels; if `wanted`, ptxas assembles a cubin for those with PTX and no cubin."""
     if not wanted:
-        return tuple(chosen)
+        return Assembled(tuple(chosen))
+    from artifact_inspector.files.artifact import Problem
     from artifact_inspector.files.assembly import with_cubin
 
-    found, refused = [], Counter[str]()
+    found, problems = [], []
     for artifact in chosen:
         try:
             found.append(with_cubin(artifact))
         except CacheError as error:
-            refused[error.message] += 1
+            problems.append(Problem(artifact.relative("ptx"), error.message))
             found.append(artifact)
-    for said, count in refused.items():
+    for said, count in Counter(problem.problem for problem in problems).items():
         say(f"{count} of {len(chosen)} kernels: {said}", sys.stderr)
-    return tuple(found)
+    return Assembled(tuple(found), tuple(problems))
 
 
 def inspect_kernels(
@@ -88,10 +118,10 @@ def inspect_kernels(
     *,
     index: bool = True,
 ) -> Iterator[KernelFacts]:
-    """The facts of the chosen kernels, one after the other: those that a view asks for, all by default.
+    """The facts of the chosen kernels, one after the other: those that a view requests, all by default.
 
     Args:
-        index: look them up where they were found before, and keep those that were not.
+        index: read facts from the result cache, and store new ones there.
     """
     from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.facts.reading import without_collection
@@ -100,11 +130,11 @@ def inspect_kernels(
     with progress_bar(len(chosen), "reading") as advance, without_collection():
         how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from read_kernels(chosen, view, how)
-        gc.freeze()  # or the collector would now go through all that was found
+        gc.freeze()  # keep the collector from scanning every fact
 
 
 def inspect_one(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
-    """What finds all facts of a kernel, or looks them up where they were found before."""
+    """A function that returns all facts of a kernel, from the result cache if they are stored there."""
     from artifact_inspector.facts.fact_index import read_kernels
 
     how = recalling(disassemble)
@@ -122,7 +152,7 @@ def recalling(
     *,
     index: bool = True,
 ) -> ReadOptions:
-    """How kernels are recalled; what is amiss with the index is told once."""
+    """How kernels are looked up in the result cache; each problem with it is reported once."""
     from artifact_inspector.facts.fact_index import ReadOptions
     from artifact_inspector.files.index import opener
 
@@ -137,7 +167,7 @@ def recalling(
 
 
 def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:
-    """What Triton's own autotuner timed of a kernel of this cache."""
+    """A function that returns the times that Triton's autotuner stored for a kernel of this cache."""
     from artifact_inspector.files.tuning import read_tunings, timed
 
     tunings = read_tunings(cache)
@@ -151,7 +181,7 @@ def timings_of(cache: Cache) -> Callable[[KernelFacts], tuple[Timed, ...]]:
 
 
 def quotes_of(kernel: KernelFacts) -> Quote:
-    """Reads lines of a kernel's source, as it lies in this directory."""
+    """A reader of the source lines of a kernel, from files below the working directory."""
     from artifact_inspector.files.sources import quoting
 
     place = None if kernel.program is None else kernel.program.place
@@ -159,16 +189,20 @@ def quotes_of(kernel: KernelFacts) -> Quote:
 
 
 def is_known(kernel: KernelFacts) -> bool:
-    """Whether anything is known of a kernel."""
+    """Whether anything about a kernel could be read."""
     return bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
 
 
 def refuse_unreadable(kernels: Iterable[KernelFacts]) -> None:
-    """End with the exit code of unreadable input where nothing is known of any kernel."""
+    """Exit with the code of unreadable input if nothing about any kernel could be read."""
     refuse_unknown(map(is_known, kernels))
 
 
 def refuse_unknown(known: Iterable[bool]) -> None:
-    """The same, of kernels of which it is told whether anything is known."""
+    """Exit with the code of unreadable input if no value is true.
+
+    Args:
+        known: for each kernel, whether anything about it could be read.
+    """
     if not any(known):
         raise SystemExit(UNREADABLE)

@@ -1,12 +1,13 @@
-"""What a cache holds, as a list, the story of one kernel, the lines of a region or a document.
+"""Print a cache: a list of kernels, one kernel in full, the lines of a region, or a JSON document.
 
-Loads no typer: of a list of kernels whose facts are known that would be a third of the time.
+Does not import typer, which would take a third of the time of a list whose facts are cached.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """Which rows a list has, and in which order."""
+    """The rows of a list, and their order."""
 
     sort: str | None = None
     findings: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ def report(
     rows: Rows | None = None,
     index: bool = True,
 ) -> None:
-    """Write the report on a cache: one row per kernel, one kernel's story, or the lines of one region."""
+    """Print a cache: one row per kernel, one kernel in full, or the lines of one region."""
     from artifact_inspector.facts.selection import choose, narrow, parse_stages, parse_targets, parse_which
     from artifact_inspector.report.console import show
     from artifact_inspector.report.text import CacheReport
@@ -66,19 +67,24 @@ def report(
     rows = rows or Rows()
     wanted, only, others = parse_which(targets), parse_stages(stages), parse_targets(on)
     cache = open_or_advise(path)
-    chosen = assembled(choose(cache, name, wanted, only), wanted=assemble)
+    assembly = assembled(choose(cache, name, wanted, only), wanted=assemble)
+    chosen, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     is_file = path is not None and path.is_file()
     is_story = len(chosen) == 1 and (name is not None or region is not None or is_file)
     is_list = not (ir or json or is_story)
     if region is not None and len(chosen) != 1:
-        raise UsageError(f"--region is for one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")
+        raise UsageError(
+            f"--region selects a loop of one kernel; {len(chosen)} match.",
+            "Give a NAME or hash that fits one.",
+        )
     found = inspect_kernels(chosen, disassemble, CacheReport.view if is_list else None, index=index)
     narrowed_ones = (narrow(kernel, only, region) for kernel in found)
     if json and not ir:
         known = _write_document(cache, _chosen(narrowed_ones, rows), others, compiles=is_story)
         if known or cache.problems:
             refuse_unknown(known)
+        assembly.exit_if_refused()
         return
     kernels = list(_chosen(narrowed_ones, rows))
     if ir:
@@ -102,15 +108,16 @@ def report(
         )
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+    assembly.exit_if_refused()
 
 
 def _write_document(
     cache: Cache, kernels: Iterable[KernelFacts], others: tuple[Target, ...], *, compiles: bool
 ) -> list[bool]:
-    """Write the JSON of some kernels; says of each whether anything is known of it.
+    """Write the JSON of some kernels; return for each whether anything about it could be read.
 
     Args:
-        compiles: each for the further targets too.
+        compiles: also compile each kernel for the other targets.
     """
     from artifact_inspector.passes.elsewhere import Elsewhere, compile_elsewhere
     from artifact_inspector.report.console import write
@@ -134,18 +141,25 @@ def _write_document(
 
 
 def _chosen(found: Iterable[KernelFacts], rows: Rows) -> Iterable[KernelFacts]:
-    """The kernels that were asked for, in the order that was asked for."""
+    """The requested kernels in the requested order."""
     if rows == Rows(limit=rows.limit):
         return found
     from artifact_inspector.vocabulary.choice import order, parse_choice
 
     is_meant = parse_choice(rows.findings, rows.verdicts, rows.severity)
     if rows.sort is not None:
-        order((), rows.sort)  # what cannot be asked for is said before anything is read
+        order((), rows.sort)  # refuse an unknown key before reading anything
     kernels = list(found)
     meant = [kernel for kernel in kernels if is_meant(kernel)]
     if kernels and not meant:
-        raise UsageError(f"None of {len(kernels)} kernels is such a one.", "Ask for fewer things at a time.")
+        filters: dict[str, object] = {
+            "--finding": rows.findings,
+            "--verdict": rows.verdicts,
+            "--severity": rows.severity,
+        }
+        given = [option for option, values in filters.items() if values]
+        remedy = f"Remove one of {', '.join(given)}." if len(given) > 1 else f"Change or remove {given[0]}."
+        raise UsageError(f"None of {len(kernels)} kernels matches all filters.", remedy)
     return meant if rows.sort is None else order(meant, rows.sort)
 
 
@@ -158,14 +172,18 @@ def _list_region(
     from artifact_inspector.report.listing import SHORT, Listing, excerpt_of, list_lines
 
     if len(kernels) != 1:
-        raise UsageError(f"--ir prints one kernel, {len(kernels)} fit.", "Give a NAME that fits one.")
+        raise UsageError(
+            f"--ir prints one kernel; {len(kernels)} match.", "Give a NAME or hash that fits one."
+        )
     kernel = kernels[0]
     facts = pick_stage(kernel)
     source = read_source(kernel.artifact, facts.stage, [], disassemble)
     module = read_module(kernel.artifact, facts.stage, [], disassemble)
     found = facts.region(kernel.principal or "") or next(iter(facts.regions), None)
     if source is None or module is None or found is None:
-        raise CacheError(f"{facts.file} holds no region that can be printed.")
+        raise CacheError(
+            f"{facts.file} has no loop or code region to print.", "Choose another stage with --stage."
+        )
     work = facts.work.get(found.id)
     levels = {} if work is None else dict(work.in_flight.levels)
     lines = list_lines(source, module, found, levels)

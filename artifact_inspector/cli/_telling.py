@@ -1,8 +1,12 @@
-"""What a command found, on standard output: a document where JSON was asked for, else a report."""
+"""What a command prints: documents, reports, notices, and `--output FILE`."""
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -10,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_json(document: object) -> None:
-    """Print a document, in the encoding that standard output has."""
+    """Print a document in the encoding of standard output."""
     from artifact_inspector.report.console import write
     from artifact_inspector.report.json import as_text
 
@@ -18,19 +22,36 @@ def print_json(document: object) -> None:
 
 
 def print_report(report: RenderableType) -> None:
-    """Print a report as wide as the terminal is."""
+    """Print a report as wide as the terminal."""
     from artifact_inspector.report.console import show
 
     show(report, sys.stdout)
 
 
+@contextmanager
+def output_to(file: Path | None) -> Iterator[None]:
+    """Write what the block prints on standard output to a file; None leaves it on standard output."""
+    if file is None:
+        yield
+        return
+    from artifact_inspector.files.writing import write_text
+
+    stdout, sys.stdout = sys.stdout, io.StringIO()
+    try:
+        yield
+    finally:
+        text, sys.stdout = sys.stdout.getvalue(), stdout
+        if text:
+            write_text(file, text)
+
+
 def notice(sentence: str) -> None:
-    """Say on standard error what takes long, before it begins."""
+    """Announce a slow step on standard error before it starts."""
     say(f"{sentence} …", sys.stderr)
 
 
 def say(sentence: str, stream: TextIO) -> None:
-    """Write a sentence in which the name of a file moves no cursor."""
+    """Write a line; control characters in it (from names of files) are escaped."""
     from artifact_inspector.model.printable import escaped
     from artifact_inspector.report.console import write
 

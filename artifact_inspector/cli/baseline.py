@@ -1,16 +1,22 @@
-"""`inspect-kernel baseline`: the facts of kernels as they are meant to stay."""
+"""`inspect-kernel baseline`: record the facts of kernels for `check`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import CacheDirectory, KernelName, Nvdisasm, Sass, Targets
+from artifact_inspector.cli._options import (
+    CacheDirectory,
+    KernelName,
+    Nvdisasm,
+    Output,
+    Sass,
+    Targets,
+    Where,
+    read_selectors,
+)
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
 from artifact_inspector.cli._telling import say
 from artifact_inspector.errors import UsageError
@@ -20,15 +26,13 @@ from artifact_inspector.errors import UsageError
 def baseline(
     cache: CacheDirectory = None,
     name: KernelName = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The file to write; without it, standard output."),
-    ] = None,
+    out: Output = None,
     target: Targets = None,
+    where: Where = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Record the facts of kernels, for `check` to hold a later cache against."""
+    """Record the facts of kernels in a file that `check` compares later caches with."""
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
         from artifact_inspector.facts.selection import choose, parse_which
@@ -39,9 +43,9 @@ def baseline(
         from artifact_inspector.report.words import plural
 
         found = open_or_advise(cache)
-        chosen = choose(found, name, parse_which(target or []))
+        chosen = choose(found, name, parse_which(read_selectors(target, where)))
         if not chosen:
-            raise UsageError(f"There is no kernel in {found.root}.", "Name a Triton cache that has some.")
+            raise UsageError(f"No kernels in {found.root}.", "Give a Triton cache with kernels.")
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = list(inspect_kernels(chosen, disassemble))
         refuse_unreadable(kernels)

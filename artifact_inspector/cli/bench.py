@@ -1,4 +1,4 @@
-"""`inspect-kernel bench`: kernels on the GPU of this machine, beside what the compiler made of them."""
+"""`inspect-kernel bench`: run kernels on the GPU of this machine, and report what they compiled to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Json, Nvdisasm, Sass
+from artifact_inspector.cli._options import Json, Keep, Nvdisasm, Sass
 from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.scratch import scratch_directory
@@ -33,37 +33,32 @@ def bench(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KERNEL…]",
-            help="Reference kernels (all by default), or FILE.py:KERNEL.",
+            metavar="[KERNEL]...",
+            help="FILE.py:KERNEL, or reference kernels. Default: all reference kernels.",
             autocompletion=_complete_kernel,
         ),
     ] = None,
     configs: Annotated[
         str | None,
-        typer.Option(
-            "--configs", metavar="all|N", help="Measure every configuration, or N of them spread out."
-        ),
+        typer.Option("--configs", metavar="all|N", help="Measure all configurations, or N spread over them."),
     ] = None,
     workload: Annotated[
         str | None,
         typer.Option(
             "--workload",
             metavar="NAME",
-            help="The function of FILE.py that returns the Workload; KERNEL_workload or workload by default.",
+            help="Call this function of FILE.py for the Workload. Default: KERNEL_workload, then workload.",
         ),
     ] = None,
     milliseconds: Annotated[
-        float, typer.Option("--time", metavar="MS", min=1.0, help="Time to spend on measuring each.")
+        float, typer.Option("--rep", metavar="MS", min=1.0, help="Measure each kernel for MS milliseconds.")
     ] = 100.0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Keep what was compiled: a new cache directory."),
-    ] = None,
+    out: Keep = None,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Launch kernels on this machine's GPU: right? how fast? beside what the compiler made of them."""
+    """Run kernels on this machine's GPU: check their results, measure their time, and report their code."""
     with exit_codes(json=json):
         from artifact_inspector.measuring.measure import measure, plan
         from artifact_inspector.report.bench import BenchReport
@@ -90,18 +85,18 @@ def bench(
 
 @contextmanager
 def _directory(out: Path | None) -> Iterator[Path]:
-    """Where to compile: a directory with nothing in it that an earlier run has left."""
+    """The empty directory to compile into; a temporary one by default."""
     if out is None:
         with scratch_directory() as made:
             yield Path(made)
         return
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise UsageError(f"{out} is there already, with something in it.", "Name a new directory.")
+        raise UsageError(f"--keep {out} is not empty.", "Give a new or empty directory.")
     yield out
 
 
 def _disassembler_of(nvdisasm: Path | None) -> Callable[[Path], Disassemble | None]:
-    """What makes the disassembler of a cache directory."""
+    """A function that makes the disassembler of a cache directory."""
     from artifact_inspector.cli._reading import disassembler
     from artifact_inspector.files.cache import open_cache
 

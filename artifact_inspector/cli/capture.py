@@ -1,4 +1,4 @@
-"""`inspect-kernel capture`: every kernel that a program would launch, for any GPU, with none."""
+"""`inspect-kernel capture`: compile every kernel that a program would launch, for any GPU, without one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Json, Out
+from artifact_inspector.cli._options import DEMO_TARGETS, OUT, CompileTargets, Json, Out
 from artifact_inspector.cli._telling import notice, print_json, print_report
 
 if TYPE_CHECKING:
@@ -21,34 +21,33 @@ if TYPE_CHECKING:
 def capture(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="-- COMMAND…", help="The program, as it is run: -- python train.py --steps 2"),
+        typer.Argument(
+            metavar="-- COMMAND...", help="The program and its arguments: -- python train.py --steps 2"
+        ),
     ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option("--target", "-t", metavar="GPU", help="GPUs to stand in for: sm_90,gfx942,T4 …"),
-    ] = None,
+    target: CompileTargets = None,
     out: Out = OUT,
     configs: Annotated[
         str,
         typer.Option(
             "--configs",
-            metavar="N|all",
-            help="Configurations to compile of each autotuned kernel, spread out.",
+            metavar="all|N",
+            help="Compile all configurations of each autotuned kernel, or N spread over them.",
         ),
     ] = "3",
     triton: Annotated[
         str | None,
-        typer.Option("--triton", metavar="VERSION", help="Capture with this Triton: 3.2.0, or 3.2.0=PYTHON."),
+        typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0, or 3.2.0=PYTHON."),
     ] = None,
     launches: Annotated[
-        int | None, typer.Option("--launches", metavar="N", help="Stop each run behind so many launches.")
+        int | None, typer.Option("--launches", metavar="N", help="Stop each run after N launches.")
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Stop each run after so many seconds.")
+        float | None, typer.Option("--seconds", metavar="S", help="Stop each run after S seconds.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a program with no GPU and take every kernel that it would launch, once for each target."""
+    """Run a program without a GPU and compile every kernel that it would launch, once per target."""
     with exit_codes(json=json):
         from artifact_inspector.report.captured import captured_table, failures
         from artifact_inspector.report.console import show

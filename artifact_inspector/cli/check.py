@@ -1,4 +1,4 @@
-"""`inspect-kernel check`: a cache held against a baseline, with exit code 1 where a gate is shut."""
+"""`inspect-kernel check`: compare a cache with a baseline; exit code 1 if a gate fails."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from artifact_inspector.cli._options import (
     Nvdisasm,
     Sass,
     Targets,
+    Where,
+    read_selectors,
     require_format,
 )
 from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
@@ -39,7 +41,9 @@ def check(
     name: KernelName = None,
     baseline: Annotated[
         Path,
-        typer.Option("--baseline", "-b", metavar="FILE", help="What `inspect-kernel baseline` recorded."),
+        typer.Option(
+            "--baseline", "-b", metavar="FILE", help="Compare with this file of `inspect-kernel baseline`."
+        ),
     ] = Path("baseline.json"),
     fail_on: Annotated[
         list[str] | None,
@@ -47,7 +51,7 @@ def check(
             "--fail-on",
             metavar="WHAT",
             help="Exit with 1 if this changed: verdict, spills, waits, mma, shared, registers, loads, gone, "
-            "new, code, any …; verdict,spills,waits,mma,shared,gone by default.",
+            "new, code, any ... Default: verdict,spills,waits,mma,shared,gone.",
         ),
     ] = None,
     across: Annotated[
@@ -55,27 +59,32 @@ def check(
         typer.Option(
             "--across",
             metavar="AXIS",
-            help="What may differ in a pair: target, config, source; a version may if no version is common.",
+            help="Pair kernels that differ in this: target, config, source. "
+            "Versions may differ if the two sides have none in common.",
         ),
     ] = None,
     target: Targets = None,
+    where: Where = None,
     format: Annotated[
         str,
         typer.Option(
-            "--format", "-f", metavar="FORMAT", help="text, json, markdown, junit, sarif or github."
+            "--format", "-f", metavar="FORMAT", help="Print as text, json, markdown, junit, sarif or github."
         ),
     ] = "text",
     out: Annotated[
         list[Path] | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write it to a file too: .sarif, .xml (JUnit), .json, .md."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the check to FILE in the format of its suffix: .sarif, .xml (JUnit), .json, .md.",
         ),
     ] = None,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Hold a cache against a baseline, and fail where what was recorded changed."""
+    """Compare a cache with a baseline; fail if a gated fact changed."""
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         from artifact_inspector.comparison.baseline import DEFAULT_GATES
@@ -87,7 +96,7 @@ def check(
         files = {path: _format_of(path) for path in out or []}
         require_format(format, FORMATS)
         gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
-        wanted = parse_which(target or [])
+        wanted = parse_which(read_selectors(target, where))
         recorded = _read(baseline, name)
         corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():
@@ -105,7 +114,7 @@ def check(
 
 def _format_of(path: Path) -> str:
     if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path} does not say its format.", f"Name it with one of {', '.join(SUFFIXES)}.")
+        raise UsageError(f"The suffix of {path} names no format.", f"Expected one of {', '.join(SUFFIXES)}.")
     return SUFFIXES[path.suffix]
 
 
@@ -120,7 +129,7 @@ def _read(path: Path, name: str | None) -> Baseline:
         meant = name is not None and Path(name).is_file()
         raise CacheError(
             f"The baseline {path} could not be read: {error.strerror or error}.",
-            f"{name} is a baseline? Name it with --baseline {name}." if meant else record,
+            f"If {name} is the baseline, write --baseline {name}." if meant else record,
         ) from None
     return parse_baseline(text, str(path))
 
@@ -142,7 +151,7 @@ def _hold(
     from artifact_inspector.report.progress import progress_bar
 
     axes = parse_axes(across)
-    found = open_or_advise(path)
+    found = open_or_advise(path, can_be_empty=True)
     meant = {
         id(x)
         for x in choose(Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ()), name, wanted)
@@ -150,7 +159,7 @@ def _hold(
     try:
         chosen = choose(found, name, wanted)
     except UsageError:
-        chosen = ()  # what the baseline has and the cache has not is gone
+        chosen = ()  # every kernel of the baseline is gone
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     with progress_bar(len(chosen), "checking") as advance:
         return hold_against(
@@ -166,7 +175,7 @@ def _hold(
 def _written(
     format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None
 ) -> str:
-    """The check in one of the formats, as text."""
+    """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.junit import junit_text

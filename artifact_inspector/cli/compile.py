@@ -1,4 +1,4 @@
-"""`inspect-kernel compile` and `demo`: kernels for any GPU, with none."""
+"""`inspect-kernel compile` and `demo`: compile kernels for any GPU, without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, USAGE, exit_codes
-from artifact_inspector.cli._options import DEMO_TARGETS, OUT, Gpus, Json, Out, Stages, Warps
+from artifact_inspector.cli._options import (
+    DEMO_TARGETS,
+    OUT,
+    Const,
+    Gpus,
+    Json,
+    Option,
+    Out,
+    Signature,
+    Stages,
+    Warps,
+)
 from artifact_inspector.cli._showing import report
 from artifact_inspector.cli._telling import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
@@ -24,7 +35,7 @@ if TYPE_CHECKING:
 def _complete_kernel(incomplete: str) -> list[str]:
     from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 
-    # no answer leaves it to the shell, which completes files
+    # an empty answer leaves completion to the shell, which completes files
     return [name for name in REFERENCE_KERNELS if incomplete and name.startswith(incomplete)]
 
 
@@ -35,32 +46,13 @@ def _complete_target(incomplete: str) -> list[str]:
     return [begun + comma + known.arch for known in KNOWN_TARGETS if known.arch.startswith(last)]
 
 
-_Signature = Annotated[
-    str | None,
-    typer.Option(
-        "--signature",
-        "-S",
-        metavar="TYPES",
-        help="Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'.",
-    ),
-]
-_Const = Annotated[
-    list[str] | None,
-    typer.Option("--const", "-c", metavar="NAME=VALUE", help="Constants: BLOCK_M=64,BLOCK_N=32 …"),
-]
-_Option = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="Any other option of Triton's: waves_per_eu=2 …"),
-]
-
-
 @app.command()
 def compile(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KERNEL…]",
-            help="FILE.py:KERNEL, module:KERNEL or a reference kernel; all of these by default.",
+            metavar="[KERNEL]...",
+            help="FILE.py:KERNEL, module:KERNEL or a reference kernel. Default: all reference kernels.",
             autocompletion=_complete_kernel,
         ),
     ] = None,
@@ -70,19 +62,21 @@ def compile(
             "--target",
             "-t",
             metavar="GPU",
-            help="GPUs to compile for: sm_75,gfx90a,MI300X …",
+            help="Compile for these GPUs: sm_75,gfx90a,MI300X ...",
             autocompletion=_complete_target,
         ),
     ] = None,
-    signature: _Signature = None,
-    const: _Const = None,
+    signature: Signature = None,
+    const: Const = None,
     num_warps: Warps = None,
     num_stages: Stages = None,
-    option: _Option = None,
+    option: Option = None,
     configs: Annotated[
         str | None,
         typer.Option(
-            "--configs", metavar="all|N", help="Configurations of an autotuned kernel; the first by default."
+            "--configs",
+            metavar="all|N",
+            help="Compile all configurations of an autotuned kernel, or N of them. Default: the first.",
         ),
     ] = None,
     triton: Annotated[
@@ -90,11 +84,14 @@ def compile(
         typer.Option(
             "--triton",
             metavar="VERSION",
-            help="Compile with these Tritons: 3.2.0,3.9.0, or 3.2.0=PYTHON for one that has it.",
+            help="Compile with these Tritons: 3.2.0,3.9.0; 3.2.0=PYTHON names an interpreter that has it.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", metavar="N", help="Compiles at a time; one per processor.")
+        int | None,
+        typer.Option(
+            "--jobs", "-j", metavar="N", help="Run N compiles at a time. Default: one per processor."
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -103,17 +100,18 @@ def compile(
     out: Out = OUT,
     json: Json = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", metavar="", help="All that a compiler printed when it refused.")
+        bool,
+        typer.Option("--verbose", "-v", metavar="", help="Print the whole output of a compiler that failed."),
     ] = False,
 ) -> None:
-    """Compile any Triton kernel for some GPUs, with none of them at hand."""
+    """Compile Triton kernels for any GPU. No GPU needed."""
     with exit_codes(json=json):
         from artifact_inspector.report.compiled import compiled_table
         from artifact_inspector.report.json.compiled import CompiledDocument
 
         requests = read_requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:
-            raise UsageError(f"--jobs {jobs} compiles nothing.", "Give 1 or more.")
+            raise UsageError(f"--jobs is {jobs}.", "Expected 1 or more.")
         rows = _compile(requests, target or DEMO_TARGETS, out, jobs, triton or [], scheduler)
         if json:
             print_json(CompiledDocument(compiled=tuple(rows)))
@@ -134,7 +132,7 @@ def demo(
     json: Json = False,
     target: Gpus = None,
 ) -> None:
-    """Compile eight of the reference kernels for a T4 and an MI250X, with no GPU, and report on them."""
+    """Compile eight reference kernels for a T4 and an MI250X, and show them. No GPU needed."""
     with exit_codes(json=json):
         from artifact_inspector.compiling import DEMO_KERNELS
         from artifact_inspector.report.compiled import refusals
@@ -156,21 +154,21 @@ def read_requests(
     option: Sequence[str] | None = None,
     configs: str | None = None,
 ) -> list[KernelRequest]:
-    """The requests of the options that say which kernels are to be compiled, and how.
+    """The compile requests that the options describe.
 
     Raises:
-        UsageError: they make no sense together.
+        UsageError: the options contradict each other.
     """
     from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, Written
     from artifact_inspector.compiling.ask.request import parse_configs
 
     for kernel in kernels:
         if re.fullmatch(r"[A-Za-z_]\w*=.*", kernel):
-            raise UsageError(f"{kernel} is no kernel.", f"Write --const {kernel}, or --option {kernel}.")
+            raise UsageError(f"{kernel} is not a kernel.", f"Write --const {kernel}, or --option {kernel}.")
     if (signature is not None or const) and len(kernels) != 1:
         raise UsageError(
-            f"--signature and --const are for one kernel, and {len(kernels) or 'all'} are asked for.",
-            "Name one kernel, as FILE.py:KERNEL.",
+            f"--signature and --const describe one kernel; {len(kernels) or 'all'} are requested.",
+            "Give one kernel, as FILE.py:KERNEL.",
         )
     number = None if configs is None else parse_configs(configs)
     given = {"num_warps": num_warps, "num_stages": num_stages}
@@ -188,7 +186,9 @@ def _pairs(option: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     for text in texts:
         for name, value in parse_signature(text):
             if name is None:
-                raise UsageError(f"{option} {text!r} is no NAME=VALUE.", f"Write e.g. {option} NAME=64.")
+                raise UsageError(
+                    f"{option} {text!r} is not NAME=VALUE.", f"Write for example {option} NAME=64."
+                )
             yield name, value
 
 
@@ -234,19 +234,21 @@ def _compile(
 
 
 def _refuse_request(rows: Sequence[CompileResult]) -> None:
-    """A request that no kernel could be compiled for is an error, not a table of it."""
+    """Raise a UsageError if every kernel failed for the same fault of the request."""
     if rows and all(row.usage for row in rows) and len({row.message for row in rows}) == 1:
         raise UsageError(rows[0].message or "", rows[0].remedy)
 
 
 def _tell_untuned(rows: Sequence[CompileResult]) -> None:
-    """Say which kernels have no configurations to choose from."""
+    """Print which kernels have no autotuning configurations."""
     from artifact_inspector.report.console import write
 
     plain = dict.fromkeys(row.kernel for row in rows if row.config is None and row.directory is not None)
     if plain:
         has = "has" if len(plain) == 1 else "have"
-        write(f"{', '.join(plain)} {has} no configurations to choose from: nothing tunes it.\n", sys.stderr)
+        write(
+            f"{', '.join(plain)} {has} no autotuning configurations; --configs does not apply.\n", sys.stderr
+        )
 
 
 def _found_refusals(rows: Sequence[CompileResult]) -> None:

@@ -1,4 +1,4 @@
-"""`inspect-kernel diff`: two kernels side by side, or two caches of them."""
+"""`inspect-kernel diff`: compare two kernels, or two caches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Html, Json, Nvdisasm, Sass, SvgOut, Targets, require_format
+from artifact_inspector.cli._options import (
+    Html,
+    Json,
+    Nvdisasm,
+    Output,
+    Sass,
+    Targets,
+    Where,
+    read_selectors,
+    require_format,
+)
 from artifact_inspector.cli._pictures import OF_PAIR, draw_pair, require_picture, write_svg
 from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
-from artifact_inspector.cli._telling import notice, print_json, print_report
+from artifact_inspector.cli._telling import notice, output_to, print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -28,64 +38,78 @@ FORMATS = ("text", "json", "markdown", "junit")
 
 @app.command()
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A cache directory, or CACHE:NAME, CACHE:HASH.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A cache directory; CACHE:NAME or CACHE:HASH for one kernel.")
+    ],
     b: Annotated[
-        str | None, typer.Argument(metavar="B", help="The other side; with --left and --right, none.")
+        str | None, typer.Argument(metavar="B", help="The other side; omit it with --left and --right.")
     ] = None,
     left: Annotated[
         list[str] | None,
         typer.Option(
             "--left",
             metavar="WHICH",
-            help="Of A: a GPU, a version, w4, s3, a tile, NAME=VALUE, a name or hash.",
+            help="Select kernels of A: a GPU, version, w4, s3, tile, NAME=VALUE, name or hash.",
         ),
     ] = None,
     right: Annotated[
         list[str] | None,
-        typer.Option("--right", metavar="WHICH", help="Of B (or A): the same."),
+        typer.Option("--right", metavar="WHICH", help="Select kernels of B (of A without B) the same way."),
     ] = None,
     across: Annotated[
         list[str] | None,
         typer.Option(
-            "--across", metavar="AXIS", help="What may differ in a pair: target, version, config, source."
+            "--across",
+            metavar="AXIS",
+            help="Pair kernels that differ in this: target, version, config, source.",
         ),
     ] = None,
     target: Targets = None,
+    where: Where = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
             "--fail-on",
             metavar="WHAT",
-            help="Exit with 1 only if this changed: verdict, spills, waits, mma, shared, registers, … any.",
+            help="Exit with 1 only if this changed: verdict, spills, waits, mma, shared, registers ... any.",
         ),
     ] = None,
     changes: Annotated[
-        bool, typer.Option("--changes", metavar="", help="Of two kernels, only the facts that differ.")
+        bool,
+        typer.Option("--changes", metavar="", help="Print only the facts that differ between two kernels."),
     ] = False,
     format: Annotated[
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, markdown or junit.")
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, markdown or junit.")
     ] = "text",
     passes: Annotated[
         bool,
         typer.Option(
             "--passes",
             metavar="",
-            help="Of two kernels, compile both again and name the pass of the compiler.",
+            help="Compile both kernels again and name the compiler pass that made them differ.",
+        ),
+    ] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            metavar="",
+            help="Print what made Triton compile two entries separately: types, constants, options ...",
         ),
     ] = False,
     svg: Annotated[
         str | None,
         typer.Option("--svg", metavar="WHAT", help=f"Draw two kernels as SVG instead: {', '.join(OF_PAIR)}."),
     ] = None,
-    output: SvgOut = None,
+    output: Output = None,
     html: Html = None,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Compare two kernels, or two caches, and say which compiler stage made them differ.
+    """Compare two kernels or two caches, and name the compiler stage where they first differ.
 
-    Exit codes as those of diff: 0 the same, 1 different, 2 usage, 3 nothing could be read.
+    Exit codes: 0 same, 1 different, 2 usage, 3 nothing could be read.
     """
     format = "json" if json else format
     with exit_codes(json=format == "json"):
@@ -94,14 +118,33 @@ def diff(
             require_picture(svg, OF_PAIR)
         if passes and format != "text":
             raise UsageError(
-                "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
+                f"--passes prints text only, not {format}.",
+                "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
-        differ = _compare(
-            (a, b, left or [], right or []), across or [], target or [], fail_on or [], format, nvdisasm,
-            changes=changes, sass=sass, passes=passes, html=html, svg=None if svg is None else (svg, output),
-        )  # fmt: skip
+        sides, kernel_selectors = (a, b, left or [], right or []), read_selectors(target, where)
+        with output_to(None if svg else output):
+            if why:
+                differ = _compare_causes(sides, kernel_selectors, format)
+            else:
+                differ = _compare(
+                    sides, across or [], kernel_selectors, fail_on or [], format, nvdisasm,
+                    changes=changes, sass=sass, passes=passes, html=html,
+                    svg=None if svg is None else (svg, output),
+                )  # fmt: skip
         if differ:
             raise typer.Exit(FOUND)
+
+
+def _compare_causes(
+    sides: tuple[str, str | None, list[str], list[str]], kernel_selectors: list[str], format: str
+) -> bool:
+    """Print what separates two entries; return whether a cause was found."""
+    from artifact_inspector.cli._causes import print_reasons
+
+    if format not in ("text", "json"):
+        raise UsageError(f"--why prints text or JSON, not {format}.", "Remove --format.")
+    (left_entries, right_entries), _, _ = _sides(sides, kernel_selectors)
+    return print_reasons(left_entries, right_entries, json=format == "json")
 
 
 def _compare(
@@ -118,7 +161,7 @@ def _compare(
     html: Path | None,
     svg: tuple[str, Path | None] | None,
 ) -> bool:
-    """Write the comparison; True where it is to end with exit code 1."""
+    """Write the comparison; return whether the exit code is 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.report.console import write_lines
@@ -141,7 +184,7 @@ def _compare(
     _refuse(corpus, axes, len(ours), len(theirs), named=named)
     alone = len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1
     if passes and not alone:
-        raise UsageError("--passes is of two kernels.", "Name one on either side: CACHE:NAME.")
+        raise UsageError("--passes compares two kernels.", "Give one kernel per side: CACHE:NAME.")
     pair = corpus.changes[0].pair if alone else None
     if svg is None:
         _write(corpus, format, alone=alone, changes=changes, gates=wanted)
@@ -149,7 +192,7 @@ def _compare(
     if svg is not None:
         write_svg(svg[1], draw_pair(pair, svg[0], made_by))
     if said:
-        # where the picture goes to standard output, nothing else does
+        # a picture on standard output must be the only thing there
         write_lines("\n" + "\n".join(said) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
     if html is not None:
         from artifact_inspector.cli._pages import read_here, write_page
@@ -160,7 +203,7 @@ def _compare(
 
 
 def _passes_of(pair: Pair) -> tuple[list[str], str]:
-    """The pass that made each fact what it is, on either side; and who made the two part, for a picture."""
+    """The pass that set each differing fact, for each side; and the pass that a picture names."""
     from artifact_inspector.passes.attribution import attribute, earliest
     from artifact_inspector.report.diff import side_labels
     from artifact_inspector.report.passes import describe_attribution, name_makers
@@ -168,7 +211,7 @@ def _passes_of(pair: Pair) -> tuple[list[str], str]:
     apart = [fact for fact in pair.facts if fact.differs]
     asked = earliest((one.key, one.category, f"{one.region} {one.title}".strip()) for one in apart)
     if not asked:
-        return ["No fact differs that a pass could have made."], ""
+        return ["No fact differs that a compiler pass sets."], ""
     values = ({one.key: one.left for one in apart}, {one.key: one.right for one in apart})
     sides = [
         (
@@ -188,7 +231,7 @@ def _passes_of(pair: Pair) -> tuple[list[str], str]:
 def _sides(
     sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
-    """The kernels of both sides, what is wrong with their caches, and whether single kernels are meant."""
+    """The kernels of both sides, the problems of their caches, and whether each side names one kernel."""
     from artifact_inspector.comparison.sides import narrow_side, parse_place
     from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.model.text import split_words
@@ -196,30 +239,30 @@ def _sides(
     a, b, left, right = sides
     if b is None and not (left and right):
         raise UsageError(
-            "There is nothing to compare with.",
-            "Name a second cache, or two sides of one: --left sm_75 --right gfx90a.",
+            "diff needs two sides; one is given.",
+            "Give a second cache, or two sides of one: --left sm_75 --right gfx90a.",
         )
     wanted = parse_which(targets)
     places = parse_place(a), parse_place(a if b is None else b)
     chosen, problems = [], []
     for side, place, words in zip(("left", "right"), places, (left, right), strict=True):
-        cache = open_or_advise(place.directory)
+        cache = open_or_advise(place.directory, can_be_empty=True)
         selectors = split_words(words)
         if cache.entries:
             chosen.append(narrow_side(cache, place, selectors, lambda c, name: choose(c, name, wanted)))
         elif place.name or selectors:
-            raise UsageError(f"There is no kernel in {place.directory}.", "Name a Triton cache with some.")
+            raise UsageError(f"No kernels in {place.directory}.", "Give a Triton cache with kernels.")
         else:
             chosen.append(())
         problems += [(side, problem) for problem in cache.problems]
     if not any(chosen):
-        raise CacheError("There is no kernel on either side.", "Name Triton caches with some.")
+        raise CacheError("No kernels on either side.", "Give Triton caches with kernels.")
     named = any(place.name for place in places) or all(len(side) == 1 for side in chosen)
     return chosen, problems, named
 
 
 def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, named: bool) -> None:
-    """Raise where there is nothing to show: no pair, or several that a name could mean."""
+    """Raise a UsageError where there is no pair, or where a name fits several."""
     from artifact_inspector.report.corpus import describe_candidates, suggest_axes
 
     matching = corpus.matching
@@ -227,12 +270,12 @@ def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, n
         return
     if matching.ambiguous:
         raise UsageError(
-            "Several kernels fit each other; which are meant?",
+            "Several kernels match on both sides.",
             describe_candidates([x for group in matching.ambiguous for side in group for x in side]),
         )
     if named:
         raise UsageError(
-            f"None of {ours} kernels on the left fits any of {theirs} on the right.",
+            f"None of {ours} kernels on the left matches any of {theirs} on the right.",
             suggest_axes(matching, axes),
         )
 

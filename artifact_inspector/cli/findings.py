@@ -1,8 +1,9 @@
-"""`inspect-kernel findings`: what stands out in each kernel, and what that means."""
+"""`inspect-kernel findings`: likely performance and correctness problems of each kernel."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,8 @@ from artifact_inspector.cli._options import (
     Nvdisasm,
     Sass,
     Targets,
+    Where,
+    read_selectors,
     require_format,
 )
 from artifact_inspector.cli._reading import (
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "sarif", "github")
 MOST_TRIED = 8
-"""Kernels whose findings are tried in one run."""
+"""Kernels that `--try` accepts in one run."""
 
 
 @app.command()
@@ -46,35 +49,37 @@ def findings(
     name: KernelName = None,
     json: Json = False,
     target: Targets = None,
+    where: Where = None,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="CODE", help="Say what a finding means: AI003, narrow-loads, all."),
+        typer.Option("--explain", metavar="CODE", help="Explain a finding: AI003, narrow-loads, all."),
     ] = None,
     format: Annotated[
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json, sarif or github.")
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif or github.")
     ] = "text",
     attempt: Annotated[
         bool,
         typer.Option(
             "--try",
             metavar="",
-            help="Compile each kernel with the switches that may be a remedy, and say what they changed.",
+            help="Compile each kernel with the switches that findings suggest, and print what changed.",
         ),
     ] = False,
     assemble: Assemble = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """List what stands out in each kernel, or explain one finding."""
+    """List likely performance and correctness problems of each kernel, or explain one."""
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         require_format(format, FORMATS)
+        kernel_selectors = read_selectors(target, where)
         if explain is not None:
             _explain(explain)
         elif attempt:
-            _try(cache, name, target or [], format)
+            _try(cache, name, kernel_selectors, format)
         else:
-            _list_findings(cache, name, target or [], nvdisasm, format, sass=sass, assemble=assemble)
+            _list_findings(cache, name, kernel_selectors, nvdisasm, format, sass=sass, assemble=assemble)
 
 
 def _list_findings(
@@ -92,7 +97,8 @@ def _list_findings(
     from artifact_inspector.report.findings import FindingsReport
 
     cache = open_or_advise(path)
-    chosen = assembled(choose(cache, name, parse_which(targets)), wanted=assemble)
+    assembly = assembled(choose(cache, name, parse_which(targets)), wanted=assemble)
+    chosen, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     kernels = list(
         inspect_kernels(chosen, disassemble, lambda kernel: (find_findings(kernel), kernel.program))
@@ -103,10 +109,11 @@ def _list_findings(
         _write(cache, kernels, format)
     if kernels or cache.problems:
         refuse_unreadable(kernels)
+    assembly.exit_if_refused()
 
 
 def _try(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
-    """Write what became of each kernel with the switches that its findings suggest."""
+    """Print what each kernel compiles to with the switches that its findings suggest."""
     from artifact_inspector.api.remedies import switches_of, try_switches
     from artifact_inspector.facts.selection import choose, parse_which
     from artifact_inspector.findings import find_findings
@@ -114,14 +121,14 @@ def _try(path: Path | None, name: str | None, targets: list[str], format: str) -
     from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):
-        raise UsageError(f"--try is told as text or JSON, not as {format}.", "Leave --format out.")
+        raise UsageError(f"--try prints text or JSON, not {format}.", "Remove --format.")
     chosen = choose(open_or_advise(path), name, parse_which(targets))
     kernels = list(inspect_kernels(chosen, None, find_findings, index=False))
     wanted = [kernel for kernel in kernels if switches_of(kernel)]
     if len(wanted) > MOST_TRIED:
         raise UsageError(
-            f"{len(wanted)} kernels have findings with a switch, and each is compiled several times.",
-            "Name one by its NAME or hash, or give --target.",
+            f"--try accepts at most {MOST_TRIED} kernels; {len(wanted)} match.",
+            "Narrow by name or hash, --target or --where.",
         )
     untried = sum(len(find_findings(kernel)) for kernel in kernels)
     untried -= sum(len({finding for finding, _ in switches_of(kernel)}) for kernel in wanted)

@@ -1,4 +1,4 @@
-"""`inspect-kernel CACHE [NAME]`: what each kernel of a cache does, and the story of one."""
+"""`inspect-kernel CACHE [NAME]`: a list of kernels, one kernel in full, or another view of one."""
 
 from __future__ import annotations
 
@@ -21,44 +21,69 @@ from artifact_inspector.cli._options import (
     Nvdisasm,
     OfSeverity,
     OfVerdict,
+    Output,
     Sass,
     Sort,
-    SvgOut,
     Targets,
+    Where,
     WithFinding,
+    read_selectors,
 )
 from artifact_inspector.cli._pictures import OF_KERNEL
 from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise
 from artifact_inspector.cli._showing import Rows, report
+from artifact_inspector.cli._telling import output_to
 from artifact_inspector.errors import UsageError
 
 
-@app.command(DEFAULT_COMMAND, hidden=True)
+def _complete_document(incomplete: str) -> list[str]:
+    from artifact_inspector.report.json.schema import DOCUMENTS
+
+    return [name for name in DOCUMENTS if name.startswith(incomplete)]
+
+
+@app.command(DEFAULT_COMMAND)
 def inspect(
     cache: CacheDirectory = None,
     name: KernelName = None,
     json: Json = False,
     target: Targets = None,
+    where: Where = None,
     stage: Annotated[
         list[str] | None,
         typer.Option(
-            "--stage", "-s", metavar="STAGE", help="Only these: ttir, ttgir, llir, ptx, sass, amdgcn."
+            "--stage", "-s", metavar="STAGE", help="Show only these: ttir, ttgir, llir, ptx, sass, amdgcn."
         ),
     ] = None,
     ir: Annotated[
-        bool, typer.Option("--ir", metavar="", help="Print the lines of a region, events in the margin.")
+        bool,
+        typer.Option("--ir", metavar="", help="Print the code of a loop, with its events in the margin."),
     ] = False,
     context: Context = None,
+    timeline: Annotated[
+        bool,
+        typer.Option("--timeline", metavar="", help="Draw when loads are issued and complete, as text."),
+    ] = False,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph", metavar="FORMAT", help="Print blocks and data flow of one stage: graphml, json or dot."
+        ),
+    ] = None,
+    registers: Annotated[
+        bool,
+        typer.Option(
+            "--registers",
+            metavar="",
+            help="Print live registers by line, and how many to free for one more block per SM.",
+        ),
+    ] = False,
     region: Annotated[
-        str | None, typer.Option("--region", "-r", metavar="ID", help="Only this region, e.g. loop@98.")
+        str | None, typer.Option("--region", "-r", metavar="ID", help="Show only this loop, e.g. loop@98.")
     ] = None,
     on: Annotated[
         list[str] | None,
-        typer.Option(
-            "--on",
-            metavar="GPU",
-            help="Give the occupancy on these GPUs too: if the same binary held, and of one kernel compiled.",
-        ),
+        typer.Option("--on", metavar="GPU", help="Also report occupancy on these GPUs."),
     ] = None,
     sort: Sort = None,
     newest: Newest = False,
@@ -73,43 +98,91 @@ def inspect(
             "--svg", metavar="WHAT", help=f"Draw one kernel as SVG instead: {', '.join(OF_KERNEL)}."
         ),
     ] = None,
-    output: SvgOut = None,
+    output: Output = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
     no_index: NoIndex = False,
+    index_info: Annotated[
+        bool,
+        typer.Option(
+            "--index-info", metavar="", help="Print size and location of the result cache, and exit."
+        ),
+    ] = False,
+    clear_index: Annotated[
+        bool, typer.Option("--clear-index", metavar="", help="Delete the result cache, and exit.")
+    ] = False,
+    json_schema: Annotated[
+        str | None,
+        typer.Option(
+            "--json-schema",
+            metavar="DOCUMENT",
+            help="Print the JSON Schema of a document, and exit; 'list' lists the documents.",
+            autocompletion=_complete_document,
+        ),
+    ] = None,
 ) -> None:
-    """Say in which order each kernel of a cache loads and computes."""
+    """Show the kernels of a cache, or one kernel in full. This is the default command."""
     with exit_codes(json=json):
-        if svg is not None:
-            _draw(
-                cache,
-                name,
-                target or [],
-                (svg, output),
-                stage or [],
-                region,
-                nvdisasm,
-                sass=sass,
-                index=not no_index,
-            )
-            return
-        rows = Rows("time" if newest else sort, tuple(finding or ()), tuple(verdict or ()), severity, limit)
-        report(
-            cache,
-            name,
-            target or [],
-            stage or [],
-            region,
-            on or [],
-            nvdisasm,
-            rows=rows,
-            json=json,
-            ir=ir,
-            context=context,
-            sass=sass,
-            assemble=assemble,
-            index=not no_index,
-        )
+        from artifact_inspector.cli import _views
+
+        views = {
+            "--ir": ir, "--timeline": timeline, "--graph": graph is not None, "--registers": registers,
+            "--svg": svg is not None, "--index-info or --clear-index": index_info or clear_index,
+            "--json-schema": json_schema is not None,
+        }  # fmt: skip
+        requested = [option for option, is_given in views.items() if is_given]
+        if len(requested) > 1:
+            raise UsageError(f"{' and '.join(requested)} do not combine.", "Give one of them.")
+        kernel_selectors, stages = read_selectors(target, where), stage or []
+        with output_to(None if svg else output):
+            if json_schema is not None:
+                _views.print_schema(json_schema)
+            elif index_info or clear_index:
+                _views.print_index(clear=clear_index, json=json)
+            elif timeline:
+                _views.print_timeline(
+                    cache, name, kernel_selectors, stages, region, nvdisasm, json=json, sass=sass
+                )
+            elif graph is not None:
+                _views.print_graph(cache, name, kernel_selectors, stages, region, nvdisasm, graph, sass=sass)
+            elif registers:
+                _views.print_registers(cache, name, kernel_selectors, nvdisasm, json=json)
+            elif svg is not None:
+                picture = svg, output
+                _draw(
+                    cache,
+                    name,
+                    kernel_selectors,
+                    picture,
+                    stages,
+                    region,
+                    nvdisasm,
+                    sass=sass,
+                    index=not no_index,
+                )
+            else:
+                report(
+                    cache,
+                    name,
+                    kernel_selectors,
+                    stages,
+                    region,
+                    on or [],
+                    nvdisasm,
+                    rows=Rows(
+                        "time" if newest else sort,
+                        tuple(finding or ()),
+                        tuple(verdict or ()),
+                        severity,
+                        limit,
+                    ),
+                    json=json,
+                    ir=ir,
+                    context=context,
+                    sass=sass,
+                    assemble=assemble,
+                    index=not no_index,
+                )
 
 
 def _draw(
@@ -126,14 +199,14 @@ def _draw(
 ) -> None:
     """Write a picture of one kernel."""
     from artifact_inspector.cli._pictures import draw_kernel, require_picture, write_svg
+    from artifact_inspector.cli._views import require_one
     from artifact_inspector.facts.selection import choose, parse_stages, parse_which
 
     what, output = svg
     require_picture(what, OF_KERNEL)
     only = parse_stages(stages)
     chosen = choose(open_or_advise(path), name, parse_which(targets))
-    if len(chosen) != 1:
-        raise UsageError(f"A picture is of one kernel, {len(chosen)} fit.", "Give a NAME that fits one.")
+    require_one(chosen, "--svg draws")
     drawn: list[str] = []
     disassemble = disassembler(chosen, nvdisasm, sass=sass)
     found = inspect_kernels(

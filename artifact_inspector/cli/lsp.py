@@ -1,4 +1,4 @@
-"""`inspect-kernel lsp`: what became of a kernel's lines, in an editor."""
+"""`inspect-kernel lsp`: show in an editor what each line of a kernel compiled to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._options import OUT, CompileTargets, Keep
 from artifact_inspector.cli.mcp import require_extra
 
 
@@ -19,7 +20,7 @@ def lsp(
         typer.Option(
             "--cache",
             metavar="DIR",
-            help="Where compiled kernels are looked for; Triton's cache and triton-cache by default.",
+            help="Look for compiled kernels in DIR. Default: Triton's cache and triton-cache.",
         ),
     ] = None,
     compile_on_save: Annotated[
@@ -27,22 +28,15 @@ def lsp(
         typer.Option(
             "--compile-on-save",
             metavar="",
-            help="Compile a file's kernels when it is saved, with no GPU: imports the file.",
+            help="Compile the kernels of a file when it is saved. This imports the file.",
         ),
     ] = False,
-    target: Annotated[
-        list[str] | None,
-        typer.Option("--target", "-t", metavar="GPU", help="For which they are compiled: sm_90,gfx942 …"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where they are compiled to; a cache of our own."),
-    ] = None,
+    target: CompileTargets = None,
+    out: Keep = None,
 ) -> None:
-    """Serve editors by the Language Server Protocol, on standard input and output."""
+    """Serve editors through the Language Server Protocol on standard input and output."""
     with exit_codes(json=False):
         require_extra("pygls", "lsp")
-        from artifact_inspector.cli._options import OUT
         from artifact_inspector.compiling.ask.environments import cache_directory
         from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.files.cache import default_directory

@@ -1,4 +1,4 @@
-"""`inspect-kernel matrix`: one kernel on all its targets, in all its configurations."""
+"""`inspect-kernel matrix`: all variants of one kernel in a table."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from artifact_inspector.cli._options import (
     Nvdisasm,
     Sass,
     Targets,
+    Where,
+    read_selectors,
 )
 from artifact_inspector.cli._reading import (
     assembled,
@@ -44,14 +46,25 @@ def matrix(
         typer.Option(
             "--sort",
             metavar="COLUMN",
-            help="Sort by shared, registers, spills, wait, mma, flight, occupancy …; -shared: downwards.",
+            help="Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses.",
         ),
     ] = None,
     target: Targets = None,
+    where: Where = None,
     passes: Annotated[
         bool,
         typer.Option(
-            "--passes", metavar="", help="Compile each form again and name the pass that made its verdict."
+            "--passes",
+            metavar="",
+            help="Compile each variant again and name the compiler pass that set its verdict.",
+        ),
+    ] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            metavar="",
+            help="Print how many variants each argument type, constant or option causes.",
         ),
     ] = False,
     html: Html = None,
@@ -60,7 +73,7 @@ def matrix(
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Show one kernel in every form that a cache has: targets, versions and configurations."""
+    """Compare all variants of one kernel: its targets, versions and configurations."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
         from artifact_inspector.facts.selection import choose, parse_which
@@ -73,10 +86,18 @@ def matrix(
 
         if passes and json:
             raise UsageError(
-                "--passes is told as text.", "Of one kernel: inspect-kernel passes CACHE NAME --json."
+                "--passes prints text only, not JSON.",
+                "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
         found = open_or_advise(cache)
-        chosen = assembled(choose(found, name, parse_which(target or [])), wanted=assemble)
+        named = choose(found, name, parse_which(read_selectors(target, where)))
+        if why:
+            from artifact_inspector.cli._causes import print_causes
+
+            print_causes(named, json=json)
+            return
+        assembly = assembled(named, wanted=assemble)
+        chosen = assembly.kernels
         disassemble = disassembler(chosen, nvdisasm, sass=sass)
         kernels = list(inspect_kernels(chosen, disassemble, summarise))
         forms = find_matrix(kernels, split_words(sort or []))
@@ -92,6 +113,7 @@ def matrix(
         if passes:
             _write_passes(forms)
         refuse_unreadable(kernels)
+        assembly.exit_if_refused()
 
 
 def _write_page(html: Path, forms: Matrix, disassemble: Disassemble | None) -> None:
@@ -103,7 +125,7 @@ def _write_page(html: Path, forms: Matrix, disassemble: Disassemble | None) -> N
 
 
 def _write_passes(forms: Matrix) -> None:
-    """The pass that made the verdict of each form, in one line."""
+    """Print for each variant the compiler pass that set its verdict."""
     from artifact_inspector.passes.attribution import attribute, earliest
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.passes import describe_decision

@@ -1,4 +1,4 @@
-"""`inspect-kernel mcp` and `skill`: for agents that look at kernels."""
+"""`inspect-kernel mcp`: serve coding agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Root = Annotated[
     typer.Option(
         "--root",
         metavar="DIR",
-        help="A directory that may be read and written; by default the working directory and Triton's cache.",
+        help="Allow access to DIR. Default: the working directory and Triton's cache.",
     ),
 ]
 
@@ -32,12 +32,21 @@ def mcp(
         typer.Option(
             "--allow-execute",
             metavar="",
-            help="Allow try, compile, capture and passes: they run the user's code.",
+            help="Allow try, compile, capture and passes, which run the user's code.",
         ),
     ] = False,
+    skill: Annotated[
+        bool, typer.Option("--skill", metavar="", help="Print a skill file for agents, and exit.")
+    ] = False,
 ) -> None:
-    """Serve agents by the Model Context Protocol, on standard input and output."""
+    """Serve coding agents through the Model Context Protocol on standard input and output."""
     with exit_codes(json=False):
+        if skill:
+            from artifact_inspector.report.console import write
+            from artifact_inspector.serving.skill import skill_text
+
+            write(skill_text(), sys.stdout)
+            return
         require_extra("mcp", "mcp")
         from artifact_inspector.serving.mcp import serve
         from artifact_inspector.serving.roots import Roots, default_roots
@@ -45,25 +54,15 @@ def mcp(
 
         roots = Roots(root or default_roots())
         if not roots.directories[0].is_dir():
-            raise UsageError(f"There is no directory {roots.directories[0]}.", "Name one with --root.")
-        os.chdir(roots.directories[0])  # where relative paths are from, those of a captured program too
+            raise UsageError(f"--root {roots.directories[0]} is not a directory.", "Give an existing one.")
+        os.chdir(roots.directories[0])  # relative paths, those of a captured program too, start here
         serve(Service(roots, executes=allow_execute))
 
 
-@app.command()
-def skill() -> None:
-    """Print a skill file for agents: when to use which command, with worked loops."""
-    with exit_codes(json=False):
-        from artifact_inspector.report.console import write
-        from artifact_inspector.serving.skill import skill_text
-
-        write(skill_text(), sys.stdout)
-
-
 def require_extra(module: str, extra: str) -> None:
-    """Raise a UsageError that says how to come by a package that is not installed."""
+    """Raise a UsageError that says how to install a missing package."""
     if find_spec(module) is None:
         raise UsageError(
-            f"{module} is not installed.",
+            f"The package {module} is not installed.",
             f"Install the extra: pip install '.[{extra}]' in a clone of the repository.",
         )

@@ -1,4 +1,4 @@
-"""`inspect-kernel passes` and `bisect`: which pass changed a kernel, and which release."""
+"""`inspect-kernel passes` and `bisect`: the compiler pass, or the Triton release, that changed a kernel."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 Kernel = Annotated[
     str,
-    typer.Argument(metavar="KERNEL", help="As `compile` takes it, or a cache directory with NAME."),
+    typer.Argument(metavar="KERNEL", help="FILE.py:KERNEL, or a cache directory followed by NAME."),
 ]
 Name = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="Of a cache: part of a kernel's name or hash.")
+    str | None, typer.Argument(metavar="[NAME]", help="Part of a kernel's name or hash in the cache.")
 ]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", metavar="GPU", help="The GPU to compile for: sm_80, gfx942 …")
+    str | None, typer.Option("--target", "-t", metavar="GPU", help="Compile for this GPU: sm_80, gfx942 ...")
 ]
 Wanted = Annotated[
     list[str] | None,
     typer.Option(
         "--what",
         metavar="FACTS",
-        help="Only these: order, pipeline, loops, widths, layouts, shared, matrix, registers.",
+        help="Show only these facts: order, pipeline, loops, widths, layouts, shared, matrix, registers.",
     ),
 ]
 
@@ -47,20 +47,23 @@ def passes(
     name: Name = None,
     target: Target = None,
     triton: Annotated[
-        str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 …")
+        str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 ...")
     ] = None,
     what: Wanted = None,
     diff: Annotated[
         str | None,
         typer.Option(
-            "--diff", metavar="PASS", help="Print what this pass changed in the text: name or number."
+            "--diff",
+            metavar="PASS",
+            help="Print the lines of IR that this pass changed; give its name or number.",
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", "-a", metavar="", help="List every pass that changed the text.")
+        bool, typer.Option("--all", "-a", metavar="", help="List every pass that changed the IR.")
     ] = False,
     keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Keep all texts in this directory.")
+        Path | None,
+        typer.Option("--keep", metavar="DIR", help="Keep the IR after each pass in this directory."),
     ] = None,
     signature: Signature = None,
     const: Const = None,
@@ -69,7 +72,7 @@ def passes(
     option: Option = None,
     json: Json = False,
 ) -> None:
-    """Compile a kernel, and say which pass of the compiler changed what."""
+    """Compile a kernel and list what each compiler pass changed."""
     with exit_codes(json=json):
         from artifact_inspector.passes.subject import trace_passes
         from artifact_inspector.passes.trace import PassTrace
@@ -115,7 +118,9 @@ def bisect(
     target: Target = None,
     between: Annotated[
         str,
-        typer.Option("--between", "-b", metavar="A,B", help="Two releases, or all that are to be tried."),
+        typer.Option(
+            "--between", metavar="A,B", help="Search between two releases, or among a list of them."
+        ),
     ] = "3.2.0,3.9.0",
     what: Wanted = None,
     signature: Signature = None,
@@ -125,7 +130,7 @@ def bisect(
     option: Option = None,
     json: Json = False,
 ) -> None:
-    """Find the release of Triton in which a kernel changed, and the pass on either side."""
+    """Find the Triton release in which a kernel changed, and the pass that changed it."""
     with exit_codes(json=json):
         from artifact_inspector.passes.bisection import bisect as search
         from artifact_inspector.report.console import write, write_lines
@@ -140,7 +145,7 @@ def bisect(
             _wanted(what or ["order"]),
             releases,
             notice=notice,
-            progress=lambda release: write(f"compiling with Triton {release} …\n", sys.stderr),
+            progress=lambda release: write(f"Compiling with Triton {release} …\n", sys.stderr),
         )
         if json:
             print_json(BisectionDocument(bisection=found))
@@ -149,7 +154,7 @@ def bisect(
 
 
 def _subject(request: KernelRequest, name: str | None, target: str | None, triton: str | None) -> Subject:
-    """What is compiled: an entry of the cache that the request names for its kernel, else the request."""
+    """What to compile: an entry of the cache that the request names, else the request itself."""
     from artifact_inspector.facts.selection import choose, parse_targets, parse_which
     from artifact_inspector.files.cache import open_cache
     from artifact_inspector.passes.subject import of_entry, of_request
@@ -159,17 +164,20 @@ def _subject(request: KernelRequest, name: str | None, target: str | None, trito
         chosen = choose(open_cache(Path(kernel)), name, parse_which(words))
         if len(chosen) != 1:
             raise UsageError(
-                f"{len(chosen)} kernels fit, and passes are of one compile.",
-                "Give a NAME or hash that fits one, or -t.",
+                f"This command compiles one kernel; {len(chosen)} match.",
+                "Narrow by name or hash, or --target.",
             )
         return of_entry(chosen[0], triton)
     if name is not None:
         raise UsageError(
-            f"There is no cache directory {kernel}.", f"For a kernel of a file write {kernel}:{name}."
+            f"There is no cache directory {kernel}.", f"To compile a kernel of a file, write {kernel}:{name}."
         )
     targets = parse_targets(words)
     if len(targets) != 1:
-        raise UsageError("Passes are of one compile for one GPU.", "Name it: -t sm_80, -t gfx942 …")
+        raise UsageError(
+            f"This command compiles for one GPU; {len(targets)} are given.",
+            "Give one: --target sm_80, --target gfx942 ...",
+        )
     return of_request(request, targets[0], triton)
 
 
@@ -181,9 +189,7 @@ def _wanted(words: list[str] | None) -> tuple[What, ...]:
     found = []
     for word in split_words(words or []):
         if word not in known:
-            raise UsageError(
-                f"{word!r} is nothing that passes are asked for.", f"There are {', '.join(known)}."
-            )
+            raise UsageError(f"Unknown fact {word!r} for --what.", f"Expected one of {', '.join(known)}.")
         found.append(known[word])
     return tuple(found) or tuple(What)
 
@@ -198,10 +204,8 @@ def _refuse_unknown_pass(asked: str, found: object, shown: list[str]) -> None:
         return
     names = {step.name: step for step in found.steps}
     if asked in names or any(asked in (step.argument, str(step.index)) for step in found.steps):
-        raise UsageError(
-            f"{asked} ran and changed no text that could be read.", "List those that did with --all."
-        )
+        raise UsageError(f"Pass {asked} changed no readable IR.", "List the passes that did with --all.")
     near = get_close_matches(asked, names, 1)
     raise UsageError(
-        f"No pass {asked!r} ran.", f"Did you mean {near[0]}?" if near else "List them with --all."
+        f"No pass {asked!r} ran.", f"Did you mean {near[0]}?" if near else "List all passes with --all."
     )

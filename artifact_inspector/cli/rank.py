@@ -1,4 +1,4 @@
-"""`inspect-kernel rank`: which launches will be fastest, by running some of their CTAs on paper."""
+"""`inspect-kernel rank`: sort launches by predicted time; some CTAs of each are simulated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ from artifact_inspector.cli._launches import (
     Steps,
     read_requests,
 )
-from artifact_inspector.cli._options import CacheDirectory, Json, KernelName, Nvdisasm, Targets
+from artifact_inspector.cli._options import (
+    CacheDirectory,
+    Json,
+    Keep,
+    KernelName,
+    Nvdisasm,
+    Targets,
+    Where,
+    read_selectors,
+)
 from artifact_inspector.cli._reading import disassembler, open_or_advise
 from artifact_inspector.cli._telling import print_json, print_report
 from artifact_inspector.files.scratch import scratch_directory
@@ -41,28 +50,38 @@ def rank(
     grid: Grid = None,
     launch: LaunchFile = None,
     target: Targets = None,
+    where: Where = None,
     gpu: Gpu = None,
     tries: Annotated[
         list[str] | None,
         typer.Option(
-            "--try",
-            metavar="NAME=VALUES …",
-            help="Compile with these constants and options, too: BLOCK_K=32,64 num_stages=2..5.",
+            "--vary",
+            metavar="NAME=VALUES ...",
+            help="Also compile and rank these constants and options: BLOCK_K=32,64 num_stages=2..5.",
         ),
     ] = None,
     configs: Annotated[
         str | None,
-        typer.Option("--configs", metavar="all|N", help="Compile the kernel's own configurations, too."),
+        typer.Option(
+            "--configs",
+            metavar="all|N",
+            help="Also compile and rank the kernel's autotuning configurations, all or N.",
+        ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Keep what was compiled in this cache directory."),
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="FILE.py:KERNEL",
+            help="Import this file to compile --vary and --configs. A record never imports code.",
+        ),
     ] = None,
+    out: Keep = None,
     steps: Steps = MOST_STEPS,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Put launches in order, the fastest first, by what they keep busy and wait for: no GPU is needed."""
+    """Rank launches or configurations by predicted time, fastest first. No GPU needed."""
     with exit_codes(json=json):
         from artifact_inspector.api.contests import enter_pairs, enter_record
         from artifact_inspector.api.predicting import has_tuned, pair_launches
@@ -72,41 +91,51 @@ def rank(
 
         words, name = _words(tries, [*context.args, *([name] if name else [])])
         opened = open_or_advise(cache)
-        wanted, own = parse_which(target or []), grid is None and launch is None and not arg
-        # a program that was captured with all of them has the launch of each configuration on record
+        wanted, own = parse_which(read_selectors(target, where)), grid is None and launch is None and not arg
+        # `capture --configs all` records the launch of each configuration
         recorded = configs == "all" and own and has_tuned(opened)
         every = not words and (configs is None or recorded)
         requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
         pairs = pair_launches(opened, name, wanted, requests, every=every)
         with scratch_directory() as made:
             if not every:
-                contest = _compile(pairs, words, configs, out or Path(made), own=own)
+                contest = _compile(pairs, words, configs, out or Path(made), own=own, kernel=kernel)
             else:
                 contest = enter_record(pairs) if own else enter_pairs(pairs)
             found = _rank(contest.contestants, gpu, steps, nvdisasm)
         if json:
-            print_json(RankingDocument(rank=tuple(found), refused=contest.refused, problems=contest.problems))
+            print_json(
+                RankingDocument(
+                    rank=tuple(found), refused=contest.refused, problems=contest.problems, notes=contest.notes
+                )
+            )
         else:
-            print_report(RankingReport(found, contest.refused, contest.problems))
+            print_report(RankingReport(found, contest.refused, contest.problems, contest.notes))
 
 
 def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:
-    """What is to be tried, and the kernel's name: words with `=` behind `--try` belong to it.
+    """The values to vary and the kernel's name; words with `=` after `--vary` belong to it.
 
     Raises:
-        UsageError: there are other words.
+        UsageError: there are further words.
     """
     from artifact_inspector.errors import UsageError
 
     words = list(tries or ())
     names = [word for word in others if "=" not in word]
     if len(names) > 1 or (not words and len(others) > len(names)):
-        raise UsageError(f"{others[0]!r} is one word too many.", "Give CACHE, NAME and options.")
+        raise UsageError(f"Unexpected argument {others[0]!r}.", "Expected CACHE, NAME and options.")
     return words + [word for word in others if "=" in word], names[0] if names else None
 
 
 def _compile(
-    pairs: list[tuple[Artifact, Request]], words: list[str], configs: str | None, out: Path, *, own: bool
+    pairs: list[tuple[Artifact, Request]],
+    words: list[str],
+    configs: str | None,
+    out: Path,
+    *,
+    own: bool,
+    kernel: str | None,
 ) -> Contest:
     from artifact_inspector.api.contests import enter_tries
     from artifact_inspector.execution.timing.trying import parse_tries
@@ -120,6 +149,7 @@ def _compile(
             configs,
             out,
             own=own,
+            kernel=kernel,
             planned=lambda count: total.__setitem__(0, count),
             progress=lambda result: advance(result.kernel),
         )

@@ -1,17 +1,25 @@
-"""`inspect-kernel try`: whether a change of a kernel reached the code, and what it changed."""
+"""`inspect-kernel try`: whether a change of a kernel changed its compiled code, and how."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import Const, Json, Option, Signature, Stages, Warps
+from artifact_inspector.cli._options import (
+    CompileTargets,
+    Const,
+    Json,
+    Keep,
+    Option,
+    Signature,
+    Stages,
+    Warps,
+)
 from artifact_inspector.cli._telling import notice, print_json, print_report
 from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import CacheError, CompileError, UsageError
@@ -19,19 +27,14 @@ from artifact_inspector.errors import CacheError, CompileError, UsageError
 
 @app.command("try")
 def attempt(
-    kernel: Annotated[
-        str, typer.Argument(metavar="KERNEL", help="FILE.py:KERNEL, as it is in the working tree.")
-    ],
-    target: Annotated[
-        list[str] | None, typer.Option("--target", "-t", metavar="GPU", help="GPUs: sm_90, MI300X …")
-    ] = None,
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="FILE.py:KERNEL in the working tree.")],
+    target: CompileTargets = None,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
-            "-a",
             metavar="STATE",
-            help="HEAD~1 or any revision, FILE.py, CACHE or CACHE:HASH; HEAD by default.",
+            help="Compare with this: a git revision, FILE.py, CACHE or CACHE:HASH. Default: HEAD.",
         ),
     ] = None,
     change: Annotated[
@@ -39,7 +42,7 @@ def attempt(
         typer.Option(
             "--with",
             metavar="NAME=VALUE",
-            help="Of the new state alone: an option, a constant or a type: num_stages=4, n=i32:16.",
+            help="Change an option, constant or type in the new state only: num_stages=4, n=i32:16.",
         ),
     ] = None,
     signature: Signature = None,
@@ -48,20 +51,22 @@ def attempt(
     num_stages: Stages = None,
     option: Option = None,
     configs: Annotated[
-        str | None, typer.Option("--configs", metavar="all|N", help="Configurations, as of `compile`.")
+        str | None,
+        typer.Option(
+            "--configs",
+            metavar="all|N",
+            help="Compile all configurations of an autotuned kernel, or N of them. Default: the first.",
+        ),
     ] = None,
     triton: Annotated[
-        str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 …")
+        str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 ...")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="The cache to fill; one of our own by default."),
-    ] = None,
+    out: Keep = None,
     json: Json = False,
 ) -> None:
-    """Say whether a change of a kernel reached the code, and what it changed.
+    """Check whether a source change or an option changes the compiled code, and print what changed.
 
-    Exit codes: 0 it did not, 1 it did, 2 usage, 3 there is no code to compare.
+    Exit codes: 0 code unchanged, 1 code changed, 2 usage, 3 no code to compare.
     """
     with exit_codes(json=json), _refused_code_is_none():
         from artifact_inspector.api.trial import try_change
@@ -70,7 +75,7 @@ def attempt(
 
         wanted = [str(one) for one in parse_targets(target or [])]
         if not wanted:
-            raise UsageError("A kernel is compiled for some GPU.", "Name it: -t sm_80, -t gfx942 …")
+            raise UsageError("No GPU to compile for.", "Give one: --target sm_80, --target gfx942 ...")
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option, configs)
         answers = try_change(
             request,
@@ -89,12 +94,14 @@ def attempt(
         if any(answer.reach.reached for answer in answers):
             raise typer.Exit(FOUND)
         if all(answer.reach.reached is None for answer in answers):
-            raise CacheError("Nothing of the two could be compared.")
+            raise CacheError(
+                "Neither state has code to compare.", "Compile for a GPU that both states support."
+            )
 
 
 @contextmanager
 def _refused_code_is_none() -> Iterator[None]:
-    """A kernel that does not compile has no code to compare: no answer, and so not that of exit code 1."""
+    """Exit with 3 if a kernel does not compile: exit code 1 means that the code changed."""
     try:
         yield
     except CompileError as error:
@@ -108,6 +115,8 @@ def _changes(texts: list[str]) -> dict[str, str]:
     for text in texts:
         for name, value in parse_signature(text):
             if name is None:
-                raise UsageError(f"--with {text!r} is no NAME=VALUE.", "Write e.g. --with num_stages=4.")
+                raise UsageError(
+                    f"--with {text!r} is not NAME=VALUE.", "Write for example --with num_stages=4."
+                )
             found[name] = value
     return found

@@ -1,4 +1,4 @@
-"""`inspect-kernel watch CACHE`: the kernels of a program as they are compiled."""
+"""`inspect-kernel watch CACHE`: show kernels as a program compiles them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, View
 
 MOST_PAUSE = 3600.0
-"""Seconds between two looks; no system sleeps for any number of them."""
+"""Longest pause between two polls, in seconds; `time.sleep` refuses very large numbers."""
 SHARE = 10
-"""A look takes this part of the time that passes at most: a cache of thousands is looked at less often."""
+"""The pause is at least this many times the duration of a poll: a large cache is polled less often."""
 
 Show = Callable[["Sequence[KernelFacts]"], None]
 
@@ -32,32 +32,34 @@ Show = Callable[["Sequence[KernelFacts]"], None]
 def watch(
     cache: CacheDirectory = None,
     all: Annotated[
-        bool, typer.Option("--all", metavar="", help="Begin with the kernels that are there already.")
+        bool, typer.Option("--all", metavar="", help="Show the kernels that are already in the cache first.")
     ] = False,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", metavar="SECONDS", help="End when nothing came for so long.", min=0),
+        typer.Option("--idle", metavar="SECONDS", help="Stop after SECONDS without a new kernel.", min=0),
     ] = None,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", help="How often to look.", min=0.01)
+        float, typer.Option("--every", metavar="SECONDS", help="Poll the cache every SECONDS.", min=0.01)
     ] = 0.5,
     json: Json = False,
     no_index: NoIndex = False,
 ) -> None:
-    """Show kernels as a program compiles them: a table on a terminal, a line for each in a pipe."""
+    """Show kernels as a program compiles them: a table on a terminal, one line each in a pipe."""
     with exit_codes(json=json):
         from artifact_inspector.files.cache import default_directory
 
         root = (default_directory() if cache is None else cache).expanduser()
         if root.is_file():
-            raise UsageError(f"{root} is a file, not a cache directory.", "Name the directory that it is in.")
+            raise UsageError(
+                f"{root} is a file, not a cache directory.", "Give the directory that contains it."
+            )
         started, came = time.monotonic(), []
         with _shown(root, json=json) as (view, show):
             try:
                 for kernels in _arriving(root, view, every, idle, known=not all, index=not no_index):
                     came += kernels
                     show(came)
-            except KeyboardInterrupt:  # which is how it ends
+            except KeyboardInterrupt:  # the usual way to stop watching
                 pass
         if not json:
             from artifact_inspector.report.console import show as write_report
@@ -69,7 +71,7 @@ def watch(
 def _arriving(
     root: Path, view: View | None, every: float, idle: float | None, *, known: bool, index: bool
 ) -> Iterator[list[KernelFacts]]:
-    """The kernels that came since the last look, until nothing comes any more."""
+    """The new kernels of each poll, until no kernel arrives for `idle` seconds."""
     from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.files.arrivals import Arrivals
 
@@ -90,7 +92,7 @@ def _arriving(
 
 @contextmanager
 def _shown(root: Path, *, json: bool) -> Iterator[tuple[View | None, Show]]:
-    """What is asked of each kernel, and what is told of all that came so far each time that some came."""
+    """The view that is read of each kernel, and a function that prints all kernels so far."""
     from artifact_inspector.report.text import CacheReport
 
     if json:
@@ -115,7 +117,7 @@ def _shown(root: Path, *, json: bool) -> Iterator[tuple[View | None, Show]]:
 
 
 def _one_by_one(told: Callable[[KernelFacts], str]) -> Show:
-    """Writes a line for each kernel, once."""
+    """A function that prints one line for each kernel it has not printed yet."""
     from artifact_inspector.report.console import write
 
     written = 0

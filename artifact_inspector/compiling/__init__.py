@@ -1,14 +1,14 @@
-"""Compiling any Triton kernel for GPUs that are not there.
+"""Compile any Triton kernel for GPUs that this machine does not have.
 
-Three processes: `ask` is who wants a kernel, `worker` compiles it, `capture` stands inside a program that
-would launch it. What two of them need lies beside them.
+Three kinds of processes take part. `ask` runs in the calling process, `worker` in the process that compiles,
+and `capture` in a user's program that would launch kernels. Modules that two of them need lie beside them.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # what type checkers take for True
+TYPE_CHECKING = False  # type checkers assume True
 if TYPE_CHECKING:
     from artifact_inspector.compiling.ask.captured import CapturedKernel, Launch, Note
     from artifact_inspector.compiling.ask.capturing import Captured, capture
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name from its module: what compiles has no use for what asks, and loads nothing of it."""
+    """Import a public name on first use, so that the compiling process does not load the modules of `ask`."""
     for place, names in _PLACES.items():
         if name in names:
             value = getattr(import_module(f"{__name__}.{place}"), name)

@@ -1,10 +1,10 @@
-"""The arguments of a launch as a record: enough to run the launch again on paper.
+"""Record the arguments of a launch, so that the launch can be simulated later.
 
-A record is `{"grid": [x, y, z], "args": {NAME: …}}`, where a number, a bool or None stands as it is and a
-tensor is an object with `shape`, `stride` (in elements), `dtype` (torch's name), `alignment` (bytes that
-divide its address, 512 at most: as many as torch's allocator gives), `ptr` where the address is a GPU's own,
-and `values` where it is small, of integers, and what it held is known. A tensor descriptor is that object
-with `block_shape`.
+A record is `{"grid": [x, y, z], "args": {NAME: …}}`. Numbers, booleans and None are written as they are. A
+tensor is an object with `shape`, `stride` (in elements), `dtype` (torch's name) and `alignment`, the bytes
+that divide its address (at most 512, the alignment of torch's allocator). It has `ptr` where the address is
+one of a GPU, and `values` where it is a small tensor of integers with known contents. A tensor descriptor is
+such an object with `block_shape`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MOST_VALUES = 65536
-"""Elements of a tensor whose values are kept."""
+"""Largest number of elements of a tensor whose values are recorded."""
 _ALIGNMENT = 512
 _SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
 _UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
@@ -28,14 +28,14 @@ def describe_arguments(
     values: Callable[[Any], bool],
     addresses: bool,
 ) -> dict[str, Any]:
-    """Argument → what it is, by the names of a Triton function, its constants among them.
+    """Describe each argument of a launch by its parameter name, constants included.
 
     Args:
         function: Triton's `JITFunction`.
-        args: of the launch, by position.
-        options: of the launch, by name; what is no argument of the function is left out.
-        values: whether a tensor holds what it would on a GPU.
-        addresses: whether they lie where a GPU has them.
+        args: positional arguments of the launch.
+        options: keyword arguments of the launch; names that are no parameters are ignored.
+        values: returns whether a tensor holds the values that it would hold on a GPU.
+        addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.
     """
     names = list(function.arg_names)
     given = {
@@ -66,7 +66,7 @@ def _described(value: Any, values: Callable[[Any], bool], addresses: bool) -> An
 
 
 def _tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
-    # Inductor and user code wrap tensors to give them another type
+    # Inductor and user code wrap tensors to change their type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
     bits = _item_bytes(value) or 1
     offset = value.data_ptr() if addresses else bits * int(getattr(tensor, "storage_offset", int)())
@@ -93,9 +93,9 @@ def _numbers(extents: Any) -> list[int]:
 
 
 def _held(tensor: Any, holds: Callable[[Any], bool]) -> list[int] | None:
-    """The elements of a small tensor of integers in the order of memory, None for any other.
+    """The elements of a small integer tensor in memory order; None for any other tensor.
 
-    Read from its storage, not by `tolist`, which a captured program's torch has its own answer to.
+    They are read from the storage: `tolist` is replaced in a captured program.
     """
     kind = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
     if not kind.startswith(("int", "uint", "bool")) or getattr(tensor, "is_meta", True):

@@ -1,6 +1,6 @@
-"""One child process for each compile, forked from a process that has imported Triton for all of them.
+"""Run each compile in a child process, forked from a process that has already imported Triton.
 
-A child that LLVM aborts, or that outlives its time, costs its own row and nothing else.
+If LLVM aborts a child, or it exceeds its time limit, only its own row is lost.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ DETAIL_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One compile: what is to be called in a child, and where its result goes."""
+    """One compile: the function to call in a child process, and the directory for its result."""
 
     label: Mapping[str, Any]
-    """What the row says of it."""
+    """Columns that identify the compile in its row."""
     key: str
-    """Equal for work that would make the same entry."""
+    """Equal for two compiles that produce the same cache entry."""
     out: Path
     compile: Callable[[Path], str]
-    """Fills a directory with a Triton cache that holds the entry; returns the entry's name."""
+    """Compiles into a directory, as a Triton cache with one entry, and returns the entry's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
     work: tuple[Work, ...]
-    """All of one key; compiled once."""
+    """All work with one key; compiled once."""
     started: float
     staging: Path
     answer: TextIO
-    """What the child returns: JSON, or nothing when it died."""
+    """The child's JSON result; empty when it died."""
     noise: TextIO
-    """What the child and its compilers printed."""
+    """Output of the child and its compilers."""
 
 
 def run(work: Iterable[Work], workers: int, time_limit: float) -> Iterator[dict[str, Any]]:
-    """Do every piece of work in a child of its own, at most `workers` at a time.
+    """Run every compile in its own child process, at most `workers` at a time.
 
     Args:
-        work: what is to be compiled; what has the same key is compiled once.
-        workers: children at a time.
-        time_limit: seconds that one may take.
+        work: the compiles; those with equal keys are compiled once.
+        workers: number of concurrent children.
+        time_limit: seconds that one child may run.
 
     Yields:
-        The label of each with `seconds`, `cached`, `directory` or None, `message` or None and `details`,
-        in order of completion.
+        One row for each compile, in order of completion: its label with `seconds`, `cached`, `directory` or
+        None, `message` or None, and `details`.
     """
     grouped: dict[str, list[Work]] = {}
     for one in work:
@@ -86,7 +86,7 @@ def run(work: Iterable[Work], workers: int, time_limit: float) -> Iterator[dict[
                     for again, one in enumerate(child.work):
                         yield {**one.label, **row, "cached": again > 0}
             if os.getppid() != asked_by:
-                sys.exit(1)  # nobody is left to read the answers
+                sys.exit(1)  # the calling process has ended and reads no rows
             time.sleep(POLL_SECONDS)
     finally:
         for pid, child in running.items():
@@ -95,15 +95,15 @@ def run(work: Iterable[Work], workers: int, time_limit: float) -> Iterator[dict[
 
 
 def _start(work: tuple[Work, ...]) -> tuple[int, _Running]:
-    """Fork a child for a job: its process id, and where its answer will be."""
-    # files, not pipes: a compiler may print more than a pipe holds, and nobody reads until it ends
+    """Fork a child for a compile; returns its process id and its state."""
+    # files, not pipes: a compiler may print more than a pipe holds, and it is read only when the child ends
     answer, noise = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _row
     child = _Running(work, time.monotonic(), staging_directory(work[0].out), answer, noise)
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            os.setsid()  # so that the compilers it starts can be ended with it
+            os.setsid()  # the compilers it starts are killed with its process group
             _end_with_parent()
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -124,9 +124,9 @@ def _start(work: tuple[Work, ...]) -> tuple[int, _Running]:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end this process when its parent ends: a stopped program publishes nothing any more.
+    """Let the operating system kill this process when its parent ends, so that nothing is published later.
 
-    Source: prctl(2), PR_SET_PDEATHSIG. Where there is none (musl, macOS), a compile that began is finished.
+    Source: prctl(2), PR_SET_PDEATHSIG. On systems without it (macOS), a compile that began is finished.
     """
     from ctypes import CDLL
 
@@ -135,7 +135,7 @@ def _end_with_parent() -> None:
 
 
 def _row(child: _Running, seconds: float, status: int | None, time_limit: float) -> dict[str, Any]:
-    """The finished job as it is reported; a `status` of None means that its time ran out."""
+    """The row of a finished child; a `status` of None means that it exceeded the time limit."""
     child.answer.seek(0)
     child.noise.seek(0)
     written = child.answer.read()
@@ -149,7 +149,7 @@ def _row(child: _Running, seconds: float, status: int | None, time_limit: float)
     elif not answer:
         message = "the compiler " + _manner(status)
     if message is not None:
-        # what MLIR, LLVM and ptxas say goes to standard error; the exception often says only that they failed
+        # MLIR, LLVM and ptxas print the reason to standard error; the exception often has none
         said = [
             line
             for line in details.splitlines()
@@ -169,23 +169,23 @@ def _row(child: _Running, seconds: float, status: int | None, time_limit: float)
 
 
 def _shortened(lines: list[str]) -> list[str]:
-    """The first lines and the last ones, between which a compiler may print a program."""
+    """The first and the last lines of a message: compilers print whole modules in between."""
     if len(lines) <= MESSAGE_LINES:
         return lines
     return [*lines[: MESSAGE_LINES // 2], "…", *lines[-(MESSAGE_LINES // 2) :]]
 
 
 def _manner(status: int) -> str:
-    """How a child ended, in words."""
+    """How a child process ended, as the end of a sentence."""
     if os.WIFSIGNALED(status):
         return f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
     return f"exited with {os.waitstatus_to_exitcode(status)} and no result"
 
 
 def _kill(pid: int) -> None:
-    """End a child and the compilers that it started."""
+    """Kill a child and the compilers that it started."""
     with suppress(ProcessLookupError, PermissionError):
-        # the child may not have become a group leader yet; then it alone is there to be ended
+        # the child may not be a group leader yet; then it has started no compilers
         os.killpg(pid, signal.SIGKILL)
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Triton's own value for a GPU, and ours for it."""
+"""Convert between Triton's `GPUTarget` and our `Target`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from artifact_inspector.hardware.targets import Target, parse_target
 
 
 def target_of(target: Any) -> Target:
-    """Our value for Triton's."""
+    """The `Target` of a Triton `GPUTarget`."""
     return parse_target(f"{target.backend}:{target.arch}")
 
 
 def gpu_target(target: Target) -> Any:
-    """Triton's value for ours."""
+    """The Triton `GPUTarget` of a `Target`."""
     from triton.backends.compiler import GPUTarget
 
     arch = target.arch.number if target.backend == "cuda" else target.arch

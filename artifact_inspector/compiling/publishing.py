@@ -1,4 +1,4 @@
-"""An entry goes into the cache whole or not at all: compiled aside, then moved in."""
+"""Add entries to a Triton cache atomically: compile into a staging directory, then move the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIX = ".compiling-"
 
 
 def entry_metadata(directory: Path) -> Path | None:
-    """The metadata of a complete entry: the file that Triton's group file lists, written last."""
+    """The metadata file of a complete entry, None for an incomplete one: its group file is written last."""
     for group in directory.glob("__grp__*.json"):
         metadata = directory / group.name.removeprefix("__grp__")
         if metadata.is_file():
@@ -24,13 +24,13 @@ def entry_metadata(directory: Path) -> Path | None:
 
 
 def staging_directory(out: Path) -> Path:
-    """A new directory inside the cache, on the same disk; what dead processes left there goes."""
+    """A new staging directory inside the cache; those of processes that have ended are removed."""
     sweep(out)
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=out))
 
 
 def sweep(out: Path) -> None:
-    """Remove from a cache what compiles of processes that have ended left beside the entries."""
+    """Remove staging directories that processes left in a cache when they ended."""
     for left in out.glob(f"{_PREFIX}*"):
         match = re.match(rf"{re.escape(_PREFIX)}(\d+)-", left.name)
         if match and not is_alive(int(match[1])):
@@ -38,12 +38,12 @@ def sweep(out: Path) -> None:
 
 
 def publish(staging: Path, entry: str, out: Path) -> Path:
-    """Move an entry from one cache to another, the file that makes it complete last.
+    """Move an entry from one cache to another, and its group file last, which makes it complete.
 
-    Triton's group file lists the others by absolute paths, which are rewritten.
+    The group file lists the other files by absolute paths, which are rewritten.
 
     Returns:
-        Its directory in `out`.
+        The entry's directory in `out`.
     """
     source, destination = staging / entry, out / entry
     destination.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""How a kernel is compiled with no launch, and the launch that it is measured at.
+"""How a reference kernel is compiled without a launch, and the launch that is measured.
 
-`Reference` writes down what a launch would have told Triton; `Workload` is a launch on real tensors,
-with what it computes, how that is checked, and what it costs at least.
+`Reference` holds the types, constants and options that a launch would give Triton. `Workload` is a launch on
+real tensors, with its expected result, its operation count and its least memory traffic.
 """
 
 from __future__ import annotations
@@ -38,30 +38,31 @@ REFERENCE_KERNELS: Mapping[str, str] = MappingProxyType(
         "histogram": "artifact_inspector.kernels.histogram",
     }
 )
-"""Name of a reference kernel → the module whose `REFERENCE` says how it is compiled."""
+"""Name of a reference kernel → the module whose `REFERENCE` holds its compile arguments."""
 
 DEMO_KERNELS = tuple(REFERENCE_KERNELS)[:8]
-"""The kernels of the demo: enough to see, and compiled in seconds."""
+"""The kernels of `inspect-kernel demo`, which compile in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One kernel and the arguments of the launch that it stands for."""
+    """One kernel and the arguments of a typical launch."""
 
     kernel: Any
     """The `@triton.jit` function; Triton has no types."""
     signature: Mapping[str, str]
     """Argument → type in the notation of `triton.tools.compile`: `*fp16:16` is a pointer that is a
-    multiple of 16 bytes, `i32:16` an integer that 16 divides, `i32:1` an integer that is 1."""
+    multiple of 16 bytes, `i32:16` an integer that is divisible by 16, `i32:1` an integer that equals 1."""
     constexprs: Mapping[str, Any]
     num_warps: int = 4
     num_stages: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further options as Triton spells them (`maxnreg`, `waves_per_eu`); a back end ignores the other's."""
+    """Other options by Triton's names (`maxnreg`, `waves_per_eu`); a back end ignores those it does not
+    have."""
     configs: Sequence[Any] = ()
-    """Triton's configurations that an autotuner would choose from; without them, what is above."""
+    """Configurations for an autotuner, as `triton.Config`; if empty, the values above are the only one."""
     cuda_since: int = 0
-    """The first NVIDIA architecture that has what the kernel needs; Triton refuses it for older ones."""
+    """The first NVIDIA architecture that supports the kernel; Triton refuses it for older ones."""
 
     @property
     def types(self) -> dict[str, str]:
@@ -73,33 +74,33 @@ class Reference:
         return tuple(name for name, text in self.signature.items() if text.endswith(f":{hint}"))
 
     def launch_options(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The keyword arguments of a launch: blocks and options, those in `config` instead of its own."""
+        """Keyword arguments of a launch: block sizes and options, overridden by `config`."""
         own = {**self.constexprs, "num_warps": self.num_warps, "num_stages": self.num_stages, **self.options}
         return {**own, **config}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One launch of a kernel as it is measured: inputs are made, the result has a place."""
+    """One measured launch of a kernel, with its inputs and result allocated."""
 
     launch: Callable[..., object]
-    """Launches the kernel once, into `result`. Its keyword arguments are those of a configuration:
-    blocks, `num_warps`, `num_stages`; without any, the kernel's own."""
+    """Launches the kernel once and writes `result`. Keyword arguments are those of a configuration: block
+    sizes, `num_warps`, `num_stages`; the defaults are the kernel's own."""
     result: torch.Tensor | Sequence[torch.Tensor] | None = None
-    """What the kernel writes; None leaves it unchecked."""
+    """Output of the kernel; None if it is not checked."""
     expected: Callable[[], torch.Tensor | Sequence[torch.Tensor]] | None = None
-    """The same by other means, on the same inputs."""
+    """Computes the expected output from the same inputs, without the kernel."""
     tolerance: float = 1e-2
-    """Largest ‖result − expected‖ / ‖expected‖ that passes (Frobenius norms)."""
+    """Largest relative error that passes: ‖result − expected‖ / ‖expected‖ in Frobenius norms."""
     adds: bool = False
-    """The kernel adds to `result`, which must be zero before; else it must write every element."""
+    """Whether the kernel adds to `result`, which is then zeroed first; else it must write every element."""
     size: str = ""
-    """The workload in words: `8192×8192×8192`."""
+    """Problem size for display: `8192×8192×8192`."""
     flop: float | None = None
-    """Floating-point operations that the result takes, a multiply-add counted as two."""
+    """Floating-point operations of the computation; a multiply-add counts as two."""
     bytes: float | None = None
-    """Least traffic with device memory: every input read once, every output written once."""
+    """Least traffic with device memory in bytes: every input read once, every output written once."""
     unit: str | None = None
-    """Type whose peak rate bounds the arithmetic, as `peaks` names them: fp16, fp8, tf32, fp32."""
+    """Data type whose peak rate bounds the arithmetic, by its name in `peaks`: fp16, fp8, tf32, fp32."""
     configs: Sequence[Mapping[str, Any]] = ()
-    """Configurations worth comparing, each the keyword arguments of a `launch`."""
+    """Configurations to compare, each as keyword arguments of `launch`."""

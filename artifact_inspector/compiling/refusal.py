@@ -1,8 +1,8 @@
-"""What a compiler's refusal says to a person: the message, the line of the kernel, what to do.
+"""Turn a compiler's exception into an error message, with the line of the kernel and a remedy.
 
 Source:
     triton/compiler/errors.py, `CompilationError` (2.1 to 3.9): `src` is the text of the function from its
-    `def` on, `node` the syntax tree's node in it, `error_message` the sentence.
+    `def` on, `node` a node of its syntax tree, `error_message` the message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from artifact_inspector.errors import CompileError, InspectorError, UsageError
 
 
 def explain(error: BaseException) -> dict[str, Any]:
-    """A row's `message`, `remedy` and `kind`: `usage`, where the request is at fault, else `refused`."""
+    """`message`, `remedy` and `kind` of a row: `usage` for a wrong request, else `refused`."""
     if isinstance(error, InspectorError):
         kind = "usage" if isinstance(error, UsageError) else "refused"
         return {"message": error.message, "remedy": error.remedy, "kind": kind}
@@ -25,11 +25,11 @@ def explain(error: BaseException) -> dict[str, Any]:
 
 
 def refusal(error: Exception, function: Any) -> InspectorError:
-    """The error of a compile as one that says where in the kernel's file it is.
+    """The error of a compile with its place in the kernel's file.
 
     Args:
-        error: whatever Triton raised.
-        function: the kernel, a JITFunction; None for one that is a saved text.
+        error: the exception that Triton raised.
+        function: the kernel as a JITFunction; None for a saved IR text.
     """
     if isinstance(error, InspectorError):
         return error
@@ -41,7 +41,7 @@ def refusal(error: Exception, function: Any) -> InspectorError:
     if "CompilationError" not in type(last).__name__:
         sentence = f"{type(last).__name__}: {sentence}" if sentence else type(last).__name__
     if placed:
-        # the innermost is nearest to the cause; a helper's error names the helper's line
+        # the innermost error is nearest to the cause: for a helper function it has the helper's line
         sentence = f"{_place(placed[-1], function)}{sentence}{_line(placed[-1])}"
     return CompileError(sentence, _remedy(error))
 
@@ -54,7 +54,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _place(error: Any, function: Any) -> str:
-    """`file:line:column: ` of an error that has a node; empty where its function cannot be told."""
+    """`file:line:column: ` of an error that has a node; empty if its function cannot be identified."""
     module = inspect.getmodule(getattr(function, "fn", None))
     for known in (function, *([] if module is None else vars(module).values())):
         if getattr(known, "src", None) != error.src or not inspect.isfunction(getattr(known, "fn", None)):
@@ -74,14 +74,14 @@ def _line(error: Any) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """`KeyError: no` for the `KeyError('no')` that Triton states of an exception it caught."""
+    """Rewrite `KeyError('no')`, as Triton prints an exception it caught, as `KeyError: no`."""
     match = re.fullmatch(r"(\w+)\((['\"].*['\"])\)", text.strip(), re.S)
     words = MISSING if match is None else read_literal(match[2])
     return f"{match[1]}: {words}" if match is not None and isinstance(words, str) else text
 
 
 def _without_dump(text: str) -> str:
-    """A message without the module that some of Triton's errors print behind it."""
+    """A message without the IR module that some Triton errors append."""
     kept = []
     for line in text.strip().splitlines():
         if line.lstrip().startswith(

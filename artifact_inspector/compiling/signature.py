@@ -1,8 +1,8 @@
-"""A launch written down: the types, hints and constants of a kernel's arguments, with no tensor at hand.
+"""Parse signatures: the types, divisibility hints and constants of a kernel's arguments.
 
-The notation is that of `triton.tools.compile`, the compiler's own command: `*fp16:16` is a pointer that
-16 divides, `i32:16` an integer that 16 divides, `i32:1` an integer that is 1, and a literal is a
-constant. Beside it stand `name=type`, tuples `(i32, *fp16)` and `tensordesc<fp16[64,64]>`.
+The notation is that of `triton.tools.compile`: `*fp16:16` is a pointer that is divisible by 16, `i32:16` an
+integer that is divisible by 16, `i32:1` an integer that equals 1, and a literal is a constant. Extensions are
+`name=type`, tuples `(i32, *fp16)` and `tensordesc<fp16[64,64]>`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, Union
 from artifact_inspector.errors import UsageError
 
 Path = tuple[int, ...]
-"""Where an argument stands: its index, and within a tuple those of its members."""
+"""Position of an argument: its index, followed by the indices inside a tuple."""
 Type = Union[str, "tuple[Type, ...]"]
-"""As Triton spells it (`*fp16`, `i32`); `constexpr` for a constant inside a tuple."""
+"""A type as Triton spells it (`*fp16`, `i32`); `constexpr` for a constant inside a tuple."""
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING", "__slots__": ()})()
-"""No default and no value: None is a value."""
+"""Marks an absent value or default, since None is a value."""
 
 _SCALARS = frozenset(
     {
@@ -59,7 +59,7 @@ _ALIASES = {
     "float8e4nv": "fp8e4nv",
     "float8e5": "fp8e5",
 }
-"""What torch and NumPy call them → Triton's name."""
+"""Name of a type in torch or NumPy → Triton's name."""
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[\s*([\d\s,]+)\]\s*>")
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
 HINTS = (1, 16)
@@ -69,7 +69,7 @@ class Item(NamedTuple):
     """One entry of a signature."""
 
     name: str | None
-    """The parameter it is for; None goes by position."""
+    """Name of the parameter; None for a positional entry."""
     text: str
 
 
@@ -80,24 +80,24 @@ class Parameter:
     name: str
     constexpr: bool = False
     type: str | None = None
-    """By its annotation, where that names a type of Triton's."""
+    """Type of its annotation, if that is a Triton type."""
     default: Any = MISSING
     specialised: bool = True
-    """Whether a launch looks at an integer's value (not with `do_not_specialize`)."""
+    """Whether a launch specialises on an integer's value (not with `do_not_specialize`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a launch would have told the compiler of each argument."""
+    """Types, constants and hints of the arguments, as a launch would give them to the compiler."""
 
     types: Mapping[str, Type]
-    """Of every argument that is no constant."""
+    """Types of all arguments that are not constants."""
     constants: Mapping[Path, Any]
     hints: Mapping[Path, int]
-    """What divides the argument, where something does."""
+    """Known divisor of each argument that has one."""
 
     def typed(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The arguments as a signature gives them, `name=type:hint`; `names` are all of the kernel's."""
+        """The arguments as signature entries `name=type:hint`; `names` are all parameters of the kernel."""
         return tuple(
             f"{name}={self._spell(type_, (names.index(name),))}" for name, type_ in self.types.items()
         )
@@ -132,17 +132,17 @@ def parse_signature(text: str) -> tuple[Item, ...]:
 def by_name(
     kernel: str, parameters: Sequence[Parameter], items: Sequence[Item], constants: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What a signature says of each parameter, those that are given by position too.
+    """Parameter name → its signature entry, positional entries included.
 
     Raises:
-        UsageError: there are more entries than parameters to take them.
+        UsageError: there are more positional entries than parameters.
     """
     named = {item.name: item.text for item in items if item.name is not None}
     return {**_by_position(kernel, parameters, items, constants), **named}
 
 
 def read_literal(text: str) -> Any:
-    """The Python value that `text` spells, lists as tuples; MISSING where it spells none."""
+    """The value of a Python literal, with lists as tuples; MISSING if `text` is not a literal."""
     try:
         return _as_tuple(ast.literal_eval(text.strip()))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -156,19 +156,19 @@ def bind(
     constants: Mapping[str, Any],
     derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda known: {},
 ) -> Arguments:
-    """The arguments that a signature and constants give a kernel; its `def` fills in the rest.
+    """Bind a signature and constants to a kernel's parameters; its `def` supplies defaults and annotations.
 
     Args:
-        kernel: what it is called in errors.
+        kernel: name for error messages.
         parameters: in the kernel's order.
-        items: entries by position count the arguments that are not `tl.constexpr`; one that is a
-            literal may stand for a `tl.constexpr` in its place.
-        constants: name → value; an argument of any kind may be one.
-        derive: what heuristics make of the constants; arguments with a type are `GIVEN` there.
+        items: entries of the signature. Positional entries skip `tl.constexpr` parameters, except that a
+            literal can bind to one in its place.
+        constants: name → value; any parameter can be bound to a constant.
+        derive: computes values with the kernel's heuristics; arguments with a type are passed as `GIVEN`.
 
     Raises:
-        UsageError: an entry that is no type, too many entries, unknown names, or arguments that
-            nothing gives; the remedy shows how to give them.
+        UsageError: an entry is not a type, there are too many entries, a name is unknown, or an argument is
+            missing; the remedy shows how to supply it.
     """
     known = {parameter.name: parameter for parameter in parameters}
     _refuse_unknown(kernel, known, [*constants, *(item.name for item in items if item.name is not None)])
@@ -219,7 +219,7 @@ def bind(
 
 
 class _Given:
-    """An argument that is there, and whose value only a launch knows."""
+    """Placeholder for an argument whose value only a launch knows; any use raises `ValueUnknownError`."""
 
     __slots__ = ()
 
@@ -233,13 +233,13 @@ class _Given:
     __int__ = __float__ = __index__ = __len__ = __iter__ = __getitem__ = __call__ = _unknown
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python's own questions (`__wrapped__`) are not the heuristic's
+        if name.startswith("__"):  # Python itself looks up names such as `__wrapped__`
             raise AttributeError(name)
         raise ValueUnknownError
 
 
 class ValueUnknownError(Exception):
-    """A heuristic asked for a value that only a launch knows."""
+    """A heuristic used a value that only a launch knows."""
 
 
 GIVEN = _Given()
@@ -249,7 +249,7 @@ _HOW = "Write e.g. '*fp16:16, i32:16, i32' or by name 'a_ptr=*fp16:16, n=i32'."
 
 
 def _refuse_unknown(kernel: str, known: Collection[str], names: Iterable[str]) -> None:
-    """Raise a UsageError for the first name that is no parameter."""
+    """Raise a UsageError for the first name that is not a parameter."""
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, 1)
@@ -268,10 +268,10 @@ def _split(text: str) -> Iterable[str]:
             parts.append(text[start:at].strip())
             start = at + 1
     if depth:
-        raise UsageError(f"The signature {text!r} has a bracket that is not closed.", _HOW)
+        raise UsageError(f"The signature {text!r} has an unclosed bracket.", _HOW)
     parts.append(text[start:].strip())
     if parts[-1] == "":
-        parts.pop()  # nothing, or what stands behind a last comma
+        parts.pop()  # an empty text, or a trailing comma
     return parts
 
 
@@ -307,7 +307,7 @@ def _entry(
     constants: dict[Path, Any],
     hints: dict[Path, int],
 ) -> Type:
-    """The type that an entry means, `constexpr` for a constant; fills in what it says beside."""
+    """The type of an entry, `constexpr` for a constant; stores its constants and hints."""
     if text.startswith("(") and text.endswith(")"):
         parts = _split(text[1:-1])
         return tuple(
@@ -318,9 +318,9 @@ def _entry(
         constants[path] = value
         return "constexpr"
     if parameter.constexpr:
-        # a string, a dtype: what stands in a tl.constexpr's place is its value, never a type
+        # in place of a tl.constexpr, `fp16` would be a value (a dtype, a string), not a type
         raise UsageError(
-            f"{kernel}: {parameter.name} is a tl.constexpr, {text!r} is no value.",
+            f"{kernel}: {parameter.name} is a tl.constexpr, and {text!r} is not a value.",
             f"Give it with --const {parameter.name}=…",
         )
     type_, _, hint = text.partition(":")
@@ -330,13 +330,13 @@ def _entry(
     if hint.strip() not in map(str, HINTS):
         raise UsageError(
             f"{kernel}: the hint of {parameter.name} is {hint.strip()!r}.",
-            "A hint is 16 (16 divides the argument) or 1 (it is 1).",
+            "Expected 16 (the argument is divisible by 16) or 1 (it equals 1).",
         )
     if hint.strip() == "1":
         if not re.fullmatch(r"[iu]\d+", type_):
             raise UsageError(
                 f"{kernel}: {parameter.name} is {text!r}, and only an integer can be 1.",
-                f"Write {type_}, or {type_}:16 for one that 16 divides.",
+                f"Write {type_}, or {type_}:16 if it is divisible by 16.",
             )
         constants[path] = 1
         return "constexpr"
@@ -345,7 +345,7 @@ def _entry(
 
 
 def _type(kernel: str, name: str, text: str) -> str:
-    """Triton's own spelling of a type."""
+    """A type in Triton's spelling."""
     if match := _DESCRIPTOR.fullmatch(text):
         shape = ", ".join(size.strip() for size in match[2].split(","))
         return f"tensordesc<{_type(kernel, name, match[1])}[{shape}]>"
@@ -356,15 +356,15 @@ def _type(kernel: str, name: str, text: str) -> str:
     element = _ALIASES.get(element.removeprefix(constant), element.removeprefix(constant))
     if element not in _SCALARS:
         near = get_close_matches(element, [*_SCALARS, *_ALIASES], 1)
-        # a slip of the case is nearer than any letter
+        # a difference in case only is the nearest match
         near = [one for one in _SCALARS if one.lower() == element.lower()] or near
         remedy = f"Did you mean {stars[0]}{constant}{near[0]}? " if near else ""
-        raise UsageError(f"{kernel}: {text!r} is no type for {name}.", remedy + _HOW)
+        raise UsageError(f"{kernel}: {text!r} is not a type for {name}.", remedy + _HOW)
     return stars[0] + constant + element
 
 
 def _of_default(parameter: Parameter) -> tuple[str, int]:
-    """Type and hint of an argument that a launch leaves at its default, as the launch would see it."""
+    """Type and hint of an argument that keeps its default value, as a launch would specialise it."""
     value = parameter.default
     if parameter.type is not None and value is not None:
         return parameter.type, 0
@@ -391,13 +391,13 @@ def _lacks(kernel: str, missing: Sequence[Parameter]) -> UsageError:
     if constants:
         remedy.append("constants with " + " ".join(f"--const {name}={_number(name)}" for name in constants))
     return UsageError(
-        f"{kernel} is not told its argument{'s' if len(names) > 1 else ''} {', '.join(names)}.",
+        f"{kernel} needs its argument{'s' if len(names) > 1 else ''} {', '.join(names)}.",
         f"Give {' and '.join(remedy)}.",
     )
 
 
 def _guess(name: str) -> str:
-    """A type that an argument of this name often has, for an example."""
+    """A likely type of an argument with this name, for an example."""
     pointer = re.search(r"ptr", name, re.I) or re.fullmatch(r"[A-Z]\w?|[a-z]", name)
     return "*fp16:16" if pointer and name not in ("M", "N", "K", "n", "m", "k") else "i32"
 

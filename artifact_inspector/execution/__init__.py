@@ -1,55 +1,57 @@
-"""A kernel run on paper: what a launch would execute, touch and wait for, with no GPU.
+"""Simulates the machine code of a kernel launch, without a GPU.
 
-The integers of machine code decide where a kernel goes and what it touches, and they follow from its
-arguments and grid. They are computed here for every lane; floats are not, and what comes of data that was
-not given is *unknown by name*. What depends on an unknown is told as unknown with that name, never
-guessed.
+The integers of machine code decide which path a kernel takes and which addresses it accesses. They follow
+from the arguments and the grid, and are computed here for every lane. Floats are mostly not computed. A value
+that depends on data which was not given is *unknown*, and keeps the names of the missing inputs. A result
+that depends on an unknown value is reported as unknown with those names; it is never guessed.
 
-How it is built, from below; each layer knows only those before it. In `interpreter`, which knows no language:
+Structure, lowest layer first; each layer imports only those before it. `interpreter` knows no instruction
+set:
 
-- `lanes`: a value over all lanes of some CTAs. `Known` is one number where all lanes have the same, else
-  an array (CTAs or 1, threads or 1); `Unknown(data, bad, why)` has the bits that are not known. `apply(f,
-  *values)` computes whole registers, `choose(mask, yes, no)` merges, `Names` gives each missing thing a
-  bit.
-- `shifted`: `Shifted`, a register of very many lanes as a number of the CTA added to one of the lane: what
-  is computed of it is computed once for the lanes and once for the CTAs, exactly, and where it is no such
-  sum it is an array. Only a step that says so (`Step.sums`) is given it; any other is given the array.
-- `pieces`: `Pieces`, a register that warps of different work, or elected lanes, hold for reasons of their
-  own: a value for each set of lanes. Only a step that asks no lane that is off (`Step.by_lane`) is given one.
+- `lanes`: a value over all lanes of some CTAs. `Known` is one number if all lanes agree, otherwise an array
+  (CTAs or 1, threads or 1). `Unknown(data, bad, why)` marks the unknown bits. `apply(f, *values)` computes
+  whole registers, `choose(mask, yes, no)` selects by lane, `Names` assigns each missing input a bit.
+- `shifted`: `Shifted`, an affine value: a number per CTA plus a number per lane. Operations on it are
+  computed
+  once for the lanes and once for the CTAs, exactly; if the result is not affine, it becomes an array.
+  Only a step with `Step.sums` receives affine values; every other step receives arrays.
+- `pieces`: `Pieces`, a register partitioned by lanes: one value for each set of lanes, as warp specialization
+  and elected lanes produce. Only a step that ignores inactive lanes (`Step.by_lane`) receives one part.
 - `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
-  `place(launch)` which gives addresses to tensors without one, `evaluate_extent` for a grid written as an
-  expression.
-- `counters`: `Counts`, one list for each kind of count, one entry for each step of the program; `why` has
-  what the counts of a step lack.
-- `wavefronts`: `count_sectors`, `count_wavefronts` …: what an access costs, for addresses (warps, lanes).
-- `banks`: what the warp's lanes that `Counts` keeps of each access (`WarpAccess`) ask, and their turns.
-- `runs`: stretches of numbers, merged: what many CTAs touch alike, farther on.
-- `memory`: `Memory(launch)` (tensors, bytes touched, out of bounds); `scratch`: `Scratch` (shared or local
-  memory); `footprints`: which sectors of each tensor each CTA reads.
-- `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers,
-  groups of lanes that have converged; `converging`: how they wait for each other). A step's `run(machine)`
-  reads `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
-  `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that part ways become machines of
-  their own, until they meet where all ways lead (`meeting`) and are one again (`joining`).
-- `trips`, `changes`, `proving`, `rehearsal`: trips of a loop that run side by side, as though they were
-  further CTAs, once it is proven that this is what they would do one by one.
-- `asked`: the lanes that access memory, CTAs that do the same farther on as one row.
-- `access`: what loads, stores and atomics of a machine's lanes do to memory and counts, for any language:
+  `place(launch)`, which assigns addresses to tensors without one, and `evaluate_extent` for grid expressions.
+- `counters`: `Counts`, one list per counter with one entry per step; `why` names what a count depends on.
+- `wavefronts`: `count_sectors`, `count_wavefronts` …: the cost of an access, from addresses (warps, lanes).
+- `banks`: banks and wavefronts of one warp's access to shared memory, as `Counts` keeps it (`WarpAccess`).
+- `runs`: merged intervals of integers, for footprints that many CTAs share at different offsets.
+- `memory`: `Memory(launch)` (tensors, touched bytes, out-of-bounds accesses); `scratch`: `Scratch` (shared or
+  local memory); `footprints`: the sectors of each tensor that each CTA reads.
+- `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers, groups
+  of converged lanes; `converging` implements their barriers). A step's `run(machine)` reads
+  `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
+  `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that diverge get machines of their own.
+  They wait for each other at the reconvergence point (`meeting`) and are merged there (`joining`).
+- `trips`, `changes`, `proving`, `rehearsal`: loop iterations that are simulated in parallel, as if they were
+  further CTAs, if an induction proof shows that the result is the same.
+- `asked`: the lanes of a memory access; CTAs that access the same addresses plus an offset share one row.
+- `access`: loads, stores and atomics of a machine's lanes, and their counters, for any instruction set:
   `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
 
-Above it:
+Above the interpreter:
 
-- One folder per language, `sass` and `amdgcn`; its `semantics` has one table `SEMANTICS: opcode → builder
-  of its run` and `read_program(module, kernel)`, its other modules the rows (`integer`, `logic`, `float`,
-  `lanes`, `memory`, `control`) and how statements name what they read (`operands`). AMDGCN's rows are
-  actions that `formats` names for opcodes. Its `Environment` holds what a launch gives: constants,
-  special registers, arguments. Masks of lanes are numbers there, EXEC too: `amdgcn.operands.on_lanes`
-  switches lanes on by it.
-- `loading`, `running`, `provenance`, `order`, `totals`, `prediction`, `roofline`: a kernel's files as a
-  program, a whole launch of it, what it accesses beside its tensors, which CTA reads what when, and all that
-  added up.
-- `timing`: what launches would keep busy and wait for, and the order in which they would finish.
+- One folder per instruction set, `sass` and `amdgcn`. Its `semantics` has a table `SEMANTICS: opcode →
+  builder
+  of its run` and `read_program(module, kernel)`. Its other modules hold the rows (`integer`, `logic`,
+      `float`,
+  `lanes`, `memory`, `control`) and the readers and writers of operands (`operands`). The rows of AMDGCN are
+  keyed by the actions that `formats` assigns to opcodes. `Environment` holds what a launch provides:
+      constants,
+  special registers, arguments. In AMDGCN, lane masks (EXEC too) are numbers; `amdgcn.operands.on_lanes`
+  activates lanes by EXEC.
+- `loading`, `running`, `provenance`, `order`, `totals`, `prediction`, `roofline`: load a kernel's files as a
+  program, simulate a whole launch, classify accesses outside of every tensor, find which CTA reads what in
+  which wave, and total the counters.
+- `timing`: estimates which units a launch keeps busy and what it waits for, and ranks launches.
 
-A new opcode is one row; an opcode without a row writes unknown results and stands in
+To support a new opcode, add one row. An opcode without a row writes unknown results and is listed in
 `Program.not_understood`.
 """

@@ -1,4 +1,4 @@
-"""A launch: a grid, and what every argument of the kernel is."""
+"""A launch: the grid, and the value of every kernel argument."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BITS: Mapping[str, int] = {
     "fp8e4nv": 8, "fp8e5": 8, "fp8e4b15": 8, "fp8e4b8": 8, "fp8e5b16": 8, "long": 64, "int": 32, "short": 16,
     "float4_e2m1fn_x2": 8,
 }  # fmt: skip
-"""Bits of one element, by torch's names and Triton's."""
+"""Bits per element, by the type names of torch and Triton."""
 
 FIRST = 0x7000_0000_0000
-"""Where the first tensor without an address is put: above 2³², as the driver does."""
-SCRATCH = "memory that Triton adds"
-"""Of a launch, for what its CTAs keep there: tensor maps that they make."""
+"""Address of the first tensor without one: above 2³², as the driver allocates."""
+SCRATCH = "Triton's global scratch memory"
+"""Name of the global scratch memory of a launch, where CTAs build tensor maps."""
 APART = 1 << 34
-"""Bytes between tensors that have no address, so that a lane that leaves one does not land in another."""
+"""Bytes between tensors without an address, so that an out-of-bounds lane does not hit another tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class Tensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """torch's name or Triton's, without `torch.`: `float16`, `fp16`."""
+    """Type name of torch or Triton, without `torch.`: `float16`, `fp16`."""
     stride: tuple[int, ...] = ()
-    """In elements; contiguous where left out."""
+    """In elements; contiguous if empty."""
     pointer: int | None = None
-    """Its address; None has one given to it."""
+    """Its address; None if one is to be assigned."""
     values: tuple[int | float, ...] | None = None
-    """All elements in the order of memory, where they are given."""
+    """All elements in memory order, if given."""
 
     @property
     def bits(self) -> int:
-        """Of one element."""
+        """Bits per element."""
         return BITS[self.dtype]
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """In elements: those given, else those of a contiguous tensor."""
+        """In elements: those given, otherwise those of a contiguous tensor."""
         if self.stride or not self.shape:
             return self.stride
         found, step = [], 1
@@ -62,7 +62,7 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        """From the first element to behind the last one in memory."""
+        """Bytes from the first element to the end of the last one in memory."""
         if any(extent == 0 for extent in self.shape):
             return 0
         last = sum((extent - 1) * abs(step) for extent, step in zip(self.shape, self.strides, strict=True))
@@ -70,9 +70,10 @@ class Tensor:
 
 
 def encode(given: Any, size: int) -> bytes | None:
-    """An argument as a kernel finds it, in so many bytes, the lowest first; None where it is not given.
+    """An argument as little-endian bytes as the kernel receives it; None if it was not given.
 
-    Of a tensor that is its address. What takes more than 8 bytes is no number, and is not given.
+    A tensor is passed as its address. A parameter of more than 8 bytes is not a number, and counts as not
+    given.
     """
     if isinstance(given, Tensor):
         given = given.pointer
@@ -81,31 +82,31 @@ def encode(given: Any, size: int) -> bytes | None:
     if isinstance(given, float):
         try:
             return struct.pack("<f" if size == 4 else "<d", given)[:size]
-        except OverflowError:  # as the cast in Triton's launcher has it
+        except OverflowError:  # as the cast in Triton's launcher
             return struct.pack("<f", math.copysign(math.inf, given))
     return (int(given) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A grid and the arguments by the kernel's own names; constants may be among them."""
+    """A grid, and the arguments by the kernel's names; constants may be among them."""
 
     grid: tuple[int, int, int]
     arguments: Mapping[str, Tensor | int | float | bool | None]
     hash: str | None = None
-    """Of the compiled form that is launched, where several are known."""
+    """Hash of the compiled variant that is launched, if several are known."""
     notes: tuple[str, ...] = field(default=())
     cluster: int = 1
-    """CTAs that work together, side by side in x; the grid counts such clusters."""
+    """CTAs of a cluster, adjacent in x; the grid counts clusters."""
 
     @property
     def ctas(self) -> int:
-        """CTAs that run."""
+        """Number of CTAs."""
         return self.extents[0] * self.extents[1] * self.extents[2]
 
     @property
     def extents(self) -> tuple[int, int, int]:
-        """CTAs in each direction."""
+        """CTAs in each dimension."""
         return self.grid[0] * self.cluster, self.grid[1], self.grid[2]
 
     @property
@@ -115,7 +116,7 @@ class Launch:
 
 
 def place(launch: Launch) -> Launch:
-    """The launch with an address for every tensor, apart from one another as an allocator puts them."""
+    """The launch with an address for every tensor, spaced as an allocator would."""
     taken = [given.pointer + given.bytes for given in launch.tensors.values() if given.pointer is not None]
     at = max([FIRST, *(-(-end // APART) * APART for end in taken)])
     arguments: dict[str, Any] = {}
@@ -127,7 +128,7 @@ def place(launch: Launch) -> Launch:
     return replace(launch, arguments=arguments)
 
 
-# ── Reading ──────────────────────────────────────────────────────────────────────────────────────
+# ── Grid expressions ─────────────────────────────────────────────────────────────────────────────
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b,
@@ -137,9 +138,9 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mod: lambda a, b: a % b,
 }
 _NAMED = 50
-"""Names that an error tells."""
+"""Most names that an error lists."""
 _LONGEST = 1_000
-"""Characters of an expression: Python's parser takes 240 bytes for each."""
+"""Longest expression in characters: Python's parser takes 240 bytes for each."""
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "cdiv": lambda a, b: -(-a // b),
     "min": min,
@@ -149,10 +150,10 @@ _FUNCTIONS: Mapping[str, Callable[..., int]] = {
 
 
 def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
-    """The number that an expression over arguments and constants stands for.
+    """The value of an expression over arguments and constants.
 
     Raises:
-        UsageError: it is too long, or holds anything but numbers, names, `+ - * // %` and known functions.
+        UsageError: it is too long, or has anything but numbers, names, `+ - * // %` and known functions.
 
     Example:
         >>> evaluate_extent("cdiv(M, BLOCK_M) * 2", {"M": 100, "BLOCK_M": 64})
@@ -160,15 +161,15 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
     """
     if len(text) > _LONGEST:
         raise UsageError(
-            f"The grid's {text[:40]!r}… is no expression of at most {_LONGEST:,} characters.",
-            "Write it shorter.",
+            f"Grid expression {text[:40]!r}… is longer than {_LONGEST:,} characters.",
+            "Shorten it.",
         )
     try:
         found = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
     except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
         raise UsageError(
-            f"The grid's {text!r} is no expression that can be computed.",
-            "Write numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",
+            f"Cannot evaluate grid expression {text!r}.",
+            "Use numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",
         ) from error
     return found
 
@@ -184,7 +185,7 @@ def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
             numbers = sorted(name for name, given in names.items() if isinstance(given, int))
             known = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
             raise UsageError(
-                f"The grid's {text!r} needs {name}, which is no number given.", f"Known: {known}."
+                f"Grid expression {text!r} uses {name}, which is not a known number.", f"Known: {known}."
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, names, text)

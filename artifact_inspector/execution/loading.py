@@ -1,4 +1,4 @@
-"""From a kernel's files to a program that can run: its code, its parameters by name, its threads."""
+"""Loads a kernel's files as a program that can run: its code, its parameters by name, its threads."""
 
 from __future__ import annotations
 
@@ -26,33 +26,34 @@ from artifact_inspector.model.text import integer
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
 FLAG = -1
-"""Part of a descriptor that says how to fill what is outside of its tensor."""
+"""The part of a descriptor that selects the fill value outside of its tensor."""
 _LAUNCHES = ("reqntid", "maxntid")
-_DAMAGED = "Compile the kernel again: its files are cut off or damaged."
+_DAMAGED = "Compile the kernel again: its files are truncated or damaged."
 MOST_CLUSTER = 16
-"""CTAs that work together (CUDA C Programming Guide, Thread Block Clusters: 8, or 16 where a kernel asks)."""
+"""Most CTAs of a cluster (CUDA C Programming Guide, Thread Block Clusters: 8, or 16 if a kernel opts in)."""
 MOST_THREADS = 1024
-"""Of a CTA, on every GPU (CUDA C Programming Guide, compute capabilities; AMD: `max_flat_workgroup_size`)."""
+"""Most threads of a CTA (CUDA C Programming Guide, compute capabilities; AMD: `max_flat_workgroup_size`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What the kernel takes at one place of its parameters."""
+    """One parameter of the kernel."""
 
     name: str
-    """The argument's, `a_desc.shape.0` for a part of a descriptor."""
+    """Name of the argument; `a_desc.shape.0` for a part of a descriptor."""
     type: str
-    """As Triton writes it: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for what Triton adds."""
+    """Triton's spelling: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for parameters that Triton adds.
+    """
     argument: str = ""
     """The argument of the launch that it is, or is a part of."""
     part: int | None = None
-    """Place among the extents and then the strides of a descriptor that it is one of."""
+    """Index among the extents and then the strides of its descriptor; None if it is not part of one."""
     divisor: int = 1
-    """What Triton knows to divide it."""
+    """The divisor that Triton was told of (`tt.divisibility`)."""
 
     @property
     def element_bits(self) -> int | None:
-        """Of what a pointer points to; None where it is none, or that is not known."""
+        """Bits of the elements that a pointer refers to; None for other types, or if unknown."""
         kind = self.type
         return BITS.get(kind.removeprefix("*").removeprefix("k")) if kind.startswith("*") else None
 
@@ -69,9 +70,9 @@ class Loaded:
     tile_bytes: Mapping[str, int]
     """Argument → bytes of the block that one load of it reads."""
     cubin: bytes | None = None
-    """The binary, where there is one, or one was made of the PTX."""
+    """The cubin, from the cache or assembled from the PTX."""
     beginning: Beginning | None = None
-    """How a kernel for AMD begins; None for NVIDIA."""
+    """Initial state of a kernel for AMD; None for NVIDIA."""
 
     @property
     def cluster(self) -> int:
@@ -80,7 +81,7 @@ class Loaded:
 
     @property
     def scratch(self) -> int:
-        """Bytes of global memory that Triton gives each CTA."""
+        """Bytes of global scratch memory per CTA."""
         return _whole_number(self.artifact, "global_scratch_size")
 
 
@@ -102,10 +103,10 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
     if module is None:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
-            f"{artifact.display_name} cannot be run on paper: it has no machine code that can be read"
+            f"{artifact.display_name} cannot be simulated: it has no readable machine code"
             f"{f' ({told})' if told else ''}.",
-            "It takes a cubin and an nvdisasm (--nvdisasm PATH, or an installed Triton brings one), the text "
-            "of SASS, or PTX and Triton's ptxas.",
+            "It needs a cubin and nvdisasm (--nvdisasm PATH, or the one of an installed Triton), the text of "
+            "SASS, or PTX and Triton's ptxas.",
         )
     tensor_level, written = _written(artifact, problems)
     parameters = _parameters(written)
@@ -129,7 +130,7 @@ def load_kernel(artifact: Artifact, disassemble: Disassemble | None) -> Loaded:
 
 
 def _on_lines_of_calls(module: Module, ptx: Module) -> Module:
-    """Machine code with the loads of inline asm on the line of the source that they are of."""
+    """The module with loads from inline asm attributed to their source lines."""
     calls = find_calls(ptx, format_of(Stage.PTX))
     language = format_of(module.stage)
     return replace(
@@ -139,14 +140,14 @@ def _on_lines_of_calls(module: Module, ptx: Module) -> Module:
 
 
 def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: list[Problem]) -> Loaded:
-    """Of AMDGCN's text, whose metadata tell arguments and registers."""
+    """Load a kernel from AMDGCN text, whose metadata describes arguments and registers."""
     module = read_module(artifact, Stage.AMDGCN, problems, disassemble)
     if module is None or "amdgcn" not in artifact.files:
         told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
-            f"{artifact.display_name} cannot be run on paper: its machine code cannot be read"
+            f"{artifact.display_name} cannot be simulated: its machine code cannot be read"
             f"{f' ({told})' if told else ''}.",
-            "It takes the text of AMDGCN, which has the kernel's arguments and registers.",
+            "It needs the text of AMDGCN, which describes the kernel's arguments and registers.",
         )
     text = read_stage(artifact, "amdgcn").source.text
     names = [function.name for function in module.functions]
@@ -154,7 +155,7 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
     beginning = read_beginning(text, name)
     target = parse_target(module.attributes.get("target", "gfx942"))
     caches = target.gpu.caches
-    from artifact_inspector.execution.amdgcn import semantics as amdgcn  # of half of all kernels
+    from artifact_inspector.execution.amdgcn import semantics as amdgcn  # not needed for NVIDIA kernels
 
     program = amdgcn.read_program(module, name, beginning, 128 if caches is None else caches.line)
     tensor_level, written = _written(artifact, problems)
@@ -169,20 +170,20 @@ def _load_amd(artifact: Artifact, disassemble: Disassemble | None, problems: lis
 
 
 def _whole(loaded: Loaded) -> Loaded:
-    """A kernel that has code, and threads as a GPU takes them."""
+    """Check that the kernel has code and that a GPU accepts its number of threads."""
     name, warp = loaded.artifact.display_name, loaded.program.warp
     if not loaded.program.steps:
-        raise CacheError(f"{name} cannot be run on paper: it holds no instruction.", _DAMAGED)
+        raise CacheError(f"{name} cannot be simulated: it has no instructions.", _DAMAGED)
     if not 0 < loaded.threads <= MOST_THREADS or loaded.threads % warp:
         raise CacheError(
-            f"{name} cannot be run on paper: a CTA has {loaded.threads:.4g} threads, and a GPU takes whole "
-            f"warps of {warp}, up to {MOST_THREADS}.",
+            f"{name} cannot be simulated: a CTA has {loaded.threads:.4g} threads. Expected a multiple of "
+            f"{warp}, at most {MOST_THREADS}.",
             _DAMAGED,
         )
     if loaded.cluster > MOST_CLUSTER:
         raise CacheError(
-            f"{name} cannot be run on paper: a cluster has {loaded.cluster:.4g} CTAs, and a GPU takes "
-            f"{MOST_CLUSTER} at most.",
+            f"{name} cannot be simulated: a cluster has {loaded.cluster:.4g} CTAs. Expected at most "
+            f"{MOST_CLUSTER}.",
             _DAMAGED,
         )
     return loaded
@@ -194,8 +195,8 @@ def _whole_number(artifact: Artifact, key: str) -> int:
 
 
 def _added(artifact: Artifact, own: int, extra: int) -> tuple[Parameter, ...]:
-    """What Triton's launcher gives beside the kernel's own: first memory to work in, where it takes any."""
-    names = [f"what Triton adds as parameter {own + n}" for n in range(extra)]
+    """Parameters that Triton's launcher adds to the kernel's own; the first is its scratch memory, if any."""
+    names = [f"hidden parameter {own + n} of Triton" for n in range(extra)]
     if names and _whole_number(artifact, "global_scratch_size"):
         names[0] = SCRATCH
     return tuple(Parameter(name, "") for name in names)
@@ -220,7 +221,7 @@ def _interface(artifact: Artifact, cubin: bytes | None, problems: list[Problem])
 
 
 def _written(artifact: Artifact, problems: list[Problem]) -> tuple[Module | None, Function | None]:
-    """The earliest stage that names the kernel's arguments, and the kernel there."""
+    """The earliest stage that names the kernel's arguments, and the kernel in it."""
     for stage in (Stage.TTIR, Stage.TTGIR):
         module = read_module(artifact, stage, problems)
         if module is not None:
@@ -230,7 +231,7 @@ def _written(artifact: Artifact, problems: list[Problem]) -> tuple[Module | None
 
 
 def example_arguments(artifact: Artifact) -> tuple[str, ...]:
-    """`NAME=VALUE` for each argument of a kernel, to begin with; none where its types are not plain."""
+    """An example `NAME=VALUE` for each argument of a kernel; empty if a type is not a pointer or number."""
     _, written = _written(artifact, [])
     found = []
     for parameter in _parameters(written):
@@ -273,7 +274,7 @@ def _tile_bytes(module: Module, function: Function) -> dict[str, int]:
 
 
 def _root(front: list[str], made: Mapping[str, list[str]], arguments: set[str]) -> str | None:
-    """The pointer or descriptor among the arguments that an address comes of."""
+    """The pointer or descriptor argument that an address is derived from."""
     seen: set[str] = set()
     while front:
         name = front.pop(0)
@@ -299,18 +300,18 @@ def _parameters(function: Function | None) -> tuple[Parameter, ...]:
         at = len(found)
         owner = function.renamed.get(function.arguments[at], names[at]).lstrip("%")
         found.append(Parameter(owner, kinds[at], owner, divisor=divisors[at]))
-        parts = _parts(names[at:], kinds[at:])  # whose names in the source are that of their descriptor
+        parts = _parts(names[at:], kinds[at:])  # parts have their descriptor's name in the source
         rest = zip(names[at + 1 :], kinds[at + 1 :], parts, strict=False)
         found += [Parameter(name, kind, owner, part) for name, kind, part in rest]
     return tuple(found)
 
 
 def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
-    """What follows a descriptor: places among its extents and then its strides; `FLAG` is none of them.
+    """The parameters after a descriptor: indices among its extents and then its strides; `FLAG` for a flag.
 
-    On a target with tensor maps these are once the extents and strides. Without, the descriptor is a pointer,
-    and they follow twice, in 64 bits and as Triton's code has them, how to fill what is outside in between.
-    They are named `a_desc_0` or, where the text keeps names, `a_desc.shape.0`; 3.4 does not say how to fill.
+    On a target with tensor maps, extents and strides follow once. Otherwise the descriptor is a pointer, and
+    they follow twice: as 64-bit numbers, then the fill flag, then with Triton's own types. They are named
+    `a_desc_0` or, if the text keeps names, `a_desc.shape.0`. Triton 3.4 has no fill flag.
 
     Source:
         Triton 3.4 to 3.9, `make_tensordesc_arg` of both backends.
@@ -327,7 +328,7 @@ def _parts(names: Sequence[str], kinds: Sequence[str]) -> tuple[int, ...]:
 
 
 def parts_behind(kinds: Sequence[str]) -> tuple[int, ...]:
-    """What stands behind a pointer that is a descriptor in parts, by the types; nothing where they differ.
+    """The descriptor parts after a pointer, recognized by their types; empty if the types do not match.
 
     Example:
         >>> parts_behind(["i64", "i64", "i32", "i64", "i32"])
@@ -343,7 +344,7 @@ def parts_behind(kinds: Sequence[str]) -> tuple[int, ...]:
 
 
 def _threads(artifact: Artifact, ptx: Module | None) -> int:
-    """Threads of a CTA, by the PTX, else by the warps that the launch was compiled for."""
+    """Threads of a CTA, from the PTX, otherwise from `num_warps`."""
     if ptx is not None:
         for name in _LAUNCHES:
             said = ptx.attributes.get(name)
@@ -351,7 +352,7 @@ def _threads(artifact: Artifact, ptx: Module | None) -> int:
                 return math.prod(integer(extent.strip()) or 0 for extent in said.split(","))
     if artifact.num_warps is None:
         raise CacheError(
-            f"{artifact.display_name} cannot be run on paper: nothing says how many threads a CTA has.",
-            "It stands in the PTX or in the metadata: keep either beside the machine code.",
+            f"{artifact.display_name} cannot be simulated: the number of threads per CTA is unknown.",
+            "It is in the PTX and in the metadata: keep either next to the machine code.",
         )
     return 32 * artifact.num_warps

@@ -1,7 +1,7 @@
-"""Which argument of a launch each parameter is, where the texts of an old Triton keep no names.
+"""Matches launch arguments to parameters of kernels from old Triton versions, which keep no names.
 
-Until 3.5 TTIR calls them `%arg0`, `%arg1` …, so that a launch, which has names, fits by the order of its
-arguments alone: constants and what was specialised away are left out; types and divisors say what cannot be.
+Before 3.5, TTIR names arguments `%arg0`, `%arg1` …. A launch has real names, so they are matched by order:
+constants and specialized arguments are left out, and types and divisibility rule out wrong matches.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _PLACEHOLDER = re.compile(r"arg\d{1,4}")
 
 
 def fit_launch(loaded: Loaded, request: Request, constants: Mapping[str, Any] = {}) -> tuple[Loaded, Launch]:
-    """A kernel and a launch of it, whose arguments have one name in both.
+    """A kernel and a launch of it, with the same argument names in both.
 
     Args:
-        loaded: the kernel; its parameters take the launch's names where they have none of their own.
-        request: the launch as it was written.
-        constants: what the kernel was compiled with, where that is known.
+        loaded: the kernel; its parameters take the launch's names if they have none of their own.
+        request: the launch as written.
+        constants: what the kernel was compiled with, if known.
 
     Raises:
         UsageError: the grid cannot be computed.
@@ -46,7 +46,7 @@ def fit_launch(loaded: Loaded, request: Request, constants: Mapping[str, Any] = 
 
 
 def _folded(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """The same where pointers with the types of a descriptor's parts behind them are descriptors."""
+    """The parameters, with pointers turned into descriptors if the types of descriptor parts follow."""
     found: list[Parameter] = []
     while len(found) < len(parameters):
         first, *rest = parameters[len(found) :]
@@ -62,14 +62,14 @@ def _folded(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
 def _fit(
     parameters: Sequence[Parameter], given: Sequence[str], values: Mapping[str, Any]
 ) -> list[str] | None:
-    """The arguments in their order, first those that the parameters are; None where they do not fit.
+    """The arguments in order, first those that match the parameters; None if they do not match.
 
-    Constants that were given, too, stand behind the others. Where a number would then stand for one whose
-    divisor Triton was told otherwise, nothing fits.
+    Constants that were also given come after the others. If a number contradicts the divisibility of its
+    parameter, nothing matches.
     """
     count = len(parameters)
     numbers = [name for name in given if not isinstance(values[name], (bool, str, NoneType))]
-    ordered = [name for name in numbers if values[name] != 1]  # Triton makes constants of ones, if it may
+    ordered = [name for name in numbers if values[name] != 1]  # ones become constants by default
     if len(ordered) < count:
         ordered = numbers
     pairs = list(zip(parameters, (values[name] for name in ordered), strict=False))
@@ -88,7 +88,7 @@ def _may_be(parameter: Parameter, value: Any) -> bool:
 
 
 def _is_as_told(parameter: Parameter, value: Any) -> bool:
-    """Whether Triton would have been told as much: of multiples of 16 that they are, of others nothing."""
+    """Whether a number agrees with the divisibility by 16 that Triton assumed."""
     is_whole = isinstance(value, int) and parameter.type.startswith("i")
     return not is_whole or (parameter.divisor > 1) == (value % 16 == 0)
 
@@ -106,7 +106,7 @@ def _renamed(loaded: Loaded, names: Mapping[str, str]) -> Loaded:
 
 
 def _note(names: Mapping[str, str], *, several: bool) -> str:
-    """How the arguments were taken."""
+    """A note on how the arguments were matched."""
     told = ", ".join(f"{own} is {name}" for own, name in names.items())
-    sure = "; numbers could stand otherwise: name them arg0, arg1 … to be sure" if several else ""
-    return f"this Triton's texts name no arguments, so that they were taken in the order given: {told}{sure}"
+    sure = "; numbers may be in another order: name them arg0, arg1 … to be sure" if several else ""
+    return f"this Triton version keeps no argument names; they were matched by order: {told}{sure}"

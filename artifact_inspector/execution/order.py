@@ -1,11 +1,11 @@
-"""The order of CTAs: what each wave of them reads, what it reads twice, and what another order would.
+"""CTA order: what each wave of CTAs reads, what it reads twice, and the effect of other orders.
 
-A wave is the CTAs that run side by side: as many as the GPU holds, in the order of their numbers. What
-several of a wave read comes from memory once; what the launch reads in all may stay in the second-level cache
-whatever the order.
+A wave is the set of CTAs that are resident at the same time: as many as the GPU holds, in order of their
+numbers. Data that several CTAs of a wave read is fetched from memory once. If everything the launch reads
+fits in L2, the order does not matter.
 
 **Source** Triton's tutorial on matrix multiplication, "L2 Cache Optimizations" (grouped order, and the
-figures of the text book: 9×9 tiles, 90 blocks row-major, 54 grouped by 3).
+figures of its example: 9×9 tiles, 90 blocks row-major, 54 grouped by 3).
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from artifact_inspector.execution.launch import Launch
 
 GROUPS = (2, 3, 4, 8, 16)
 MOST_WAVES = 64
-"""Waves that are told one by one."""
+"""Most waves that are reported individually."""
 MOST_CTAS = 1024
-"""CTAs whose reads are told one by one."""
+"""Most CTAs whose reads are reported individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """CTAs that run side by side."""
+    """CTAs that are resident at the same time."""
 
     ctas: int
     distinct_bytes_read: int
     distinct_tiles: int | None
-    """Blocks of the kernel's loads that they read, each counted once; None where blocks are not known, or
-    some CTA reads a part of one."""
+    """Distinct blocks of the kernel's loads that they read; None if blocks are unknown, or a CTA reads a part
+    of one."""
     bytes_asked: int
-    """The same with what several read counted for each."""
+    """Total of the bytes that each CTA reads."""
     tiles_asked: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class OtherOrder:
-    """What the waves would read, were the same tiles computed in another order."""
+    """What the waves would read if the same tiles were computed in another order."""
 
     name: str
     """`row-major`, `column-major`, `grouped by 8`."""
     distinct_bytes_read: int
-    """Of all waves together."""
+    """Total of the distinct bytes of each wave."""
     first_wave_tiles: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The part of a tensor that a CTA reads: the least that holds all of it, ends left out."""
+    """The bounding box of what a CTA reads of a tensor, ends exclusive."""
 
     tensor: str
     rows: tuple[int, int]
     columns: tuple[int, int]
-    """Of a tensor of two extents or more the last two, of one extent its elements; elsewhere in rows of 0."""
+    """Ranges of the last two dimensions; of a one-dimensional tensor, row 0 and its elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +70,31 @@ class CtaReads:
     cta: int
     wave: int
     tile: tuple[int, int] | None
-    """Row and column of the tile; None where they are no grid."""
+    """Row and column of the tile; None if the tiles are not a grid."""
     reads: tuple[Box, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CtaOrder:
-    """A launch's waves."""
+    """The waves of a launch."""
 
     ctas_per_wave: int
     basis: str
-    """Whence the size of a wave is known."""
+    """How the size of a wave was determined."""
     waves: tuple[Wave, ...]
     waves_in_all: int
     distinct_bytes_read: int
-    """Of all waves together, what two of them read counted for both."""
+    """Total of the distinct bytes of each wave."""
     bytes_asked: int
     footprint_bytes: int
-    """Of the whole launch, each counted once."""
+    """Distinct bytes of the whole launch."""
     fits_l2: bool | None
-    """All that the launch reads and writes stays in the second-level cache, whatever the order."""
+    """Whether everything the launch reads and writes fits in L2, so that the order does not matter."""
     others: tuple[OtherOrder, ...]
     tiles: tuple[tuple[int, int], ...]
-    """Row and column of the tile that each CTA writes, in the order of the CTAs; empty where they are no
-    grid."""
+    """Row and column of the tile that each CTA writes, in CTA order; empty if the tiles are not a grid."""
     ctas: tuple[CtaReads, ...]
-    """What each CTA reads, in their order; the first of very many."""
+    """What each CTA reads, in order; only the first of very many."""
 
 
 def find_order(
@@ -112,9 +111,9 @@ def find_order(
         launch: with an address for every tensor.
         footprints: of all its CTAs.
         tile_bytes: tensor → bytes of the block that one load of it reads.
-        ctas_per_wave: that run side by side.
-        basis: whence that is known.
-        fits_l2: all that the launch reads and writes stays in the second-level cache.
+        ctas_per_wave: resident CTAs of the GPU.
+        basis: how that was determined.
+        fits_l2: whether everything the launch reads and writes fits in L2.
     """
     order = np.arange(launch.ctas)
     tensors = [
@@ -154,9 +153,9 @@ class _Tensor:
 
     Args:
         name: of the tensor.
-        reads: what was followed.
-        ctas: of the launch.
-        tile_bytes: of the block that one load of it reads, where that is known.
+        reads: the recorded footprints.
+        ctas: number of CTAs of the launch.
+        tile_bytes: bytes of the block that one load of it reads, if known.
     """
 
     def __init__(self, name: str, reads: Reads, ctas: int, tile_bytes: int | None) -> None:
@@ -165,18 +164,18 @@ class _Tensor:
         parts = np.array([list(reads.form.values()), list(reads.start.values())], np.int64)
         self.parts, which = np.unique(parts, axis=1, return_inverse=True)
         self.which = np.full(ctas, -1, np.int64)
-        """CTA → the part that it reads, -1 where none."""
+        """CTA → index of its part; -1 if it reads none."""
         self.which[held] = which.ravel()
         self.sectors = np.array([runs.total for runs in reads.forms], np.int64)[self.parts[0]]
-        """Of each part."""
+        """Sectors of each part."""
         self.of_whole_blocks = tile_bytes is None or not (self.sectors * SECTOR % tile_bytes).any()
         self.apart = False
         self.apart = self._union(np.arange(self.parts.shape[1])) == int(self.sectors.sum())
-        """No two parts have a sector in common."""
+        """Whether no two parts share a sector."""
         self._boxes: dict[int, Box] = {}
 
     def _union(self, parts: NDArray[np.int64]) -> int:
-        """Sectors of some parts, each counted once."""
+        """Distinct sectors of some parts."""
         if self.apart or len(parts) < 2:
             return int(self.sectors[parts].sum())
         forms, starts = self.parts[:, parts]
@@ -185,18 +184,18 @@ class _Tensor:
         ).total
 
     def distinct(self, ctas: NDArray[np.int64]) -> int:
-        """Bytes that some CTAs read, each counted once."""
+        """Distinct bytes that some CTAs read."""
         which = np.unique(self.which[ctas])
         return self._union(which[which >= 0]) * SECTOR
 
     def asked(self, ctas: NDArray[np.int64]) -> tuple[int, int]:
-        """Bytes, and blocks, that some CTAs read, what several of them read counted for each."""
+        """Total bytes, and blocks, that some CTAs read, counted per CTA."""
         which = self.which[ctas]
         size = self.sectors[which[which >= 0]] * SECTOR
         return int(size.sum()), 0 if self.tile_bytes is None else int(size.sum()) // self.tile_bytes
 
     def box(self, launch: Launch, cta: int) -> Box:
-        """The part of the tensor that holds all that a CTA reads."""
+        """The bounding box of what a CTA reads."""
         which = int(self.which[cta])
         found = self._boxes.get(which)
         if found is None:
@@ -239,7 +238,7 @@ def _wave(ctas: NDArray[np.int64], tensors: Sequence[_Tensor]) -> Wave:
 
 
 def _tiles(launch: Launch, footprints: Footprints, order: Sequence[int]) -> list[tuple[int, int]]:
-    """Row and column of the tile that each CTA writes, by where it begins in a tensor of two extents."""
+    """Row and column of the tile that each CTA writes, from its first address in a matrix."""
     starts: list[tuple[int, int]] = []
     writes = footprints.writes
     for cta in order:

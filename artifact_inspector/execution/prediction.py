@@ -1,4 +1,4 @@
-"""What a launch will do: its counters, each line's share of them, and what it does wrong."""
+"""The prediction for a launch: its counters, each line's share of them, and what it does wrong."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from artifact_inspector.execution.totals import COPIES, Counters, add_up
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one instruction, or all of one source line, will do."""
+    """The counters of one instruction, or of one source line."""
 
     stage: str
     line: int
-    """Of the stage's text."""
+    """Line in the text of the stage."""
     source: str | None
     """`file:line` of the kernel's source."""
     opcode: str
@@ -30,27 +30,27 @@ class Line:
     wavefronts: int | None
     wavefronts_ideal: int | None
     cache_lines: int | None
-    """Of AMD's first-level cache; null for NVIDIA."""
+    """L1 cache lines requested on AMD; null for NVIDIA."""
     is_copy: bool = False
-    """True for a copy from global into shared memory."""
+    """Whether it copies from global to shared memory."""
 
     @property
     def extra_sectors(self) -> int | None:
-        """Sectors beyond those that its bytes would fill side by side."""
+        """Sectors beyond those that contiguous bytes would need."""
         return (
             None if self.sectors is None or self.sectors_ideal is None else self.sectors - self.sectors_ideal
         )
 
     @property
     def conflicts(self) -> int | None:
-        """Passes over shared memory that banks in conflict add."""
+        """Excess wavefronts caused by bank conflicts."""
         known = self.wavefronts is not None and self.wavefronts_ideal is not None
         return (self.wavefronts or 0) - (self.wavefronts_ideal or 0) if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """An access outside of every tensor: a bug that was found."""
+    """An access outside of every tensor, which is a bug."""
 
     kind: str
     line: int
@@ -58,13 +58,13 @@ class Outside:
     opcode: str
     cta: int
     lane: int
-    """Thread in its CTA."""
+    """Thread number in its CTA."""
     address: int
     near: str
 
 
 HELD = frozenset(("sm_90",))
-"""Targets whose counters were measured, on an H100 and an H200."""
+"""Targets whose counters were validated, on an H100 and an H200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,50 +77,50 @@ class SharedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What one launch of a kernel will do."""
+    """The prediction for one launch of a kernel."""
 
     kernel: str
     hash: str
     target: str
     grid: tuple[int, int, int]
     threads: int
-    """Of a CTA."""
+    """Threads of a CTA."""
     counters: Counters
     unknown: Mapping[str, str]
-    """Counter → what it depends on and was not given."""
+    """Counter → the missing input that it depends on."""
     sampled: bool
-    """Only some CTAs ran, each for those like it."""
+    """Whether only some CTAs ran and represent the others."""
     by_line: tuple[Line, ...]
     by_source: tuple[Line, ...]
-    """Added up by source line."""
+    """Totals by source line."""
     opcodes: Mapping[str, int]
     """Opcode without modifiers → instructions executed."""
     not_understood: tuple[str, ...]
-    """Opcodes whose results are unknown because nothing says here what they compute."""
+    """Opcodes that are not supported, so that their results are unknown."""
     outside: tuple[Outside, ...]
     outside_count: int
     """Lanes that accessed memory outside of every tensor."""
     notes: tuple[str, ...]
     held_against_hardware: bool
-    """Whether such figures were held against the counters of a GPU of that target: those of sm_90 were."""
+    """Whether such counters were validated on a GPU of that target; so far those of sm_90 were."""
     cta_order: CtaOrder | None
-    """The waves of CTAs; None where it was not asked for, or the launch did not run to its end."""
+    """The waves of CTAs; None if not requested, or if the launch did not run to its end."""
     shared_accesses: tuple[SharedAccess, ...]
-    """Those that lose most to bank conflicts first; no copies, no products, and none of AMD."""
+    """Sorted by bank conflicts, most first; without copies and matrix products. Empty for AMD."""
 
     @property
     def is_amd(self) -> bool:
-        """Whether it is AMD's machine code, of which lines are counted, not sectors."""
+        """Whether it is AMD machine code, for which cache lines are counted instead of sectors."""
         return self.target.startswith("gfx")
 
 
 def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None = None) -> Prediction:
-    """What a run adds up to.
+    """The prediction from a simulated launch.
 
     Args:
         run: of a launch.
-        wave: CTAs that run side by side, and whence that is known.
-        l2_bytes: of the second-level cache, for the range of `dram_bytes_read`.
+        wave: resident CTAs, and how their number was determined.
+        l2_bytes: size of L2, for the range of `dram_bytes_read`.
     """
     counters, unknown = add_up(run, l2_bytes)
     program, loaded = run.loaded.program, run.loaded
@@ -162,7 +162,7 @@ def _shared_accesses(run: Run, complete: bool) -> tuple[SharedAccess, ...]:
 
 
 def _fits(counters: Counters, l2_bytes: int | None) -> bool | None:
-    """Whether all that is read and written stays in the second-level cache; None where that is not known."""
+    """Whether everything read and written fits in L2; None if unknown."""
     read, written = counters.unique_bytes_read, counters.unique_bytes_written
     return None if None in (read, written, l2_bytes) else read + written <= l2_bytes  # type: ignore[operator]
 

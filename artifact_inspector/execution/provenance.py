@@ -1,8 +1,8 @@
-"""Which accesses outside of every tensor are of memory that no argument names, and no bugs that were found.
+"""Finds out-of-bounds accesses that use pointers of unknown origin, and so are not known to be bugs.
 
-A kernel may be given addresses as data, in a table of pointers or as an integer. That memory is somewhere,
-and nobody said how far it goes. An address that was made of a tensor moves with it: CTAs that were outside
-run once more with every tensor elsewhere, and an address that an instruction asks for again comes of none.
+A kernel may receive addresses as data: in a table of pointers, or as an integer. The extent of that memory is
+unknown. An address derived from a tensor moves with the tensor. So the CTAs with out-of-bounds accesses run
+again with every tensor at another address; an address that stays the same does not come from a tensor.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from artifact_inspector.execution.launch import Launch, Tensor
 from artifact_inspector.execution.loading import Parameter
 
 _FAR = 1 << 45
-"""Bytes by which tensors are moved: more than any has, and all stays within the 47 bits of a program."""
+"""Bytes by which tensors are moved: more than any tensor has, and within the 47 bits of user addresses."""
 _PAGES = 1 << 47
 _INTEGERS = ("int64", "uint64", "i64", "u64", "long")
-_AS_IT_WAS = "{} as it was"
-_ANYWHERE = "memory at an address that comes of no tensor"
+_AS_IT_WAS = "{} at its old address"
+_ANYWHERE = "memory at an address of unknown origin"
 
 
 def find_strangers(
@@ -33,14 +33,14 @@ def find_strangers(
     parameters: Iterable[Parameter],
     again: Callable[[Launch, Any], Counts],
 ) -> Mapping[int, str]:
-    """Instructions that access memory which no argument names → what that memory is.
+    """Instructions that access memory through pointers of unknown origin → a description of that memory.
 
     Args:
         counts: with the accesses outside of every tensor.
         memory: of the launch.
         launch: with an address for every tensor.
         parameters: of the kernel.
-        again: runs some CTAs of another launch of it.
+        again: simulates some CTAs of another launch of the kernel.
     """
     if not counts.outside:
         return {}
@@ -55,7 +55,7 @@ def find_strangers(
 
 
 def _moved(launch: Launch, parameters: Iterable[Parameter]) -> Launch:
-    """The launch with each tensor elsewhere, and something where it was; null pointers are elsewhere, too."""
+    """The launch with each tensor moved, and another one at its old address; null pointers are moved, too."""
     pointers = {parameter.argument for parameter in parameters if parameter.type.startswith("*")}
     ends = [(given.pointer or 0) + given.bytes for given in launch.tensors.values()]
     by = _FAR if max(ends, default=0) + _FAR < _PAGES else -_FAR
@@ -71,7 +71,7 @@ def _moved(launch: Launch, parameters: Iterable[Parameter]) -> Launch:
 
 
 def _told(memory: Memory, found: Bounds) -> str:
-    """The table whose values an address is close behind, where there is one."""
+    """The memory that an access refers to: the pointer table with the closest value below the address."""
     tables = [
         (int(values[values <= found.address].max()), region.name)
         for region in memory.tensors

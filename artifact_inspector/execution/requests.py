@@ -1,4 +1,4 @@
-"""Launches as people write them: `--arg a_ptr=fp16[2048,2048]`, a grid's expression, a JSON document."""
+"""Launches as users write them: `--arg a_ptr=fp16[2048,2048]`, a grid expression, a JSON document."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ from artifact_inspector.model.text import integer
 
 _TENSOR = re.compile(r"(?P<type>[A-Za-z_]\w*)\[(?P<shape>[\d,\s]*)\](?:\((?P<stride>[\d,\s-]*)\))?$")
 _SPACE = 1 << 48
-"""Bytes that an address reaches (CUDA C Programming Guide; AMDGPU: 48-bit virtual addresses)."""
-_FORM = "A tensor is NAME=fp16[2048,2048], with strides NAME=fp16[2048,2048](2048,1); a number NAME=2048."
+"""Bytes of the address space (CUDA C Programming Guide; AMDGPU: 48-bit virtual addresses)."""
+_FORM = (
+    "Write a tensor as NAME=fp16[2048,2048], with strides as NAME=fp16[2048,2048](2048,1), "
+    "a number as NAME=2048."
+)
 _WORDS: Mapping[str, Any] = {"None": None, "null": None, "True": True, "true": True, "False": False,
                              "false": False}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A launch as it was written: its grid may be expressions over what the compiled kernel knows."""
+    """A launch as written; its grid may have expressions over the constants of the compiled kernel."""
 
     grid: tuple[str | int, ...]
     arguments: Mapping[str, Any]
     hash: str | None = None
-    """Part of the hash of the compiled form that is launched; None for any."""
+    """Part of the hash of the compiled variant that is launched; None means any."""
     notes: tuple[str, ...] = field(default=())
 
     def passed(self, constants: Container[str]) -> dict[str, Any]:
-        """What a kernel is given: neither options of the compiler nor what it was compiled with."""
+        """The arguments without compiler options and without constants of the kernel."""
         return {
             name: value
             for name, value in self.arguments.items()
@@ -44,7 +47,7 @@ def parse_argument(text: str) -> tuple[str, Any]:
     """The name and value of `NAME=VALUE`.
 
     Raises:
-        UsageError: it is not of that form.
+        UsageError: it has another form.
 
     Example:
         >>> parse_argument("a=fp16[4,8]")[1].strides, parse_argument("M=64")
@@ -53,7 +56,7 @@ def parse_argument(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     name, value = name.strip(), value.strip()
     if not equals or not name or not value:
-        raise UsageError(f"{text!r} is no argument.", _FORM)
+        raise UsageError(f"Invalid argument {text!r}.", _FORM)
     if value in _WORDS:
         return name, _WORDS[value]
     found = _TENSOR.match(value.removeprefix("torch."))
@@ -68,7 +71,7 @@ def parse_argument(text: str) -> tuple[str, Any]:
     try:
         return name, float(value)
     except ValueError:
-        raise UsageError(f"{text!r} is no argument.", _FORM) from None
+        raise UsageError(f"Invalid argument {text!r}.", _FORM) from None
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -78,7 +81,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _known(number: int | None, text: str) -> int:
     if number is None:
-        raise UsageError(f"{text[:40]!r} holds a number that is none, or too large.", _FORM)
+        raise UsageError(f"Invalid or too large number in {text[:40]!r}.", _FORM)
     return number
 
 
@@ -92,23 +95,23 @@ def _tensor(
 ) -> Tensor:
     kind = dtype.removeprefix("torch.").removeprefix("*").removeprefix("tl.")
     if kind not in BITS:
-        raise UsageError(f"{name} has the type {dtype!r}, which is none.", f"There are {', '.join(BITS)}.")
+        raise UsageError(f"Unknown type {dtype!r} for {name}.", f"Expected one of {', '.join(BITS)}.")
     if stride and len(stride) != len(shape):
-        raise UsageError(f"{name} has {len(shape)} extents and {len(stride)} strides.", _FORM)
+        raise UsageError(f"{name} has {len(shape)} dimensions but {len(stride)} strides.", _FORM)
     if any(extent < 0 for extent in shape):
-        raise UsageError(f"{name} has a negative extent.", _FORM)
+        raise UsageError(f"{name} has a negative dimension.", _FORM)
     given = None if values is None else tuple(_flat(values))
     if given is not None and not all(isinstance(one, float) or _is_word(one) for one in given):
-        raise UsageError(f"{name} has values that are no numbers of 64 bits at most.", _FORM)
+        raise UsageError(f"{name} has values that are not numbers of at most 64 bits.", _FORM)
     found = Tensor(tuple(shape), kind, tuple(stride), pointer, given)
     if not 0 <= (pointer or 0) <= _SPACE - min(found.bytes, _SPACE + 1):
-        raise UsageError(f"{name} lies outside the {_SPACE:.2g} bytes that a GPU can address.", _FORM)
+        raise UsageError(f"{name} is outside of the {_SPACE:.2g} bytes that a GPU can address.", _FORM)
     if given is not None:
         elements = found.bytes * 8 // found.bits
         if len(given) != elements:
             raise UsageError(
-                f"{name} has {len(given)} values, and its shape and strides span {elements} elements.",
-                "Give every element in the order of memory.",
+                f"{name} has {len(given)} values, but its shape and strides span {elements} elements.",
+                "Give every element, in memory order.",
             )
     return found
 
@@ -119,7 +122,7 @@ def _is_word(value: Any) -> bool:
 
 def _flat(values: Any) -> Iterable[Any]:
     if isinstance(values, (list, tuple)):
-        if not any(isinstance(value, (list, tuple)) for value in values):  # a million of them, mostly
+        if not any(isinstance(value, (list, tuple)) for value in values):  # fast path: there may be a million
             yield from values
             return
         for value in values:
@@ -144,7 +147,7 @@ def parse_grid(text: str) -> tuple[str | int, ...]:
 
 
 def _closes_last(text: str) -> bool:
-    """Whether the first bracket is closed by the last letter."""
+    """Whether the first bracket is closed by the last character."""
     depth = 0
     for at, letter in enumerate(text):
         depth += (letter in "([") - (letter in ")]")
@@ -158,31 +161,31 @@ def parse_document(text: str, name: str) -> tuple[Request, ...]:
 
     Args:
         text: the document.
-        name: what it is called, for errors.
+        name: its name, for errors.
 
     Raises:
-        UsageError: it is no JSON, or says something else.
+        UsageError: it is not JSON, or not of that form.
     """
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{name} is no JSON: {error}.", _DOCUMENT) from None
+        raise UsageError(f"{name} is not valid JSON: {error}.", _DOCUMENT) from None
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply.", _DOCUMENT) from None
     return parse_document_of(document, name)
 
 
 def parse_document_of(document: Any, name: str) -> tuple[Request, ...]:
-    """The launches of a document that is no text any more; arguments and errors as for `parse_document`."""
+    """The launches of a parsed document; see `parse_document`."""
     if isinstance(document, dict) and isinstance(document.get("launches"), list):
         document = document["launches"]
     rows = document if isinstance(document, list) else [document]
     if not rows:
-        raise UsageError(f"{name} has no launch.", _DOCUMENT)
+        raise UsageError(f"{name} has no launches.", _DOCUMENT)
     if len(rows) > LAUNCHES.most:
         raise UsageError(
-            f"{name} has {len(rows):,} launches; {LAUNCHES.most:,} are run on paper at most.",
-            f"Choose some of them, or set {LAUNCHES.switch}.",
+            f"{name} has {len(rows):,} launches; at most {LAUNCHES.most:,} are simulated.",
+            f"Select some of them, or set {LAUNCHES.switch}.",
         )
     try:
         return tuple(_request(row, name) for row in rows)
@@ -197,7 +200,7 @@ _DOCUMENT = (
 
 def _request(row: Any, name: str) -> Request:
     if not isinstance(row, dict) or not isinstance(row.get("args", {}), dict):
-        raise UsageError(f"{name} holds something that is no launch.", _DOCUMENT)
+        raise UsageError(f"{name} has an entry that is not a launch.", _DOCUMENT)
     arguments = {str(key): _argument(str(key), value) for key, value in row.get("args", {}).items()}
     grid = row.get("grid")
     if isinstance(grid, (int, str)):
@@ -229,26 +232,26 @@ def _argument(name: str, value: Any) -> Any:
                 value.get("values"),
             )
         except (TypeError, ValueError, OverflowError):
-            raise UsageError(f"{name} has extents or strides that are no numbers.", _DOCUMENT) from None
+            raise UsageError(f"{name} has dimensions or strides that are not numbers.", _DOCUMENT) from None
     if isinstance(value, str):
         return parse_argument(f"{name}={value}")[1] if _TENSOR.match(value.removeprefix("torch.")) else None
     return None if isinstance(value, list) else value
 
 
 def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str, Any] = {}) -> Launch:
-    """A request for one compiled kernel: its grid as numbers, with notes on what it does not take.
+    """The launch of one compiled kernel: the grid as numbers, with notes on arguments that it does not take.
 
     Args:
-        request: as it was written.
-        parameters: names of what the compiled kernel takes.
-        constants: what it was compiled with, where that is known.
+        request: the launch as written.
+        parameters: names of the parameters of the compiled kernel.
+        constants: what it was compiled with, if known.
     """
     names = {**request.arguments, **constants}
     extents = [evaluate_extent(part, names) if isinstance(part, str) else int(part) for part in request.grid]
     if not all(abs(extent) < 1 << 63 for extent in extents):
-        raise UsageError("The grid has an extent that is too large.")
+        raise UsageError("A dimension of the grid is too large.")
     if len(extents) > 3:
-        raise UsageError(f"The grid has {len(extents)} extents.", "There are three at most.")
+        raise UsageError(f"The grid has {len(extents)} dimensions.", "Expected at most three.")
     taken = {name.partition(".")[0] for name in parameters}
     spare = [
         name
@@ -258,15 +261,15 @@ def resolve(request: Request, parameters: Iterable[str], constants: Mapping[str,
     notes = request.notes
     if spare:
         notes += (
-            f"not taken by the compiled kernel (a constant, or removed by specialisation, unless it is "
-            f"misspelt): {', '.join(spare)}",
+            f"not a parameter of the compiled kernel (constant, specialized or misspelled): "
+            f"{', '.join(spare)}",
         )
     extents += [1] * (3 - len(extents))
     return Launch((extents[0], extents[1], extents[2]), request.arguments, request.hash, notes)
 
 
 def _is_specialised(value: object) -> bool:
-    """Whether Triton compiles a value in, so that the kernel takes no argument for it."""
+    """Whether Triton specializes on the value, so that the kernel takes no argument for it."""
     return value is None or (isinstance(value, int) and value == 1)
 
 

@@ -1,4 +1,4 @@
-"""Where a launch stands under the roof of a GPU: what bounds it, were everything else perfect.
+"""Roofline: whether memory or arithmetic limits a launch, if everything else were perfect.
 
 Source: Williams, Waterman and Patterson, Roofline: An Insightful Visual Performance Model (CACM 52, 2009).
 """
@@ -16,13 +16,13 @@ _UNITS = ("fp4", "fp8", "fp16", "tf32", "fp32")
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """A launch under the roof of one product."""
+    """A launch under the roofline of one GPU."""
 
     product: str
     unit: str
-    """The type whose peak bounds its arithmetic."""
+    """The type whose peak limits its arithmetic."""
     intensity: float
-    """FLOP for each distinct byte."""
+    """FLOP per distinct byte."""
     peak: float
     """FLOP/s."""
     bandwidth: float
@@ -30,22 +30,22 @@ class Roofline:
 
     @property
     def ridge(self) -> float:
-        """FLOP for each byte where the roof turns."""
+        """FLOP per byte at the ridge point."""
         return self.peak / self.bandwidth
 
     @property
     def is_bound_by_memory(self) -> bool:
-        """Left of the ridge; arithmetic bounds it right of it."""
+        """Whether it is left of the ridge point; right of it, arithmetic is the limit."""
         return self.intensity <= self.ridge
 
     @property
     def attainable(self) -> float:
-        """FLOP/s under the roof: no launch of this intensity can do more."""
+        """FLOP/s under the roofline, the upper limit at this intensity."""
         return min(self.peak, self.intensity * self.bandwidth)
 
 
 def find_roofline(counters: Counters, peaks: Peaks | None) -> Roofline | None:
-    """The place of a launch; None where its intensity or the product's peak is not known."""
+    """The roofline of a launch; None if its intensity or the peak of the GPU is unknown."""
     intensity, kinds = counters.intensity, counters.flop or {}
     if intensity is None or peaks is None or not kinds:
         return None

@@ -1,4 +1,4 @@
-"""A whole launch run on paper: every CTA, in portions that fit the processor's cache."""
+"""Simulates a whole launch: every CTA, in portions that fit a CPU cache."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.amdgcn import semantics as amdgcn
 
 PORTION = 1 << 15
-"""Lanes that run together: their registers fit the second-level cache of a processor."""
+"""Lanes that are simulated together: their registers fit the L2 cache of a CPU."""
 MOST_PORTION = 1 << 20
-"""Where nearly all registers are sums of what CTAs and lanes have, which takes as long for many CTAs."""
+"""The same if nearly all registers are affine values, whose cost does not depend on the number of CTAs."""
 _FEW_ARRAYS = 16
-"""Steps for each register that is no such sum, at least."""
+"""Fewest steps per register that is not affine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was counted."""
+    """The counters of a simulated launch."""
 
     loaded: Loaded
     launch: Launch
@@ -56,13 +56,13 @@ class Run:
     memory: Memory
     names: Names
     ended: tuple[Ended, ...]
-    """Empty where every CTA ran to its end."""
+    """Empty if every CTA ran to its end."""
     sampled: bool
-    """Only some of the CTAs ran, each for those like it."""
+    """Whether only some CTAs ran and represent the others."""
 
 
 def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
-    """What stands in each parameter, in order; None where it was not given.
+    """Name and value of each parameter, in order; None if it was not given.
 
     Raises:
         UsageError: arguments are missing, or of another kind than the kernel was compiled for.
@@ -71,7 +71,7 @@ def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
     missing: list[str] = []
     for parameter in loaded.parameters:
         if not parameter.type:
-            # memory that Triton's launcher gives a kernel beside its arguments
+            # scratch memory that Triton's launcher adds
             found.append((parameter.name, launch.tensors.get(parameter.name)))
         elif parameter.argument not in launch.arguments:
             missing.append(parameter.argument)
@@ -81,10 +81,10 @@ def arguments_of(loaded: Loaded, launch: Launch) -> tuple[tuple[str, Any], ...]:
     if missing:
         known = ", ".join(launch.arguments) or "none"
         raise UsageError(
-            f"{loaded.artifact.display_name} needs {', '.join(dict.fromkeys(missing))}.",
-            f"Give them with --arg NAME=VALUE or in --launch; given are {known}."
+            f"Missing arguments of {loaded.artifact.display_name}: {', '.join(dict.fromkeys(missing))}.",
+            f"Pass them with --arg NAME=VALUE or --launch. Given: {known}."
             + (
-                " Its texts name none: leave constants out, in the kernel's order."
+                " Its files keep no argument names: pass arguments in order, without constants."
                 if "arg0" in missing
                 else ""
             ),
@@ -96,32 +96,32 @@ def _value(parameter: Parameter, given: Any) -> Any:
     name, kind = parameter.argument, parameter.type
     if parameter.part is not None:  # of a descriptor
         if not isinstance(given, Tensor):
-            raise UsageError(f"{name} is a tensor descriptor, and {given!r} is no tensor.", _TENSOR)
+            raise UsageError(f"{name} is a tensor descriptor, but {given!r} is not a tensor.", _TENSOR)
         if parameter.part == FLAG:
             return 0
         extents = [*given.shape, *given.strides]
         if len(extents) <= parameter.part:
-            raise UsageError(f"{name} has {len(given.shape)} extents, which is too few.", _TENSOR)
+            raise UsageError(f"{name} has too few dimensions ({len(given.shape)}).", _TENSOR)
         return extents[parameter.part]
     if kind.startswith(("*", "!tt")):
         if given is not None and not isinstance(given, (Tensor, int)):
-            raise UsageError(f"{name} is a pointer ({kind}), and {given!r} is none.", _TENSOR)
+            raise UsageError(f"{name} is a pointer ({kind}), but {given!r} is not.", _TENSOR)
         if isinstance(given, Tensor):
             _check_type(parameter, given)
         return given if given is not None else 0
     if isinstance(given, Tensor):
-        raise UsageError(f"{name} is a number ({kind}), and a tensor was given.", f"Give it as {name}=128.")
+        raise UsageError(f"{name} is a number ({kind}), but a tensor was given.", f"Write it as {name}=128.")
     if kind.startswith("i") and isinstance(given, float):
-        raise UsageError(f"{name} is a whole number ({kind}), and {given!r} is none.")
+        raise UsageError(f"{name} is an integer ({kind}), but {given!r} is not.")
     if given is not None and not -_WORD < given < _WORD and not isinstance(given, float):
-        raise UsageError(f"{name} is a number ({kind}), and one of 64 bits at most.")
+        raise UsageError(f"The value of {name} ({kind}) does not fit 64 bits.")
     if given is None:
         return 0
     return _bits_of(float(given), kind) if kind.startswith(("f", "bf")) else int(given)
 
 
 def _bits_of(given: float, kind: str) -> float | int:
-    """A number as a launch hands it over: of two bytes its bits, as the launcher of Triton 3.6 packs them."""
+    """A number as a launcher passes it: 2-byte floats as their bits, as Triton 3.6 packs them."""
     if kind not in ("f16", "fp16", "bf16"):
         return given
     try:
@@ -132,23 +132,23 @@ def _bits_of(given: float, kind: str) -> float | int:
 
 
 _WORD = 1 << 64
-_TENSOR = "Give a tensor as NAME=fp16[2048,2048]."
+_TENSOR = "Write a tensor as NAME=fp16[2048,2048]."
 
 
 def _check_type(parameter: Parameter, given: Tensor) -> None:
-    """Raise a UsageError where a pointer to elements of another size was compiled for."""
+    """Raise a UsageError if the pointer was compiled for elements of another size."""
     name, bits = parameter.argument, parameter.element_bits
     if bits not in (None, given.bits):
         element = parameter.type.removeprefix("*").removeprefix("k")
         raise UsageError(
-            f"{name} is {parameter.type}, and a tensor of {given.dtype} was given.",
-            f"Its elements have {bits} bits; give it as {name}={element}[…].",
+            f"{name} is {parameter.type}, but a tensor of {given.dtype} was given.",
+            f"Its elements have {bits} bits; write it as {name}={element}[…].",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A launch whose machines can be made."""
+    """A launch that is ready to create machines."""
 
     loaded: Loaded
     launch: Launch
@@ -158,11 +158,10 @@ class Started:
     names: Names
     environment: amdgcn.Environment | sass.Environment
     side_by_side: bool = True
-    """Whether trips of loops may run side by side, and CTAs that differ by where they begin as one; what is
-    counted is the same."""
+    """Whether loop iterations may run in parallel and CTAs as affine values; the counters are the same."""
 
     def machine(self, ctas: NDArray[np.int64]) -> Machine:
-        """Some CTAs at the kernel's first instruction."""
+        """A machine with some CTAs at the kernel's first instruction."""
         loaded = self.loaded
         machine = Machine(
             loaded.program,
@@ -181,20 +180,20 @@ class Started:
 
 
 def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool = True) -> Started:
-    """A launch with nothing run yet.
+    """A launch before its first step.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
-        counts: for what its machines do.
-        side_by_side: whether trips of loops may run together.
+        counts: receives the counters.
+        side_by_side: whether loop iterations may run in parallel.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid launches nothing.
+        UsageError: arguments are missing or wrong, or the grid is empty.
     """
     if min(launch.grid) < 1:
         extents = "×".join(str(extent) for extent in launch.grid)
-        raise UsageError(f"The grid {extents} launches nothing.", "Each of its extents must be 1 or more.")
+        raise UsageError(f"The grid {extents} is empty.", "Each dimension must be at least 1.")
     launch = place(_with_memory(loaded, launch))
     names = Names()
     arguments = arguments_of(loaded, launch)
@@ -217,23 +216,23 @@ def begin(loaded: Loaded, launch: Launch, counts: Counts, *, side_by_side: bool 
 
 
 def _memory(launch: Launch) -> Memory:
-    """What keeps of each tensor which elements are touched.
+    """The memory of a launch, which tracks the touched elements of each tensor.
 
     Raises:
-        UsageError: they are too many.
+        UsageError: the tensors are too large.
     """
     try:
         return Memory(launch)
     except MemoryError:
         size = sum(tensor.bytes for tensor in launch.tensors.values())
         raise UsageError(
-            f"The tensors span {size:.3g} bytes, more than can be followed in the memory that there is.",
-            "Give smaller ones.",
+            f"The tensors span {size:.3g} bytes, which is too much to track in available memory.",
+            "Use smaller tensors.",
         ) from None
 
 
 def _with_memory(loaded: Loaded, launch: Launch) -> Launch:
-    """The launch as Triton makes it: in clusters, and with the memory that it adds."""
+    """The launch as Triton makes it: with clusters, and with scratch memory."""
     launch = replace(launch, cluster=loaded.cluster)
     if not loaded.scratch:
         return launch
@@ -251,25 +250,25 @@ def run_launch(
     footprints: bool = False,
     side_by_side: bool = True,
 ) -> Run:
-    """Run a launch.
+    """Simulate a launch.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
         limit: steps after which it counts as endless.
-        ctas: linear numbers of those that run; all by default.
-        portion: lanes that run together.
-        footprints: whether to keep what each CTA reads.
-        side_by_side: whether trips of loops may run together, and CTAs that differ by where they begin as
-            one; what is counted is the same.
+        ctas: linear numbers of the CTAs to run; all by default.
+        portion: lanes that are simulated together.
+        footprints: whether to record what each CTA reads.
+        side_by_side: whether loop iterations may run in parallel and CTAs as affine values; the counters are
+            the same.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid launches nothing.
+        UsageError: arguments are missing or wrong, or the grid is empty.
     """
     if launch.ctas > CTAS.most:
         raise UsageError(
-            f"The launch has {launch.ctas} CTAs, and more than {CTAS.most} are not run on paper.",
-            f"Give a smaller grid, or set {CTAS.switch}.",
+            f"The launch has {launch.ctas} CTAs; at most {CTAS.most} are simulated.",
+            f"Use a smaller grid, or set {CTAS.switch}.",
         )
     counts = Counts(len(loaded.program.steps), limit)
     started = begin(loaded, launch, counts, side_by_side=side_by_side)
@@ -277,7 +276,7 @@ def run_launch(
     wanted = np.arange(started.launch.ctas, dtype=np.int64) if ctas is None else ctas
     ended: list[Ended] = []
     size = max(1, portion // loaded.threads)
-    if len(wanted) < 2 * size:  # one for each multiprocessor: a few alone would take as long again
+    if len(wanted) < 2 * size:  # a few CTAs alone would take as long again
         size = len(wanted)
     if footprints:
         memory.footprints = Footprints(started.launch)
@@ -300,7 +299,7 @@ def run_launch(
 
 
 def excuse_strangers(started: Started) -> None:
-    """Take accesses of memory that no argument names from those that are outside of every tensor."""
+    """Reclassify out-of-bounds accesses that use pointers of unknown origin."""
 
     def again(launch: Launch, ctas: NDArray[np.int64]) -> Counts:
         counts = Counts(len(loaded.program.steps), started.counts.limit)
@@ -314,7 +313,7 @@ def excuse_strangers(started: Started) -> None:
 
 
 def run_all(machine: Machine) -> list[Ended]:
-    """Run a machine and all that part from it; what did not end, and why."""
+    """Run a machine and all that diverge from it; returns what did not end, and why."""
     pending = machine.pending = [machine]
     ended: list[Ended] = []
     while pending:
@@ -325,10 +324,10 @@ def run_all(machine: Machine) -> list[Ended]:
         except Undecided as stop:
             ended.append(Ended(stop.step, current.rows, stop.reasons))
         except Spent as stop:
-            reason = f"it ran {stop.limit} steps and did not end"
+            reason = f"no end after {stop.limit} steps"
             ended.append(Ended(stop.step, current.rows, (reason,)))
             break
         except ODD_OPERANDS:
-            ended.append(Ended(current.step, current.rows, ("it has operands that it does not take",)))
+            ended.append(Ended(current.step, current.rows, ("invalid operands",)))
         pending += arrive(current, came=came)
     return ended

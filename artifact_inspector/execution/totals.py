@@ -1,4 +1,4 @@
-"""Counters of a whole launch, with the meaning that Nsight Compute gives them.
+"""Counters of a whole launch, as defined by Nsight Compute.
 
 | counter | Nsight Compute |
 |---|---|
@@ -29,7 +29,7 @@ from artifact_inspector.execution.running import Run
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number that lies between two; both are it where it is known."""
+    """A range of numbers; both ends are equal if the number is known."""
 
     low: int
     high: int
@@ -37,12 +37,12 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Counts of a whole launch; None where one depends on what was not given."""
+    """Counters of a whole launch; None if one depends on a missing input."""
 
     instructions: int | None
     """Instructions that warps execute, whether or not their guard holds."""
     tensor_instructions: int | None
-    """Of the tensor pipe: matrix products, and on Hopper `HFMA2.MMA`."""
+    """Instructions of the tensor pipe: matrix products, and on Hopper `HFMA2.MMA`."""
     global_load_instructions: int | None
     global_store_instructions: int | None
     global_atomic_instructions: int | None
@@ -50,7 +50,7 @@ class Counters:
     async_copy_instructions: int | None
     """`LDGSTS`."""
     tensor_copy_instructions: int | None
-    """Copies by the tensor memory accelerator, either way."""
+    """Copies by the tensor memory accelerator, in both directions."""
     shared_load_instructions: int | None
     """`LDS`."""
     shared_store_instructions: int | None
@@ -63,42 +63,42 @@ class Counters:
     local_load_instructions: int | None
     local_store_instructions: int | None
     global_load_sectors: int | None
-    """Sectors of 32 bytes that loads and asynchronous copies ask for."""
+    """32-byte sectors requested by loads and asynchronous copies."""
     global_load_sectors_ideal: int | None
-    """The same had the lanes' bytes stood side by side."""
+    """The same if the bytes of the lanes were contiguous."""
     global_store_sectors: int | None
     global_store_sectors_ideal: int | None
     global_atomic_sectors: int | None
     cache_lines: int | None
-    """Lines of the first-level cache that waves ask for; of AMD, whose sectors are null."""
+    """L1 cache lines requested by waves on AMD, whose sectors are null."""
     shared_wavefronts: int | None
     """Passes over shared memory, of all accesses to it."""
     shared_wavefronts_ideal: int | None
     """Without bank conflicts."""
     unique_bytes_read: int | None
-    """Bytes of global memory that are read, each counted once."""
+    """Distinct bytes of global memory that are read."""
     unique_bytes_written: int | None
     dram_bytes_read: Range | None
-    """What comes from device memory into a cold second-level cache."""
+    """Bytes fetched from device memory into a cold L2."""
     flop: Mapping[str, int] | None
-    """Type → floating-point operations of lanes whose guard holds, a multiply-add counted as two."""
+    """Type → floating-point operations of lanes whose guard holds; a multiply-add counts as two."""
     barriers: int | None
-    """`BAR` of warps."""
+    """`BAR` instructions of warps."""
     divergent_branches: int | None
-    """Warps whose lanes parted at a branch, each time."""
+    """Branches of warps whose lanes diverged."""
     masked_lanes: int | None
-    """Lanes of loads, stores and copies in global memory that are switched off."""
+    """Inactive lanes of global loads, stores and copies."""
     memory_lanes: int | None
-    """Lanes of the same, on or off."""
+    """All lanes of these, active or not."""
 
     @property
     def flop_in_all(self) -> int | None:
-        """Of all types together."""
+        """Total of all types."""
         return None if self.flop is None else sum(self.flop.values())
 
     @property
     def intensity(self) -> float | None:
-        """FLOP for each byte that is read or written at least once."""
+        """FLOP per distinct byte that is read or written."""
         read, written = self.unique_bytes_read, self.unique_bytes_written
         total = self.flop_in_all
         if total is None or read is None or written is None or not read + written:
@@ -107,7 +107,7 @@ class Counters:
 
 
 COPIES = ("copy",)
-"""Kinds of steps."""
+"""Kinds of steps that copy from global to shared memory."""
 _INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
     "tensor_instructions": ("tensor",),
     "global_load_instructions": ("global_load",),
@@ -134,27 +134,27 @@ _SECTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _GLOBAL = ("global_load", "global_store", "copy", "global_reduction", "global_atomic")
 _READING = ("global_load", "copy", "tensor_load", "scalar_load")
 _WRITING = ("global_store", "global_reduction", "global_atomic", "tensor_store")
-_LINES = "AMD's caches move whole lines: see cache_lines"
+_LINES = "AMD caches transfer whole lines: see cache_lines"
 NOT_OF_AMD: Mapping[str, str] = {
     **dict.fromkeys(_SECTORS, _LINES),
     **dict.fromkeys(("shared_wavefronts", "shared_wavefronts_ideal"), "passes over LDS are not counted"),
-    "dram_bytes_read": "lines that caches of AMD fill are not followed",
+    "dram_bytes_read": "cache line fills of AMD are not modelled",
 }
-"""Counter → why it has no figure for AMD."""
+"""Counter → why it is not available for AMD."""
 
 
 def add_up(run: Run, l2_bytes: int | None) -> tuple[Counters, Mapping[str, str]]:
-    """The counters of a run, and why those are null that are.
+    """The counters of a run, and the reason for each that is null.
 
     Args:
         run: of a launch.
-        l2_bytes: of the second-level cache, for the range of `dram_bytes_read`.
+        l2_bytes: size of L2, for the range of `dram_bytes_read`.
     """
     return _Sums(run, l2_bytes).counters()
 
 
 class _Sums:
-    """Adds up, and keeps why what cannot be known is not."""
+    """Totals counters, and records why one is unknown."""
 
     def __init__(self, run: Run, l2_bytes: int | None) -> None:
         self.run = run
@@ -166,7 +166,7 @@ class _Sums:
 
     def counters(self) -> tuple[Counters, Mapping[str, str]]:
         counts = self.run.counts
-        # the hardware's counter, not ncu's source page, counts a WARPSYNC behind a BSYNC for each part joined
+        # unlike ncu's source page, the hardware counter counts a WARPSYNC after a BSYNC once per merged part
         executed = sum(counts.executed) + self._sum(counts.rejoined, ("warp_sync",))
         found: dict[str, Any] = {"instructions": self._told("instructions", executed)}
         for name, kinds in _INSTRUCTIONS.items():
@@ -207,7 +207,7 @@ class _Sums:
         shared: bool = False,
         bytes: bool = False,
     ) -> Any:
-        """The value, or None with the reason why it is not known."""
+        """The value, or None with the reason recorded."""
         if self.stopped is not None:
             self.unknown[name] = self.stopped
             return None
@@ -231,7 +231,7 @@ class _Sums:
         return {kind: count for kind, count in sorted(found.items()) if count}
 
     def _dram(self) -> Range | None:
-        """Code and every sector once where all fits in the second-level cache; else up to what is asked."""
+        """Code and every sector once if all of it fits in L2; otherwise up to the requested sectors."""
         if self._told("dram_bytes_read", 0, (*_READING, *_WRITING), bytes=True) is None:
             return None
         sectors, written = self.run.memory.sectors()

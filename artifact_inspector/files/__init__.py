@@ -1,1 +1,1 @@
-"""The only room that opens a file or runs a tool."""
+"""The only package that opens files or runs external tools."""

@@ -1,8 +1,8 @@
-"""Which kernels came into a cache since it was looked at last.
+"""New and changed kernels in a cache since the last check.
 
-What is looked at again and again are times of change of directories: an entry's own changes when a file is
-put into it, whether Triton writes it there or renames it. A kernel is told when its directory has come to
-rest, so one that is still being written waits. Files are looked into only where something came to rest.
+Only directory modification times are polled. The time of an entry changes when Triton writes or renames a
+file into it. A kernel is reported once its directory stops changing, so one that is still being written
+waits. Files are read only in directories that stopped changing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.files.walking import MAX_DEPTH
 
 State = tuple[tuple[str, int, int], ...]
-"""Suffix, time of change in nanoseconds and bytes of each file of a kernel."""
+"""Suffix, modification time in nanoseconds, and size in bytes of each file of a kernel."""
 
 
 class Arrivals:
-    """Looks at a cache; what lies there beforehand is known, unless it is asked for."""
+    """Polls a cache. Kernels that exist at the start are reported only on request."""
 
     def __init__(self, root: Path, *, known: bool = True) -> None:
-        """Look at a cache for the first time; it may not be there yet."""
+        """Look at a cache for the first time; it need not exist yet."""
         self._root = root
         self._times = _times(root)
         self._moving: set[str] = set()
@@ -35,11 +35,11 @@ class Arrivals:
 
     @property
     def is_moving(self) -> bool:
-        """Whether something changed between the last two looks, and is yet to be told."""
+        """Whether something changed between the last two checks and is not reported yet."""
         return bool(self._moving)
 
     def look(self) -> tuple[Artifact, ...]:
-        """The kernels that came to rest since the last look, or changed."""
+        """The kernels that appeared or changed since the last check and are complete."""
         times = _times(self._root)
         changed = {place for place, time in times.items() if self._times.get(place) != time}
         at_rest = self._moving - changed
@@ -57,12 +57,12 @@ class Arrivals:
     def _entries(self) -> tuple[Artifact, ...]:
         try:
             return open_cache(self._root).entries
-        except CacheError:  # not there yet, or gone again
+        except CacheError:  # does not exist yet, or was removed
             return ()
 
 
 def _times(root: Path) -> dict[str, int]:
-    """The time of change of a directory and of those in it, as deep as caches are looked into."""
+    """Modification times of a directory and its subdirectories, as deep as caches are searched."""
     found: dict[str, int] = {}
     pending = [(str(root), 0)]
     while pending:
@@ -76,7 +76,7 @@ def _times(root: Path) -> dict[str, int]:
 
 
 def _key(artifact: Artifact) -> tuple[str, str, str]:
-    """The directory that its files lie in, and what tells it from others there."""
+    """The directory of the artifact's files, and what distinguishes it from other kernels there."""
     files = (file for file in artifact.files.values() if isinstance(file, Path))
     return next((str(file.parent) for file in files), ""), artifact.stem, artifact.hash
 

@@ -1,4 +1,4 @@
-"""A kernel's files as a cache has them: what is known before any stage of it is parsed."""
+"""A kernel's files in a cache: everything known before any stage is parsed."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ HIP_FILES = frozenset({"amdgcn", "hsaco"})
 BINARIES = frozenset({"cubin", "hsaco"})
 TEXT_STAGES = frozenset({"source", "glir", "ttir", "ttgir", "llir", "ptx", "amdgcn", "sass"})
 REMARKS = "remarks"
-"""What the compilers said, kept beside a kernel by `inspect-kernel compile`."""
+"""Compiler diagnostics, stored next to a kernel by `inspect-kernel compile`."""
 SUFFIXES = TEXT_STAGES | BINARIES | {"json", REMARKS}
 
 
 class Problem(NamedTuple):
-    """Something that could not be read, or only in part."""
+    """A file that could not be read, or only in part."""
 
     path: str
-    """From the cache directory."""
+    """Relative to the cache directory."""
     problem: str
 
 
 class Other(NamedTuple):
-    """Something in the cache that is no kernel: named, never looked into."""
+    """A file in the cache that does not belong to a kernel: listed, never read."""
 
     path: str
     kind: str
 
 
 class HeldFile(NamedTuple):
-    """A file whose content is in memory; it is read as a path is."""
+    """A file whose content is in memory; it can be read like a path."""
 
     name: str
     content: bytes
@@ -47,69 +47,69 @@ File = Path | HeldFile
 
 
 class Completeness(Word):
-    """How much of a compilation is left."""
+    """How much of a compilation is available."""
 
     COMPLETE = "complete"
     BINARY_ONLY = "binary-only"
     PARTIAL = "partial"
     RECORDED = "recorded"
-    """Facts alone, which a baseline keeps."""
+    """Facts only, as stored in a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What one compilation left behind."""
+    """The files that one compilation left."""
 
     directory: str
-    """Of its entry, from the cache directory, with `/`; `.` for the directory itself."""
+    """Directory of the entry, relative to the cache directory, with `/`; `.` for the cache directory
+    itself."""
     stem: str
-    """What its files are called: the Python function's name."""
+    """Base name of the files: the name of the Python function."""
     name: str
-    """The kernel symbol by the metadata, else the stem."""
+    """The kernel symbol in the metadata, else the stem."""
     display_name: str
-    """The name without the specialisation that Triton 2.x appended (`matmul_0d1d2d34`)."""
+    """The name without the specialisation suffix that Triton 2.x appended (`matmul_0d1d2d34`)."""
     hash: str
-    """The metadata's hash; where it has none, the directory's own name, in memory the files' SHA-256."""
+    """The metadata's hash, else the directory name; for files in memory, their SHA-256."""
     target: Target | None
     triton_version: TritonVersion | None
-    """As written (3.3 and later), else told from the metadata's keys: `2.0` … `2.3`, `3.0/3.1`, `3.2`."""
+    """As written (3.3 and later), else derived from the metadata's keys: `2.0` … `2.3`, `3.0/3.1`, `3.2`."""
     num_warps: int | None
     num_stages: int | None
     shared_bytes: int | None
     """Bytes of shared memory per block, static and dynamic."""
     state: Completeness
-    """`partial`: no readable metadata, as a failed compile, one still running and a dump directory leave
-    it."""
+    """`partial`: without readable metadata, from a failed or running compile or a dump directory."""
     files: Mapping[str, File] = field(hash=False)
     """By suffix: `ttir`, `ptx`, `cubin`, `json` …"""
     metadata: Mapping[str, object] = field(hash=False)
-    """The JSON as written; keys come and go between versions."""
+    """The JSON as written; keys differ between versions."""
     constants: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """Values of its constexprs, where our own record beside the entry has them; Triton keeps none."""
+    """Values of its constexprs, from the tool's record beside the entry; Triton stores none."""
     place: str | None = None
-    """What was asked to be compiled, by the same record: `FILE.py:KERNEL`, or a reference kernel's name."""
+    """What was compiled, from the same record: `FILE.py:KERNEL`, or the name of a reference kernel."""
     is_assembled: bool = False
-    """True for one whose cubin is not of the cache: ptxas made it here, of the PTX."""
+    """True if the cubin is not from the cache, but was assembled here from the PTX by ptxas."""
 
     def relative(self, suffix: str) -> str:
-        """The path of a file from the cache directory, as it is shown."""
+        """The display path of a file, relative to the cache directory."""
         return join(self.directory, printable(self.files[suffix].name))
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache directory as found."""
+    """The contents of a cache directory."""
 
     root: Path
     entries: tuple[Artifact, ...]
-    """By name, target and hash."""
+    """Sorted by name, target and hash."""
     others: tuple[Other, ...]
     problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is gathered of a cache while it is walked."""
+    """Collects the contents of a cache during the walk."""
 
     artifacts: list[Artifact] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
@@ -117,17 +117,17 @@ class Found:
 
 
 class StageText(NamedTuple):
-    """The text of one stage and what is wrong with it, if anything."""
+    """The text of one stage, and a problem with it, if any."""
 
     source: SourceText
     problem: Problem | None
 
 
 def printable(text: str) -> str:
-    """Text that any terminal and any encoding takes: file names may hold bytes, names escapes."""
+    """Text that any terminal and encoding can show: file names may hold arbitrary bytes, names escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else chr(0xFFFD) for c in text)
 
 
 def join(directory: str, name: str) -> str:
-    """The path of something in a directory, as it is shown."""
+    """The display path of a file in a directory."""
     return name if directory == "." else f"{directory}/{name}"

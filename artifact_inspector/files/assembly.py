@@ -1,6 +1,6 @@
-"""PTX as machine code: the only place that runs Triton's own ptxas, where a cache has no cubin.
+"""Assembles PTX with Triton's own ptxas, where a cache has no cubin.
 
-What it makes is kept in the user's cache directory, never beside the entry.
+Cubins are stored in the user's cache directory, never beside the entry.
 """
 
 from __future__ import annotations
@@ -12,22 +12,27 @@ from pathlib import Path
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import Artifact, File, HeldFile
+from artifact_inspector.files.assembler_directives import refuse_directives
 from artifact_inspector.files.kept import keep, user_cache
 from artifact_inspector.files.reading import read_content, read_stage
 from artifact_inspector.files.tools import find_in_package, private_copy, run_tool
 
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
+_VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d{1,2})\.\d", re.M | re.A)
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
-_NEWEST = 100
-"""Architectures from here on have a ptxas of their own in Triton's wheel."""
+_BLACKWELL = 100
+"""Architectures from this one on use a separate ptxas in Triton's wheel."""
+_OF_CUDA_13 = 9
+"""PTX ISA versions from this one on need the ptxas of CUDA 13. Triton 3.9 writes them for sm_90 too
+(`get_ptxas` in triton/backends/nvidia/compiler.py): it writes the ISA version of the ptxas it uses."""
 
 
 def with_cubin(artifact: Artifact) -> Artifact:
-    """A kernel with the cubin that Triton's ptxas makes of its PTX; the same one where it needs none.
+    """The kernel with a cubin assembled from its PTX; the same kernel if it needs none.
 
     Raises:
-        CacheError: its PTX cannot be read, there is no ptxas, the text names no target, or ptxas refuses it.
+        CacheError: the PTX cannot be read, no ptxas is found, the text names no target, or ptxas rejects it.
     """
     if "cubin" in artifact.files or "ptx" not in artifact.files:
         return artifact
@@ -42,13 +47,13 @@ def with_cubin(artifact: Artifact) -> Artifact:
         made = place / name
         if not made.is_file():
             keep(made, assemble(ptx, fused=fused))
-            # what nobody could write is held instead
+            # without a writable cache directory, keep the cubin in memory
             made = made if made.is_file() else HeldFile(name, assemble(ptx, fused=fused))
     return replace(artifact, files={**artifact.files, "cubin": made}, is_assembled=True)
 
 
 def _place(ptx: str, *, fused: bool) -> Path | None:
-    """The directory for the cubin of a text by the ptxas that is here; None where there is no home."""
+    """The cache directory for the cubin of a text by the installed ptxas; None without a home directory."""
     tool, root = _tool_for(ptx), user_cache()
     try:
         told = tool.stat()
@@ -62,20 +67,21 @@ def _place(ptx: str, *, fused: bool) -> Path | None:
 
 
 def assemble(ptx: str, *, fused: bool = True) -> bytes:
-    """The cubin that Triton's ptxas makes of a PTX text.
+    """The cubin that Triton's ptxas assembles from a PTX text.
 
     Args:
-        fused: False for a kernel that was compiled without fused multiply-adds.
+        fused: False for a kernel compiled without fused multiply-adds.
 
     Raises:
-        CacheError: there is no ptxas, the text names no target, or ptxas refuses it.
+        CacheError: no ptxas is found, the text names no target, or ptxas rejects it.
     """
     tool, target = _tool_for(ptx), _TARGET.search(ptx)
+    refuse_directives(ptx, "This PTX")
     assert target is not None
     with private_copy(ptx.encode(errors="surrogatepass"), "kernel.ptx") as source:
         made = source.with_suffix(".cubin")
         name = f"sm_{target[1]}{target[2]}"
-        # as Triton calls it
+        # the options that Triton uses
         options = ["-lineinfo", *([] if fused else ["--fmad=false"]), f"--gpu-name={name}"]
         command = [str(tool), *options, str(source), "-o", str(made)]
         try:
@@ -84,7 +90,7 @@ def assemble(ptx: str, *, fused: bool = True) -> bytes:
             raise CacheError(f"not assembled: {tool} did not start ({error}).") from error
         if status or not made.is_file():
             why = " ".join(said.decode(errors="replace").replace(str(source), "the PTX").split())[:200]
-            raise CacheError(f"not assembled: {tool.name} refuses this PTX ({why}).")
+            raise CacheError(f"not assembled: {tool.name} rejects this PTX ({why}).")
         return read_content(made)
 
 
@@ -92,24 +98,26 @@ def _tool_for(ptx: str) -> Path:
     """The ptxas for the target that a text names.
 
     Raises:
-        CacheError: it names none, or there is no ptxas.
+        CacheError: it names no target, or no ptxas is found.
     """
     target = _TARGET.search(ptx)
     if target is None:
         raise CacheError("not assembled: the PTX names no target.", "Compile the kernel again.")
-    tool = _find(int(target[1]))
+    version = _VERSION.search(ptx)
+    is_new = int(target[1]) >= _BLACKWELL or (version is not None and int(version[1]) >= _OF_CUDA_13)
+    tool = _find(is_new=is_new)
     if tool is None:
         raise CacheError(
-            "not assembled: there is no cubin, and no ptxas was found to make one of the PTX.",
-            "Install Triton, which brings one, or keep the cubin.",
+            "not assembled: there is no cubin, and no ptxas was found to assemble the PTX.",
+            "Install Triton, which includes ptxas, or keep the cubin.",
         )
     return tool
 
 
-def _find(arch: int) -> Path | None:
+def _find(*, is_new: bool) -> Path | None:
     for root in find_in_package("triton"):
         for where in _IN_WHEEL:
-            for name in _NAMES if arch >= _NEWEST else _NAMES[::-1]:
+            for name in _NAMES if is_new else _NAMES[::-1]:
                 path = Path(root, where, name)
                 if path.is_file():
                     return path

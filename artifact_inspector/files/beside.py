@@ -1,4 +1,4 @@
-"""What a cache says of its entries beside their own files: what was asked for, and when it was written."""
+"""Information about cache entries beside their own files: the request, and the time of writing."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from artifact_inspector.files.reading import read_content
 from artifact_inspector.model import TritonVersion
 
 MANIFEST = "inspect-kernel.json"
-"""What `compile` and `capture` record beside the entries that they make."""
+"""The record that `compile` and `capture` write beside their entries."""
 MOST_RECORDS = 16 << 20
-"""Bytes of a record; one of 10,000 compiles has 6 million."""
+"""Maximum bytes of a record; the record of 10,000 compiles has 6 million."""
 
 
 class Asked(NamedTuple):
-    """What our own record says of an entry and its metadata do not."""
+    """What the tool's record adds to an entry's metadata."""
 
     constants: Mapping[str, object]
     triton: str | None
     place: str | None
 
     def added_to(self, artifact: Artifact) -> Artifact:
-        """The artifact with it; a version of Triton where the metadata tell no more than its release."""
+        """The artifact with this information. Replaces a Triton version that names only a release."""
         told = artifact.triton_version
         is_vague = told is not None and ("/" in told or told.count(".") < 2)
         if is_vague and told is not None and self.triton is not None and told.fits(self.triton):
@@ -37,10 +37,10 @@ class Asked(NamedTuple):
 
 
 def read_records(path: Path, shown: str) -> dict[str, Asked]:
-    """Directory of an entry → what was asked for it; none of a record that cannot be read.
+    """Directory of an entry → the record of its request; empty for an unreadable record.
 
     Args:
-        shown: the directory of the record, from the cache directory.
+        shown: the directory of the record, relative to the cache directory.
     """
     try:
         entries = json.loads(read_content(path, MOST_RECORDS))["entries"]
@@ -54,7 +54,7 @@ def read_records(path: Path, shown: str) -> dict[str, Asked]:
 
 
 def read_record_of(entry: Path) -> Asked | None:
-    """What the record beside an entry says of it; None where there is none."""
+    """The record beside an entry; None if there is none."""
     place = entry.absolute()
     return read_records(place.parent / MANIFEST, ".").get(place.name)
 
@@ -66,12 +66,12 @@ def _asked(entry: Mapping[str, object]) -> Asked:
 
 
 def time_of(artifact: Artifact) -> float | None:
-    """When the newest file of an entry was written, in seconds since 1970; None where no file tells."""
+    """Time of the newest file of an entry, in seconds since 1970; None if no file can be read."""
     return max((found.st_mtime for found in _stats(artifact)), default=None)
 
 
 def size_of(artifact: Artifact) -> int | None:
-    """Bytes of all files of an entry; None where no file tells."""
+    """Bytes of all files of an entry; None if no file can be read."""
     sizes = [found.st_size for found in _stats(artifact)]
     return sum(sizes) if sizes else None
 

@@ -1,7 +1,6 @@
-"""What a compiled binary says of its kernel, with no vendor's tool: cubin (NVIDIA) and hsaco (AMD).
+"""Facts about a kernel from its compiled binary, without vendor tools: cubin (NVIDIA) and hsaco (AMD).
 
-Not read: cubins of architectures before sm_70 have instructions of another length, so their local
-memory is not looked at.
+Cannot read: local memory of cubins for architectures before sm_70, whose instructions have another length.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from artifact_inspector.files.elf import (
 )
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
-# What damaged files end in.
+# Exceptions that damaged files cause.
 _FAULTS = (
     ArithmeticError,
     AssertionError,
@@ -39,9 +38,9 @@ _FAULTS = (
     ValueError,
 )
 _MOST_SAID = 1 << 20
-"""Bytes of an `.nv.info` section or of notes; those of the largest kernels known here have some thousand."""
+"""Maximum bytes of an `.nv.info` section or of notes; the largest kernels measured have some thousand."""
 _MOST_PLACES = 1 << 16
-"""Offsets of local memory that are told apart; a thread has 512 KiB at most."""
+"""Maximum number of distinct local-memory offsets; a thread has at most 512 KiB."""
 _BANK = re.compile(r"\.nv\.constant(?!4\b)([1-9]\d*)(\..+)?$")
 
 
@@ -62,7 +61,7 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
 
 
 def read_interface(data: bytes, kernel: str | None = None) -> Interface:
-    """The parameters of a kernel in a cubin and its constants; arguments and errors as for `read_cubin`."""
+    """The parameters of a kernel in a cubin, and its constants; arguments and errors as for `read_cubin`."""
     try:
         sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
         own = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
@@ -88,12 +87,12 @@ def read_interface(data: bytes, kernel: str | None = None) -> Interface:
 
 
 def read_code(data: bytes, kernel: str) -> bytes:
-    """The instructions of a function of a cubin as the GPU is given them; errors as for `read_cubin`."""
+    """The machine code of a function in a cubin; errors as for `read_cubin`."""
     try:
         sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
         section = sections.get(f".text.{kernel}")
         if section is None:
-            raise CacheError(f"The cubin holds no code of {kernel}.", REMEDY)
+            raise CacheError(f"The cubin has no code for {kernel}.", REMEDY)
         return content_of(section, data)
     except _FAULTS as fault:
         raise CacheError("The cubin is damaged.", REMEDY) from fault
@@ -108,10 +107,9 @@ def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
 
 
 def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
-    """The sections of a cubin or hsaco that a GPU is given, and what they ask of it: name → content.
+    """The loaded sections of a cubin or hsaco, and their resource requests: name → content.
 
-    Two binaries that are the same in these run the same code; lines, symbols and how they were made may
-    differ.
+    Two binaries with equal sections run the same code; lines, symbols and build information may differ.
 
     Raises:
         CacheError: the content is no such file, or damaged.
@@ -140,10 +138,10 @@ def _chosen(kernels: list[str], wanted: str | None, kind: str) -> str:
     if len(kernels) == 1:
         return kernels[0]
     if not kernels:
-        raise CacheError(f"The {kind} holds no kernel.", REMEDY)
-    named = "no kernel was named" if wanted is None else f"none is {wanted}"
+        raise CacheError(f"The {kind} contains no kernel.", REMEDY)
+    named = "no kernel name was specified" if wanted is None else f"none is {wanted}"
     raise CacheError(
-        f"The {kind} holds {len(kernels)} kernels, and {named}.", f"They are {', '.join(kernels)}."
+        f"The {kind} contains {len(kernels)} kernels, and {named}.", f"They are {', '.join(kernels)}."
     )
 
 
@@ -154,7 +152,7 @@ _MAX_THREADS, _PARAM_CBANK, _EXTERNS, _REQNTID = 0x05, 0x0A, 0x0F, 0x10
 _FRAME_SIZE, _KPARAM_INFO, _REGCOUNT, _NUM_BARRIERS = 0x11, 0x17, 0x2F, 0x4C
 _SVAL = 4
 _SYSTEM_SHARED = 1024
-"""Bytes of the system at the start of `.nv.shared` of kernels for sm_90 and later; cuobjdump counts them."""
+"""Bytes that the system reserves at the start of `.nv.shared` for sm_90 and later; cuobjdump counts them."""
 
 
 def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
@@ -164,7 +162,7 @@ def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
         for name, section in sections.items()
         if name.startswith(".nv.info.")
     }
-    # Only kernels have a bank of parameters; device functions take theirs in registers.
+    # Only kernels have a parameter bank; device functions take parameters in registers.
     kernel = _chosen([name for name, said in own.items() if _PARAM_CBANK in said], wanted, "cubin")
     table = sections.get(".symtab")
 
@@ -195,7 +193,7 @@ def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
         frame_bytes=shared.get(_FRAME_SIZE),
         static_shared=0 if static is None else max(0, static.size - system),
         threads=math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
-        # The attribute came with the ELF ABI 8; before, the section's flags hold the number.
+        # The attribute exists since ELF ABI 8; before, the section's flags hold the number.
         barriers=barriers & 0xFF if isinstance(barriers, int) else text.flags >> 20 & 0x7F,
         calls=tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
         if isinstance(externs, bytes)
@@ -205,10 +203,10 @@ def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
 
 
 def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes where it has more."""
+    """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes for longer values."""
     data = b"" if section is None else content_of(section, file)
     if len(data) > _MOST_SAID:
-        raise ValueError("too much is said of a kernel")
+        raise ValueError("the kernel's attributes are too large")
     at = 0
     while at + 4 <= len(data):
         form, attribute, value = struct.unpack_from("<BBH", data, at)
@@ -220,22 +218,22 @@ def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int
             yield attribute, value
 
 
-# Instructions of sm_70 and later: 16 bytes, the opcode in the lowest 12 bits, the width of a memory
-# access in bits 73 to 75. Checked against nvdisasm on every architecture up to sm_121.
+# Instructions of sm_70 and later: 16 bytes, the opcode in the lowest 12 bits, the width of a memory access in
+# bits 73 to 75. Checked with nvdisasm on every architecture up to sm_121.
 _STL, _LDL = 0x387, 0x983
 _WIDTHS = (1, 1, 2, 2, 4, 8, 16, 16)
 _STACK_POINTER = 1
 
 
 def _stack(code: bytes) -> tuple[StackAccess, ...]:
-    """The accesses to local memory, those of one kind and offset taken together."""
+    """The accesses to local memory, grouped by kind and offset."""
     found: Counter[tuple[bool, int | None]] = Counter()
     words = struct.iter_unpack("<QQ", code[: len(code) & ~15])
     for low, high in words:
         if low & 0xFFF not in (_STL, _LDL):
             continue
         if len(found) > _MOST_PLACES:
-            raise ValueError("local memory of more places than a thread has")
+            raise ValueError("more local-memory offsets than a thread has")
         offset = (low >> 40 ^ 0x800000) - 0x800000  # signed, 24 bits
         by_pointer = low >> 24 & 0xFF == _STACK_POINTER
         found[low & 0xFFF == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
@@ -270,13 +268,13 @@ def _noted(metadata: Any, data: bytes, wanted: str | None) -> Hsaco:
 
 
 class _Message:
-    """A reader of MessagePack, as far as LLVM writes it (llvm/BinaryFormat/MsgPackWriter.cpp)."""
+    """A MessagePack reader for the subset that LLVM writes (llvm/BinaryFormat/MsgPackWriter.cpp)."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def value(self, depth: int = 0) -> Any:
-        """The next value: number, bool, None, text, list or dict."""
+        """The next value: number, bool, None, string, list or dict."""
         if depth > _DEEPEST:
             raise ValueError("its metadata is nested too deeply")
         head = self._number("B")
@@ -317,12 +315,12 @@ class _Message:
     def _bytes(self, size: int) -> bytes:
         content = self.data[self.at : self.at + size]
         if len(content) < size:
-            raise ValueError("its metadata is cut off")
+            raise ValueError("its metadata is truncated")
         self.at += size
         return content
 
 
-# First bytes by the MessagePack specification.
+# First bytes according to the MessagePack specification.
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _NUMBERS = {
     0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q",

@@ -1,4 +1,4 @@
-"""What is read of a compiled binary: values only, so that nobody has to import what reads them."""
+"""Values read from compiled binaries, separate from the code that reads them to keep imports cheap."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from artifact_inspector.hardware.targets import Target
 
 
 class StackAccess(NamedTuple):
-    """The loads or stores of local memory (spills, local arrays) at one offset, as they stand in the code."""
+    """The loads or stores of local memory (spills, local arrays) at one offset, counted statically."""
 
     is_store: bool
     offset: int | None
-    """Bytes above the stack pointer; None for an address that another register holds."""
+    """Bytes above the stack pointer; None for an address in another register."""
     bytes: int
-    """Bytes per thread that the instructions move when each is run once."""
+    """Bytes per thread if each instruction runs once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """What a cubin says of one kernel."""
+    """The data of one kernel in a cubin."""
 
     kernel: str
     target: Target | None
     registers: int | None
-    """Per thread."""
+    """Registers per thread."""
     frame_bytes: int | None
     """Local memory per thread of the kernel itself: spill slots and local arrays."""
     static_shared: int
-    """Bytes per block that the file itself asks for, without the system's; Triton's is dynamic, hence 0."""
+    """Static shared memory per block in bytes, without the system's; 0 for Triton, which uses dynamic."""
     threads: int | None
-    """Threads per block that a launch must have (`.reqntid`), or may have at most (`.maxntid`)."""
+    """Threads per block that a launch must have (`.reqntid`), or its maximum (`.maxntid`)."""
     barriers: int | None
     calls: tuple[str, ...]
-    """Functions outside the file that it calls (`vprintf`, `__assertfail`)."""
+    """External functions that it calls (`vprintf`, `__assertfail`)."""
     stack: tuple[StackAccess, ...] | None
-    """None where the instructions are not those of sm_70 and later."""
+    """None for instructions before sm_70."""
 
     def said_by(self, *, is_store: bool) -> str:
-        """What stores to, or loads from, the stack are found by."""
+        """Source of the counts of stack stores or loads."""
         return f"cubin, {'STL' if is_store else 'LDL'} instructions"
 
 
 @dataclass(frozen=True, slots=True)
 class Hsaco:
-    """What the metadata note of an hsaco says of one kernel; a figure it lacks is None.
+    """The data of one kernel in the metadata note of an hsaco; missing figures are None.
 
     Source: LLVM, AMDGPUUsage, Code Object Metadata.
     """
@@ -54,16 +54,16 @@ class Hsaco:
     kernel: str
     target: Target | None
     figures: Mapping[str, int]
-    """By the names that the AMDGCN text has: `vgpr_count`, `private_segment_fixed_size` …"""
+    """Figures by their names in the AMDGCN text: `vgpr_count`, `private_segment_fixed_size` …"""
 
 
 class Interface(NamedTuple):
-    """What a launch puts into a cubin's kernel, and what the file brings of constants."""
+    """A cubin kernel's parameters, and the constants in the file."""
 
     parameters: tuple[tuple[int, int], ...]
-    """Offset in constant bank 0 and bytes of each parameter, in the order of the kernel's own."""
+    """Offset in constant bank 0 and size in bytes of each parameter, in the kernel's order."""
     constants: Mapping[int, bytes]
-    """Banks of constants but the one that a launch fills, and 4: its addresses are put there on loading."""
+    """Constant banks, except the bank that a launch fills, and bank 4, whose addresses are set on loading."""
 
 
 Binary = Cubin | Hsaco

@@ -1,8 +1,8 @@
-"""A Triton cache directory, of any version, as the kernels in it.
+"""Kernels in a Triton cache directory of any version.
 
-Layouts of Triton 2.0 to 3.9 on both vendors, Inductor's copy, dump directories, one entry alone and
-directories of caches are all walked the same way: a kernel is the files of one directory that share
-a stem, whatever the directory is called.
+Layouts of Triton 2.0 to 3.9 for both vendors, Inductor's copy, dump directories, single entries and
+directories of caches are searched in the same way. A kernel is the files of one directory that share a stem,
+whatever the name of the directory.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ __all__ = [
     "read_stage",
 ]
 
-_NAME_ONE = "Name a cache directory, or set TRITON_CACHE_DIR."
+_NAME_ONE = "Specify a cache directory, or set TRITON_CACHE_DIR."
 
 
 def default_directory() -> Path:
-    """The directory that Triton itself would use: TRITON_CACHE_DIR, TRITON_HOME, the home directory.
+    """The directory that Triton itself uses: TRITON_CACHE_DIR, TRITON_HOME, or in the home directory.
 
     Raises:
         CacheError: none is set and there is no home directory.
@@ -62,19 +62,19 @@ def default_directory() -> Path:
     try:
         home = os.environ.get("TRITON_HOME", "").strip() or Path.home()
     except RuntimeError:
-        raise CacheError("There is no home directory to look for .triton/cache in.", _NAME_ONE) from None
+        raise CacheError("No home directory was found for .triton/cache.", _NAME_ONE) from None
     return Path(home, ".triton", "cache")
 
 
 def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
-    """Everything under a cache directory, at most six levels down.
+    """The contents of a cache directory, searched at most six levels deep.
 
     Args:
-        path: a cache, one entry of it, or a directory of caches; None for the default one.
+        path: a cache, one of its entries, or a directory of caches; None for the default cache.
 
     Raises:
-        CacheError: it is missing, no directory, or may not be read. Whatever is wrong further down
-            is a problem of the result instead.
+        CacheError: it is missing, is not a directory, or cannot be read. Errors in subdirectories are
+            problems of the result instead.
     """
     root = default_directory() if path is None else Path(path)
     try:
@@ -85,12 +85,12 @@ def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
     except NotADirectoryError:
         raise CacheError(
             f"{printable(str(root))} is a file, not a cache directory.",
-            f"Name the directory that holds it: {printable(str(root.parent))}",
+            f"Specify its directory: {printable(str(root.parent))}",
         ) from None
     except OSError as error:
         raise CacheError(
             f"The directory {printable(str(root))} cannot be read: {error.strerror or error}.",
-            "Check its permissions, or copy it to a place of your own.",
+            "Check its permissions, or copy it.",
         ) from None
     found = Found()
     walk(root, found)
@@ -99,14 +99,14 @@ def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
 
 
 def open_file(path: str | os.PathLike[str]) -> Cache:
-    """One file of a kernel with the metadata beside it, if any, as a cache of one entry.
+    """One file of a kernel, with the metadata beside it if any, as a cache of one entry.
 
     Args:
-        path: a stage or a binary, which is then all that is known of the kernel; or its metadata, which
-            stands for all of its files.
+        path: a stage or a binary, which is then the only source; or the metadata, which selects all files of
+            the kernel.
 
     Raises:
-        CacheError: it is none of these, or not there.
+        CacheError: it is none of these, or does not exist.
     """
     place = Path(path)
     suffix = place.suffix.removeprefix(".")
@@ -115,7 +115,7 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
         raise CacheError(f"There is no file {shown}.", _NAME_ONE)
     if suffix not in SUFFIXES or place.name.startswith("__grp__"):
         kinds = ", ".join(f".{kind}" for kind in sorted(SUFFIXES))
-        raise CacheError(f"{shown} is no file of a compiled kernel.", f"Those end in {kinds}.")
+        raise CacheError(f"{shown} is not a file of a compiled kernel.", f"Those end in {kinds}.")
     wanted = sorted(SUFFIXES) if suffix == "json" else [suffix, "json"]
     beside = {kind: place.with_name(f"{place.stem}.{kind}") for kind in wanted}
     files: dict[str, File] = {kind: file for kind, file in beside.items() if file.is_file()}
@@ -127,10 +127,10 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
 
 
 def hold_files(stem: str, contents: Mapping[str, bytes]) -> Cache:
-    """A kernel whose files are in memory, by suffix, as a cache of one entry; what is no file of one is left.
+    """A kernel from files in memory as a cache of one entry; unknown suffixes are ignored.
 
     Args:
-        contents: as they would stand in the cache, the metadata under `json`.
+        contents: suffix → content as in a cache; the metadata is `json`.
     """
     held = {
         suffix: HeldFile(f"{stem}.{suffix}", content)

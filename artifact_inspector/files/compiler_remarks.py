@@ -1,9 +1,8 @@
-"""What the compilers said while they compiled: Triton's remarks, MLIR's warnings, ptxas's advisories.
+"""Compiler diagnostics: Triton's remarks, MLIR's warnings, ptxas's advisories.
 
-Read from the file that `inspect-kernel compile` keeps beside a kernel, `KERNEL.remarks`: what MLIR printed
-with `MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the line of the program, then
-its notes), and what `ptxas -v` printed. Whatever else stands there is passed over: the sizes that ptxas
-lists are read from the binary.
+Read from `KERNEL.remarks`, which `inspect-kernel compile` writes beside a kernel. It holds MLIR's output with
+`MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the program line, its notes), and
+the output of `ptxas -v`. Other lines are ignored: the sizes that ptxas lists are read from the binary.
 
 Source:
     llvm/lib/Support/SourceMgr.cpp, `SMDiagnostic::print`; mlir/lib/IR/Diagnostics.cpp,
@@ -34,27 +33,28 @@ _FUNCTION = re.compile(r" in the function '[^']*'")
 
 @dataclass(frozen=True, slots=True)
 class CompilerRemark:
-    """One thing that a compiler said."""
+    """One diagnostic of a compiler."""
 
     tool: Tool
-    """`triton`, with MLIR and LLVM, or `ptxas`."""
+    """`triton` (including MLIR and LLVM) or `ptxas`."""
     kind: RemarkKind
-    """`remark`, `warning`, `error`, or `advisory`: what ptxas gives a code or calls a performance loss."""
+    """`remark`, `warning`, `error`, or `advisory`: ptxas messages with a code, or about a performance
+    loss."""
     message: str
     code: str | None = None
-    """ptxas's own, as `C7511`."""
+    """ptxas's own code, like `C7511`."""
     source: str | None = None
     """Line of the user's code, `file.py:line`."""
     called_from: tuple[str, ...] = ()
-    """Where the function that holds `source` was called, innermost first."""
+    """Call sites of the function that contains `source`, innermost first."""
     notes: tuple[str, ...] = ()
     ptx_line: int | None = None
     count: int = 1
-    """How often it was said alike."""
+    """Number of identical diagnostics."""
 
 
 def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
-    """What stands in a file of remarks, in order, what was said twice once.
+    """The diagnostics in a file, in order; duplicates are merged.
 
     Example:
         >>> parse_remarks("ptxas warning : Too many maxnreg specified, will be ignored")[0].kind.value
@@ -96,10 +96,10 @@ def _noted(remark: CompilerRemark, text: str, place: str | None) -> CompilerRema
     if text == "called from":
         return replace(remark, called_from=(*remark.called_from, *([place] if place else [])))
     if text.startswith("see current operation"):
-        return remark  # a dump of the operation, which the IR has
+        return remark  # a dump of the operation, which is also in the IR
     return replace(remark, notes=(*remark.notes, _sentence(text)))
 
 
 def _sentence(text: str) -> str:
-    # Triton's remarks on vector widths begin so, and are none of MLIR's warnings
+    # Triton's remarks on vector widths have this prefix, although they are not MLIR warnings.
     return text.removeprefix("Warning: ").strip()

@@ -1,4 +1,4 @@
-"""What tells one state of files from another: of a kernel's, and of this package's own."""
+"""Digests of the contents of a kernel's files, and of this package's own code."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from artifact_inspector.model.limits import LIMITS
 from artifact_inspector.version import __version__
 
 _LONGEST_STEP = 2 * 10**9
-"""Nanoseconds that a file system may take for one moment: FAT two seconds."""
+"""Nanoseconds of the coarsest file timestamp: two seconds on FAT."""
 
 
 class State(NamedTuple):
-    """What a kernel's files held when they were read."""
+    """The content of a kernel's files at the time of reading."""
 
     digest: bytes
-    """Of every file, and of where it lies in its cache."""
+    """Digest of every file and of its path in the cache."""
     stamp: int | None
-    """Of all files; None where one was written just before."""
+    """Hash of all file stamps; None if a file was written just before."""
 
     def still_holds(self, artifact: Artifact) -> bool:
-        """Whether nothing was written to the files since."""
+        """Whether the files are unchanged since."""
         if self.stamp is not None:
             return (
                 hash(tuple(stamp_of(artifact.files[suffix]) for suffix in sorted(artifact.files)))
@@ -38,9 +38,9 @@ class State(NamedTuple):
 
 
 def state_of_files(artifact: Artifact) -> State | None:
-    """What the files of a kernel hold; None where one is not or cannot be read.
+    """The state of a kernel's files; None if one is missing or cannot be read.
 
-    The version of Triton may be told by a record beside the kernel, and the bounds say what is read of it.
+    Includes the Triton version, which may come from a record beside the kernel, and the limits in force.
     """
     digest, stamps, began = blake2b(digest_size=32), list[Stamp](), time_ns()
     known_by = (artifact.directory, artifact.stem, artifact.hash, artifact.state, artifact.triton_version)
@@ -55,13 +55,13 @@ def state_of_files(artifact: Artifact) -> State | None:
         digest.update(f"\0{suffix} {file.name!r} {len(content)}\0".encode(errors="surrogatepass"))
         digest.update(content)
         stamps.append(stamp)
-    # A file system keeps time in steps: a second write in one step may leave the stamp as it was.
+    # File timestamps are coarse: a second write within one step may leave the stamp unchanged.
     settled = all(began - max(stamp[2:], default=0) > _LONGEST_STEP for stamp in stamps)
     return State(digest.digest(), hash(tuple(stamps)) if settled else None)
 
 
 def size_of_files(artifact: Artifact) -> int:
-    """Bytes of a kernel's files, those that cannot be read left out."""
+    """Bytes of a kernel's files, without unreadable ones."""
     total = 0
     for file in artifact.files.values():
         try:
@@ -73,7 +73,7 @@ def size_of_files(artifact: Artifact) -> int:
 
 @cache
 def digest_of_package() -> bytes:
-    """Of the version, and of what tells one state of the files of a working tree from the next."""
+    """Digest of the version, and of the stamps of the package's own files."""
     digest = blake2b(__version__.encode(), digest_size=16)
     root = Path(__file__).parents[1]
     for directory, folders, files in os.walk(root):

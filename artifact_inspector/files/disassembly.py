@@ -1,6 +1,6 @@
-"""A cubin's machine code as text, by nvdisasm.
+"""Disassembles cubins with nvdisasm.
 
-The text is kept in the user's cache directory, so that a second look needs no tool run.
+The text is cached in the user's cache directory, so that later reads need no tool.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ from artifact_inspector.files.tools import find_in_package, find_on_path, privat
 from artifact_inspector.hardware.targets import parse_stage_target
 
 CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
-"""Environment variable; where it is `off`, no text is kept in the user's cache directory or taken from it."""
+"""Environment variable; `off` disables the cache of disassemblies."""
 
 MOST_BYTES = 64 << 20
-"""Of a cubin or an hsaco."""
+"""Maximum bytes of a cubin or an hsaco."""
 MOST_KEPT = 256 << 20
-"""Bytes of all texts kept, compressed."""
+"""Maximum bytes of all cached texts, compressed."""
 
 _BACKEND = {"cubin": "cuda", "hsaco": "hip"}
 _NAME = "nvdisasm"
 _IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 _INDIRECT = re.compile(r"\*/\s+(?:@\S+\s+)?(?:BRXU?|JMXU?) ")
-_REMEDY = f"Give an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which bring one."
+_REMEDY = f"Specify an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which include it."
 
 
 class Tool(NamedTuple):
-    """A disassembler that was found and has told its version."""
+    """A disassembler with a known version."""
 
     path: Path
     version: str
-    """As the tool tells it: `13.1.80`."""
+    """As the tool reports it: `13.1.80`."""
 
     @property
     def release(self) -> tuple[int, int]:
-        """The CUDA toolkit that it is of: (13, 1)."""
+        """Its CUDA toolkit release: (13, 1)."""
         major, minor = self.version.split(".")[:2]
         return int(major), int(minor)
 
 
 def find_disassembler(explicit: Path | None = None) -> Tool | None:
-    """The `nvdisasm` at the path given, else the installed Triton's own, that on PATH, the CUDA toolkit's.
+    """The first `nvdisasm` of: the given path, the installed Triton, PATH, the CUDA toolkit.
 
     Raises:
-        UsageError: the path given leads to no nvdisasm.
+        UsageError: the given path is not a working nvdisasm.
     """
     if explicit is not None:
         tool = _ask(explicit.absolute())
         if tool is None:
             raise UsageError(
-                f"{explicit} is no {_NAME} that runs here.", "Give the path of the program itself."
+                f"{explicit} is not a working {_NAME}.", "Specify the path of the program itself."
             )
         return tool
     return next((tool for place in _places() if (tool := _ask(place)) is not None), None)
@@ -79,7 +79,7 @@ def _places() -> list[Path]:
 
 @lru_cache(maxsize=32)
 def _ask(path: Path) -> Tool | None:
-    """The tool at a path, or None where there is none that tells its version."""
+    """The tool at a path; None if there is none that reports its version."""
     if not path.is_file():
         return None
     try:
@@ -91,10 +91,10 @@ def _ask(path: Path) -> Tool | None:
 
 
 def disassemble(cubin: bytes, tool: Tool | None) -> str:
-    """The text of a cubin's code, with lines, inlined calls and encodings.
+    """The disassembly of a cubin, with lines, inlined calls and encodings.
 
     Raises:
-        CacheError: there is no tool, the content is no cubin, or the tool does not read it.
+        CacheError: there is no tool, the content is not a cubin, or the tool rejects it.
     """
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
@@ -109,9 +109,10 @@ def disassemble(cubin: bytes, tool: Tool | None) -> str:
 
 
 def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None]) -> None:
-    """Disassemble some cubins on all cores, for `disassemble` to find them kept; `progress` is told of each.
+    """Disassemble cubins in parallel, so that `disassemble` finds them in the cache.
 
-    What cannot be read is told when it is asked for. Nothing happens where nothing is kept.
+    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is
+    disabled.
     """
     if is_off(CACHE_SWITCH):
         return
@@ -127,10 +128,10 @@ def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None
 
 
 def find_arch(suffix: str, binary: bytes) -> str:
-    """The architecture that the head of a `cubin` or `hsaco` names.
+    """The architecture in the header of a `cubin` or `hsaco`.
 
     Raises:
-        CacheError: the file is too large, or another thing than its suffix says.
+        CacheError: the file is too large, or does not match its suffix.
     """
     if len(binary) > MOST_BYTES:
         raise CacheError(f"not disassembled: the {suffix} has more than {MOST_BYTES >> 20} MiB.")
@@ -140,7 +141,7 @@ def find_arch(suffix: str, binary: bytes) -> str:
         raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
     if target is None or target.backend != _BACKEND[suffix]:
         raise CacheError(
-            f"not disassembled: the file is no {suffix}.", "Compile the kernel again: it is something else."
+            f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again."
         )
     return target.arch
 
@@ -161,10 +162,10 @@ def _disassemble(cubin: bytes, tool: Tool, arch: str) -> str:
 
 
 def _printed(tool: Tool, path: Path, size: int) -> tuple[int, str, str]:
-    """The tool's exit status, what it prints of a cubin, and where it fails what it complains of."""
-    # Following branches takes as long as all the rest, and only indirect ones gain by it.
+    """The tool's exit status, its output for a cubin, and its error message if it fails."""
+    # Following branches takes as long as everything else, and only indirect branches need it.
     command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
-    # An instruction has 16 bytes and two lines of about 150 characters, and up to a dozen of line marks.
+    # An instruction has 16 bytes, two lines of about 150 characters, and up to a dozen line marks.
     limit = 64 * size + (1 << 20)
     try:
         status, said = run_tool(command, limit)
@@ -184,30 +185,30 @@ def _printed(tool: Tool, path: Path, size: int) -> tuple[int, str, str]:
 _SINCE = {
     100: (12, 8), 101: (12, 8), 120: (12, 8), 103: (12, 9), 121: (12, 9), 88: (13, 0), 110: (13, 0)
 }  # fmt: skip
-"""The CUDA toolkit that first read an architecture after sm_90."""
+"""The first CUDA toolkit that reads each architecture after sm_90."""
 
 
 def _who_reads(arch: str, tool: Tool) -> str:
-    """What helps where a tool gives up: a release that knows the architecture, else a sound file.
+    """Remedy where a tool fails: a release that knows the architecture, else a new file.
 
-    **Source** release notes of CUDA 12.8, 12.9 and 13.0 for what each began and ceased to read; checked
-    with the tools of Triton 3.2, 3.6 and 3.9.
+    **Source** Release notes of CUDA 12.8, 12.9 and 13.0 for the supported architectures; checked with the
+    tools of Triton 3.2, 3.6 and 3.9.
     """
     number = int(re.sub(r"\D", "", arch) or 0)
     if number < 75 and tool.release >= (13, 0):
-        return f"{_NAME} of CUDA 12 reads it (Triton 2.2 to 3.6 bring one); give it with --nvdisasm PATH."
+        return f"{_NAME} of CUDA 12 reads it (Triton 2.2 to 3.6 include it); specify it with --nvdisasm PATH."
     since = _SINCE.get(number, (0, 0))
     if tool.release < since:
         release = ".".join(str(part) for part in since)
-        return f"{_NAME} of CUDA {release} or later reads it; give it with --nvdisasm PATH."
-    return "Compile the kernel again: the file is cut off or damaged."
+        return f"{_NAME} of CUDA {release} or later reads it; specify it with --nvdisasm PATH."
+    return "Compile the kernel again: the file is truncated or damaged."
 
 
 # ── The user's cache directory ───────────────────────────────────────────────────────────────────
 
 
 def _kept(cubin: bytes, tool: Tool) -> Path | None:
-    """Where the text of a cubin is kept, None where it is switched off or there is no home."""
+    """Cache path for the text of a cubin; None if the cache is disabled or there is no home directory."""
     root = None if is_off(CACHE_SWITCH) else user_cache()
     if root is None:
         return None
@@ -217,7 +218,7 @@ def _kept(cubin: bytes, tool: Tool) -> Path | None:
 
 
 def _load(path: Path) -> str | None:
-    """The text kept at a path; None where there is none that is whole."""
+    """The cached text at a path; None if missing or incomplete."""
     try:
         unpacked = zlib.decompressobj()
         text = unpacked.decompress(read_content(path, MOST_KEPT), 64 * MOST_BYTES)
@@ -227,7 +228,7 @@ def _load(path: Path) -> str | None:
 
 
 def _store(path: Path, text: str) -> None:
-    """Keep a text; a directory that cannot be written is no fault."""
+    """Write a text to the cache; ignores a directory that cannot be written."""
     with contextlib.suppress(OSError):
         _make_room(path.parent)
     keep(path, zlib.compress(text.encode(), 1))
@@ -235,7 +236,7 @@ def _store(path: Path, text: str) -> None:
 
 @lru_cache(maxsize=4)
 def _make_room(directory: Path) -> None:
-    """Remove the oldest texts beyond the limit; once a run is enough."""
+    """Remove the oldest texts above the limit; once per process is enough."""
     with os.scandir(directory) as listing:
         entries = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in listing]
     total = sum(size for _, size, _ in entries)

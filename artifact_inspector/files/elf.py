@@ -1,6 +1,6 @@
-"""An ELF file as compilers for GPUs write it: its sections, the names of its symbols, its notes.
+"""Reads ELF files as written by GPU compilers: sections, symbol names, notes.
 
-Only what 64-bit little-endian files hold of these; no more is read than the file says once.
+Only 64-bit little-endian files are supported. No more bytes are read than the file has.
 
 Source: System V ABI, "Object Files"; LLVM, AMDGPUUsage, "Note Records".
 """
@@ -13,37 +13,37 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError
 
-REMEDY = "Compile the kernel again: the file is cut off, damaged, or something else."
+REMEDY = "Compile the kernel again: the file is truncated, damaged, or of another type."
 NOBITS, NOTES, ALLOCATED = 8, 7, 2
-"""Types of sections: without content, and of notes; the flag of one that is loaded."""
+"""Section types SHT_NOBITS and SHT_NOTE; the section flag SHF_ALLOC."""
 _MOST_NAME = 4096
-"""Characters of the name of a section or a symbol."""
+"""Maximum characters of a section or symbol name."""
 _ROW = struct.Struct("<IIQ8xQQI20x")
 _SYMBOL_BYTES = 24
 
 
 class Section(NamedTuple):
-    """One row of the table of sections."""
+    """One entry of the section header table."""
 
     name: str
     kind: int
     flags: int
     offset: int
     size: int
-    """Bytes; those of a section without content are in no file."""
+    """Bytes; a NOBITS section has none in the file."""
     link: int
-    """The section that holds the names of these symbols."""
+    """Index of the string table of a symbol table."""
 
 
 def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
-    """The sections of a file, which are known to lie inside it.
+    """The sections of a file, checked to lie inside it.
 
     Args:
-        kind: what the file is called.
-        machine: for which its code has to be.
+        kind: display name of the file type.
+        machine: expected ELF machine number.
 
     Raises:
-        CacheError: it is no such file, or takes more than it has.
+        CacheError: it is not such a file, or its sections exceed it.
         ValueError, struct.error: it is damaged.
     """
     if data[:5] != b"\x7fELF\x02" or data[5:6] != b"\x01" or len(data) < 64:
@@ -57,10 +57,10 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     table = rows[names][3] if names < count else 0
     starts = [table + name for name, *_ in rows]
     ends = [data.find(b"\0", at, at + _MOST_NAME) for at in starts]
-    # Otherwise a file of a few MiB could have one passage read for each of 65,535 sections.
+    # Otherwise a file of a few MiB could list the same range as the content of each of 65,535 sections.
     taken = sum(size for _, kind, _, _, size, _ in rows if kind != NOBITS)
     if taken > 2 * len(data) or min(ends) < 0 or sum(ends) - sum(starts) > len(data):
-        raise CacheError(f"The {kind} has sections that lie upon each other.", REMEDY)
+        raise CacheError(f"The {kind} has overlapping sections.", REMEDY)
     return tuple(
         Section(data[first:end].decode(errors="replace"), *row[1:])
         for first, end, row in zip(starts, ends, rows, strict=True)
@@ -68,7 +68,7 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
 
 
 def content_of(section: Section, data: bytes) -> bytes:
-    """The bytes as they stand: a damaged flag must not have them taken for compressed ones.
+    """The bytes of a section as stored; a damaged compression flag is ignored.
 
     Raises:
         ValueError: the file has not as many.
@@ -80,10 +80,10 @@ def content_of(section: Section, data: bytes) -> bytes:
 
 
 def name_of_symbol(at: int, table: Section, sections: Sequence[Section], data: bytes) -> str:
-    """The name of a symbol by its number.
+    """The name of a symbol by its index.
 
     Raises:
-        ValueError, LookupError, struct.error: there is no such symbol, or it has no name that ends.
+        ValueError, LookupError, struct.error: there is no such symbol, or its name has no end.
     """
     if (at + 1) * _SYMBOL_BYTES > table.size:
         raise ValueError("there is no such symbol")
@@ -93,10 +93,10 @@ def name_of_symbol(at: int, table: Section, sections: Sequence[Section], data: b
 
 
 def notes_of(section: Section, data: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """The notes of a section: whose, of which type, what they say.
+    """The notes of a section: owner, type and content.
 
     Raises:
-        ValueError, struct.error: the section ends inside one.
+        ValueError, struct.error: the section ends inside a note.
     """
     content, at = content_of(section, data), 0
     while at < len(content):

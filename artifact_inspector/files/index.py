@@ -1,9 +1,9 @@
-"""What was found of kernels before: an index in the user's cache directory, safe to lose at any time.
+"""Persistent cache of facts about kernels: an SQLite index in the user's cache directory, safe to delete.
 
-One SQLite file holds values by key; a key is a digest of all that a value depends on, so nothing in it is
-ever out of date. Several processes may read and write it at once. A file that is damaged or of an older
-layout is rebuilt; one that cannot be read or written, or that a newer version made, is passed over: each with
-one line of notice, and neither is ever an error.
+The key of a value is a digest of everything that the value depends on, so no value is ever out of date.
+Several processes may read and write the index at once. A file that is damaged or of an older schema is
+rebuilt. A file that is unreadable, not writable, or written by a newer version is ignored. Each prints one
+line of notice; none is an error.
 
 Source: SQLite, "Write-Ahead Logging" and "Pragma statements".
 """
@@ -23,52 +23,52 @@ from typing import NamedTuple
 from artifact_inspector.files.kept import is_off, user_cache
 
 SWITCH = "ARTIFACT_INSPECTOR_INDEX"
-"""Environment variable: `off` does without the index."""
+"""Environment variable: `off` disables the index."""
 LAYOUT = 1
-"""Of the tables; a file of an older one is rebuilt."""
+"""Version of the table schema; a file with an older version is rebuilt."""
 MOST_BYTES = 256 << 20
-"""Of what is kept; beyond, those that were not asked for longest go."""
+"""Maximum bytes of stored values; above it, the least recently used values are removed."""
 PATIENCE = 2.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait for another process that is writing."""
 MOST_UNPACKED = 1 << 28
-"""Bytes that one value may hold: more is no value of ours."""
+"""Maximum bytes of one unpacked value; a larger value is not one of ours."""
 KEPT_AFTER_ROOM = 0.8
 DAY = 86400
 _SEAL = 8
-"""Bytes in front of a value that tell whether it is whole."""
+"""Bytes of the checksum in front of a value."""
 
 
 _TABLE = "CREATE TABLE facts (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL)"
-"""As SQLite keeps it."""
+"""The table definition as SQLite stores it."""
 _BESIDE = ("-wal", "-shm", "-journal")
-"""What the names of SQLite's files beside its own end in."""
+"""Suffixes of SQLite's files next to the database."""
 
 
 class Stats(NamedTuple):
-    """What an index holds."""
+    """Size of an index."""
 
     place: Path
     entries: int
     bytes: int
-    """Of the values, as they are stored."""
+    """Bytes of the stored values."""
 
 
 def default_place() -> Path | None:
-    """The index's file in the user's cache directory; None without a home."""
+    """The index file in the user's cache directory; None without a home directory."""
     root = user_cache()
     return None if root is None else root / "facts.sqlite3"
 
 
 def opener(notice: Callable[[str], None]) -> Callable[[], Index] | None:
-    """Opens the user's index, which tells `notice` what is amiss; None where it is switched off."""
+    """A function that opens the user's index, which reports problems to `notice`; None if disabled."""
     return None if is_off(SWITCH) else lambda: Index(default_place(), notice)
 
 
 class Index:
-    """Values by key; every fault of the file makes it one that holds nothing."""
+    """Values by key; after any error of the file it behaves like an empty index."""
 
     def __init__(self, place: Path | None, notice: Callable[[str], None]) -> None:
-        """Open the index at a place, making it where it is not there; `notice` is told what is amiss."""
+        """Open the index at a path, creating it if missing; problems are reported to `notice`."""
         self._place = place
         self._notice = notice
         self._connection: sqlite3.Connection | None = None
@@ -78,7 +78,7 @@ class Index:
             self._open(place)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
@@ -93,7 +93,7 @@ class Index:
     # -- values ------------------------------------------------------------------------
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The values of those keys that have a whole one."""
+        """The values of those keys that have an intact value."""
         found: dict[bytes, bytes] = {}
         wanted, now, touched = list(keys), int(time.time()), []
         if self._connection is None:
@@ -109,14 +109,12 @@ class Index:
                     if abs(now - used) > DAY:
                         touched.append((now, key))
             if touched:
-                with contextlib.suppress(
-                    sqlite3.OperationalError
-                ):  # what cannot be written is read all the same
+                with contextlib.suppress(sqlite3.OperationalError):  # reading works on a read-only file
                     connection.executemany("UPDATE facts SET used = ? WHERE key = ?", touched)
         return found
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep some values; the oldest go where they are too many."""
+        """Store some values; the oldest are removed if there are too many."""
         now = int(time.time())
         rows = [(key, now, _sealed(key, value)) for key, value in values.items()]
         if not rows or self._connection is None:
@@ -135,7 +133,7 @@ class Index:
                 raise
 
     def stats(self) -> Stats | None:
-        """What it holds; None for one that is passed over."""
+        """Size of the index; None if it is ignored."""
         if self._connection is None:
             return None
         with self._mended("read") as connection:
@@ -145,7 +143,7 @@ class Index:
         return None
 
     def clear(self) -> None:
-        """Forget everything, and give the room back."""
+        """Remove all values and free the disk space."""
         if self._connection is None:
             return
         with self._mended("cleared") as connection:
@@ -159,7 +157,7 @@ class Index:
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not all(map(_is_regular, _files(place))):
-                self._pass_over("there is what is no regular file")
+                self._pass_over("a path is not a regular file")
                 return
             self._connect(place)
         except _FAULTS as error:
@@ -172,7 +170,7 @@ class Index:
 
     def _connect(self, place: Path) -> None:
         self._connection = connection = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None)
-        # both of one moment: another process may make the table between two reads
+        # one transaction for both: another process may create the table between two reads
         connection.execute("BEGIN")
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
         made = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
@@ -199,18 +197,18 @@ class Index:
                 file.unlink(missing_ok=True)
             self._connect(place)
         except (OSError, *_FAULTS) as error:
-            self._pass_over(f"{why}, and could not be made anew ({error})")
+            self._pass_over(f"{why}, and it could not be rebuilt ({error})")
         else:
-            self._notice(f"The index of facts is made anew: {why} ({place}).")
+            self._notice(f"Rebuilt the index of facts: {why} ({place}).")
 
     def _pass_over(self, why: str) -> None:
         self.close()
         place = "" if self._place is None else f" ({self._place})"
-        self._notice(f"The index of facts is passed over: {why}{place}.")
+        self._notice(f"Ignoring the index of facts: {why}{place}.")
 
     @contextlib.contextmanager
     def _mended(self, done: str) -> Iterator[sqlite3.Connection]:
-        """The connection; a fault of the file ends what is done with it, and is told."""
+        """The connection; an error of the file ends the operation and is reported."""
         assert self._connection is not None
         try:
             yield self._connection
@@ -226,7 +224,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def _is_regular(file: Path) -> bool:
-    """Whether it is a file, or nothing as yet; SQLite would wait for ever at a pipe."""
+    """Whether it is a file or does not exist; SQLite would wait forever on a pipe."""
     try:
         return stat.S_ISREG(file.stat().st_mode)
     except FileNotFoundError:
@@ -234,20 +232,20 @@ def _is_regular(file: Path) -> bool:
 
 
 _FAULTS = (sqlite3.Error, UnicodeError, TypeError, OverflowError)
-"""What a damaged file may end in: its own words may be no text, its numbers no numbers."""
+"""Exceptions of a damaged file: its text may be invalid, its numbers no numbers."""
 
 
 def _is_damage(error: Exception) -> bool:
     if not isinstance(error, sqlite3.Error):
         return True
-    # Python 3.10 has no code of the error, but its words
+    # Python 3.10 has no error code, only the message
     return any(
         word in str(error) for word in ("not a database", "malformed", "no such table", "no such column")
     )
 
 
 def _make_room(connection: sqlite3.Connection) -> None:
-    # what the file says of itself: a sum over all values would be taken again for every few that are written
+    # size according to the file's header: summing all values on every write would be slow
     pages, free, of_page = (
         connection.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("page_count", "freelist_count", "page_size")
@@ -269,7 +267,7 @@ def _sealed(key: bytes, value: bytes) -> bytes:
 
 
 def _unsealed(key: bytes, sealed: object) -> bytes | None:
-    """The value, None for one that is not whole: a disk may give back other bytes than it was given."""
+    """The value; None if its checksum is wrong: a disk may return other bytes than were written."""
     if not isinstance(sealed, bytes):
         return None
     seal, packed = sealed[:_SEAL], sealed[_SEAL:]

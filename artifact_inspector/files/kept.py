@@ -1,4 +1,4 @@
-"""Where what is found once is kept for the next run: the user's cache directory."""
+"""The user's cache directory, where data is kept between runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from artifact_inspector.files.writing import write_bytes
 
 
 def user_cache() -> Path | None:
-    """The directory of this tool in the user's cache directory, not made yet; None without a home.
+    """The tool's directory in the user's cache directory, not created yet; None without a home directory.
 
-    Source: XDG Base Directory Specification; a path that is not absolute is to be ignored.
+    Source: XDG Base Directory Specification; a relative path must be ignored.
     """
     named = os.environ.get("XDG_CACHE_HOME", "").strip()
     try:
@@ -24,12 +24,12 @@ def user_cache() -> Path | None:
 
 
 def is_off(switch: str) -> bool:
-    """Whether an environment variable says that nothing is to be kept, nor taken from there."""
+    """Whether an environment variable disables a cache for reading and writing."""
     return os.environ.get(switch, "").lower() == "off"
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Write a file that nobody else may read; a directory that cannot be written is no fault."""
+    """Write a private file; ignores a directory that cannot be written."""
     with contextlib.suppress(OSError, CacheError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_bytes(path, content)

@@ -1,4 +1,4 @@
-"""The kernel that some files of one name are, by their metadata and by what the stages themselves tell."""
+"""Identifies the kernel of files with one stem, from its metadata and its stages."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from artifact_inspector.model import Backend, TritonVersion
 from artifact_inspector.model.limits import METADATA
 
 HEAD = 64 * 1024
-"""Bytes of a stage in which its target is looked for."""
+"""Bytes of a stage that are searched for its target."""
 
 
 def find_artifacts(
     directory: Path, shown: str, stem: str, files: dict[str, File], found: Found
 ) -> Iterator[Artifact]:
-    """The artifact of one stem; two where two targets were dumped on top of each other."""
+    """The artifact of one stem; two artifacts if two targets were dumped into the same directory."""
 
     def complain(sentence: str, suffix: str | None = None) -> None:
         path = shown if suffix is None else join(shown, printable(files[suffix].name))
@@ -48,9 +48,9 @@ def find_artifacts(
     metadata = _metadata(files["json"], complain) if "json" in files else None
     if files.keys() == {"json"}:
         if metadata is None or not {"num_warps", "shared"} <= metadata.keys():
-            found.others.append(Other(join(shown, printable(files["json"].name)), "JSON of another kind"))
+            found.others.append(Other(join(shown, printable(files["json"].name)), "other JSON file"))
             return
-        complain("metadata with no stage beside it", "json")
+        complain("metadata without any stage", "json")
     target = None
     try:
         target = None if metadata is None else parse_metadata_target(metadata)
@@ -62,7 +62,9 @@ def find_artifacts(
     if not both:
         yield _artifact(directory, shown, stem, files, metadata, target, complain)
         return
-    complain(f"{printable(stem)} was written for two vendors here; the later one overwrote the earlier's IR")
+    complain(
+        f"{printable(stem)} was compiled for two vendors here; the later compile overwrote the earlier IR"
+    )
     foreign = CUDA_FILES if target is not None and target.backend is Backend.HIP else HIP_FILES
     own = {suffix: path for suffix, path in files.items() if suffix not in foreign}
     rest = {suffix: path for suffix, path in files.items() if suffix in foreign}
@@ -85,7 +87,7 @@ def _artifact(
     known = {} if metadata is None else metadata
     version = _triton_version(known)
     symbol = known.get("name")
-    # An IR file handed to the compiler gives the stem `@kernel`.
+    # An IR file passed to the compiler gives the stem `@kernel`.
     name = symbol if isinstance(symbol, str) and symbol else stem.removeprefix("@")
     short = name
     if version is not None and version.since((3, 0)) is False and name.startswith(stem):
@@ -121,18 +123,18 @@ def _metadata(path: File, complain: Complain) -> dict[str, object] | None:
     try:
         content = json.loads(read_content(path, METADATA), parse_constant=odd.append)
     except OSError as error:
-        complain(f"{fault(error)}; what the stages tell is used instead", "json")
+        complain(f"{fault(error)}; using the stages instead", "json")
         return None
-    # ValueError: no JSON, no UTF-8, or an integer of thousands of digits.
+    # ValueError: not JSON, not UTF-8, or an integer of thousands of digits.
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else error
-        complain(f"no readable JSON ({why}); what the stages tell is used instead", "json")
+        complain(f"unreadable JSON ({why}); using the stages instead", "json")
         return None
     if not isinstance(content, dict):
-        complain("the metadata is no JSON object; what the stages tell is used instead", "json")
+        complain("the metadata is not a JSON object; using the stages instead", "json")
         return None
     if odd:
-        complain(f"{', '.join(odd)} is no JSON; read as absent", "json")
+        complain(f"{', '.join(odd)} is not valid JSON; treated as absent", "json")
     return content
 
 
@@ -142,12 +144,12 @@ def _whole(metadata: Mapping[str, object], key: str, least: int, complain: Compl
         return None
     if type(value) is int and value >= least:
         return value
-    complain(f"{key} is {reprlib.repr(value)}; read as absent", "json")
+    complain(f"{key} is {reprlib.repr(value)}; treated as absent", "json")
     return None
 
 
 def _triton_version(metadata: Mapping[str, object]) -> TritonVersion | None:
-    """The version as written, else by the keys that each release added or dropped."""
+    """The version as written, else derived from the keys that each release added or removed."""
     version = metadata.get("triton_version")
     if isinstance(version, str) and version:
         return TritonVersion(printable(version))
@@ -164,7 +166,7 @@ def _triton_version(metadata: Mapping[str, object]) -> TritonVersion | None:
 
 
 def _stage_target(files: Mapping[str, File], complain: Complain) -> Target | None:
-    """The target by the first stage that tells."""
+    """The target in the first stage that names one."""
     for suffix in STAGES_WITH_TARGET:
         if suffix not in files:
             continue

@@ -1,7 +1,7 @@
-"""The code of an hsaco as AMDGCN text, for entries that keep the binary only.
+"""Disassembles an hsaco into AMDGCN text, for entries that only keep the binary.
 
-`llvm-objdump` is run as `disassembly` runs its tool; what it prints is put into the form of LLVM's own
-assembly, with labels for the branches and `.loc` for the lines, so that one reader does for both.
+`llvm-objdump` runs like the tool of `disassembly`. Its output is converted to the form of LLVM's own
+assembly, with labels for branches and `.loc` for lines, so that one parser reads both.
 
 Source: LLVM, llvm-objdump (`--line-numbers`) and the comments of AMDGPUInstPrinter.
 """
@@ -19,7 +19,7 @@ from artifact_inspector.files.tools import find_on_path, private_copy, run_tool
 
 _NAME = "llvm-objdump"
 _NEWEST, _OLDEST = 24, 13
-_REMEDY = f"Put an {_NAME} of ROCm, or of LLVM as new as the target, on PATH."
+_REMEDY = f"Add to PATH an {_NAME} from ROCm, or from an LLVM release that supports the target."
 _SYMBOL = re.compile(r"[0-9a-f]{16} <([^>]+)>:")
 _LINE = re.compile(r"; (\S.*):(\d+)(?: \(discriminator \d+\))?$")
 _CODE = re.compile(
@@ -29,10 +29,10 @@ _PADDING = ("s_code_end", "s_nop")
 
 
 def disassembling(tool: Tool | None = None) -> Callable[[str, bytes], str]:
-    """What makes text of a binary, by its suffix: of a cubin with nvdisasm, of an hsaco with llvm-objdump.
+    """A disassembler by suffix of the binary: nvdisasm for a cubin, llvm-objdump for an hsaco.
 
     Args:
-        tool: the nvdisasm; by default the one that `find_disassembler` finds.
+        tool: the nvdisasm; by default the result of `find_disassembler`.
     """
     nvdisasm, objdump = tool or find_disassembler(), find_objdump()
     return lambda suffix, binary: (
@@ -51,10 +51,10 @@ def find_objdump() -> Path | None:
 
 
 def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
-    """AMDGCN text of an hsaco's code, its padding left out.
+    """AMDGCN text of an hsaco's code, without padding.
 
     Raises:
-        CacheError: there is no tool, the content is no hsaco, or the tool does not read it.
+        CacheError: there is no tool, the content is not an hsaco, or the tool rejects it.
     """
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
@@ -72,7 +72,7 @@ def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
 
 
 def _assembly(lines: list[str], arch: str) -> Iterator[str]:
-    """The lines as LLVM's assembler would take them."""
+    """The lines in the syntax of LLVM's assembler."""
     starts: dict[str, int] = {}
     goes: set[int] = set()
     symbol, open_ = "", 0

@@ -1,8 +1,7 @@
-"""Reading the files of a cache: bounded, and only what is a regular file.
+"""Reads the files of a cache: bounded, and regular files only.
 
-A cache is a stranger's: it may hold a file of a terabyte without a block on the disk, a pipe that nobody
-writes to, a link into /proc that never ends. No more is read than a file says that it holds, and that is
-bounded.
+A cache is untrusted. It may hold a sparse file of a terabyte, a pipe without a writer, or a link into /proc
+that never ends. No more bytes are read than the size that the file reports, up to a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from artifact_inspector.model.limits import MIB, Limit
 from artifact_inspector.model.text import SourceText
 
 Stamp = tuple[int, ...]
-"""Of a file: its place on the disk, its bytes, when its content and its entry were written (ns)."""
+"""Stamp of a file: inode, size in bytes, times of modification and status change (ns)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -35,10 +34,10 @@ def read_content(file: File, most: int | Limit = MIB) -> bytes:
     """The content of a file.
 
     Args:
-        most: bytes that it may have, or the bound that says how many MiB.
+        most: maximum bytes, or the limit in MiB.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or has more; `strerror` says which.
+        OSError: it cannot be read, is not a regular file, or is too large; `strerror` says which.
     """
     if isinstance(file, HeldFile):
         return file.content
@@ -46,7 +45,7 @@ def read_content(file: File, most: int | Limit = MIB) -> bytes:
 
 
 def read_stamped(file: File) -> tuple[bytes, Stamp]:
-    """The content of a file, and its stamp as it was opened; errors as for `read_content`."""
+    """The content of a file, and its stamp when it was opened; errors as for `read_content`."""
     if isinstance(file, HeldFile):
         return file.content, ()
     content, found = _read(file, MIB, whole=True)
@@ -54,7 +53,7 @@ def read_stamped(file: File) -> tuple[bytes, Stamp]:
 
 
 def stamp_of(file: File) -> Stamp | None:
-    """What is another once a file was written to; None where it is not there."""
+    """A value that changes when the file is written to; None if it does not exist."""
     if isinstance(file, HeldFile):
         return ()
     try:
@@ -74,16 +73,16 @@ def read_head(file: File, count: int) -> bytes:
 
 def _read(path: Path, bound: int | Limit, *, whole: bool) -> tuple[bytes, os.stat_result]:
     most = bound if isinstance(bound, int) else bound.most << 20
-    descriptor = os.open(path, _FLAGS)  # a pipe that nobody writes to would make an ordinary open wait
+    descriptor = os.open(path, _FLAGS)  # a blocking open of a pipe without a writer would hang
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "no regular file")
+            raise OSError(errno.EINVAL, "not a regular file")
         if whole and found.st_size > most:
-            size = f"{-(-found.st_size >> 20)} MiB, and more than {most >> 20} are not read"
+            size = f"{-(-found.st_size >> 20)} MiB, the limit is {most >> 20} MiB"
             remedy = "" if isinstance(bound, int) else f": set {bound.switch} to read it"
             raise OSError(errno.EFBIG, size + remedy)
-        # What says that it is empty (/proc, /sys/kernel/tracing) may wait for ever, or never end.
+        # Files of reported size 0 (/proc, /sys/kernel/tracing) may block or never end.
         left = min(found.st_size, most)
         parts = []
         while left and (part := os.read(descriptor, left)):
@@ -95,29 +94,29 @@ def _read(path: Path, bound: int | Limit, *, whole: bool) -> tuple[bytes, os.sta
 
 
 def fault(error: OSError) -> str:
-    """What kept a file from being read, as the end of a sentence about it."""
+    """Why a file could not be read, as the end of a sentence."""
     if isinstance(error, FileNotFoundError):
-        return "it vanished while the cache was read"
+        return "it was removed while the cache was read"
     return f"it cannot be read ({error.strerror or error})"
 
 
 def read_named(path: Path) -> str:
-    """The text of a file that the user named: a baseline, a launch.
+    """The text of a file specified by the user: a baseline, a launch.
 
     Raises:
-        OSError: as for `read_content`, or it is no text; `strerror` says which.
+        OSError: as for `read_content`, or it is not text; `strerror` says which.
     """
     try:
         return read_content(path).decode()
     except UnicodeDecodeError:
-        raise OSError(errno.EILSEQ, "it is no text") from None
+        raise OSError(errno.EILSEQ, "it is not text") from None
 
 
 def read_file(artifact: Artifact, suffix: str) -> bytes:
     """The content of one of a kernel's files.
 
     Raises:
-        CacheError: the file vanished or may not be read.
+        CacheError: the file was removed or cannot be read.
     """
     try:
         return read_content(artifact.files[suffix])
@@ -126,11 +125,11 @@ def read_file(artifact: Artifact, suffix: str) -> bytes:
 
 
 def read_stage(artifact: Artifact, suffix: str) -> StageText:
-    """The text of one stage; bytes that are not UTF-8 are replaced and told of.
+    """The text of one stage; bytes that are not UTF-8 are replaced and reported.
 
     Raises:
         UsageError: the artifact has no such text.
-        CacheError: the file vanished or may not be read.
+        CacheError: the file was removed or cannot be read.
     """
     if suffix not in artifact.files or suffix not in TEXT_STAGES:
         raise UsageError(f"{artifact.display_name} has no .{suffix} text.")
@@ -141,26 +140,26 @@ def read_stage(artifact: Artifact, suffix: str) -> StageText:
     except UnicodeDecodeError as error:
         text = content.decode(errors="replace")
         problem = Problem(shown, f"byte {error.start} is not UTF-8; such bytes read as {chr(0xFFFD)}")
-    if "\r" in text:  # a checkout on Windows may have rewritten line ends; line numbers stay the same
+    if "\r" in text:  # a checkout on Windows may have changed line endings; line numbers stay the same
         text = text.replace("\r\n", "\n")
     return StageText(SourceText(shown, text), problem)
 
 
 def read_binary(artifact: Artifact) -> tuple[str, bytes] | None:
-    """The suffix and content of the compiled binary; None where there is none.
+    """The suffix and content of the compiled binary; None if there is none.
 
     Raises:
-        CacheError: the file vanished or may not be read.
+        CacheError: the file was removed or cannot be read.
     """
     suffix = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
     return None if suffix is None else (suffix, read_file(artifact, suffix))
 
 
 def read_remarks(artifact: Artifact) -> str | None:
-    """What the compilers said, as they said it; None where nobody kept it.
+    """The compiler diagnostics as printed; None if they were not stored.
 
     Raises:
-        CacheError: the file vanished or may not be read.
+        CacheError: the file was removed or cannot be read.
     """
     if REMARKS not in artifact.files:
         return None

@@ -1,9 +1,9 @@
-"""The Python files of a checkout as they were at a revision, in a directory of our own.
+"""Checks out the Python files of a git revision into the tool's own directory.
 
-git lists and writes them; nothing in the checkout or in its index is touched. What is no Python file is left
-out, for a kernel is imported from there, and no data is. Submodules are left out too.
+The user's checkout and its index are not touched. Other files and submodules are left out: kernels are only
+imported from there.
 
-Source: git's manual, `read-tree` and `checkout-index`; GIT_INDEX_FILE for an index of our own.
+Source: git's manual, `read-tree` and `checkout-index`; GIT_INDEX_FILE for a separate index.
 """
 
 from __future__ import annotations
@@ -21,64 +21,67 @@ from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.files.tools import find_on_path
 
 MOST_KEPT = 8
-"""Revisions; the one that was used longest ago goes first."""
+"""Maximum number of revisions; the least recently used is removed first."""
 SECONDS = 60.0
-"""That one call of git may take."""
+"""Timeout of one git command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Where the files of a checkout lie as they were."""
+    """The files of a checkout at a revision."""
 
     commit: str
-    """Its full hash."""
+    """Full hash."""
     top: Path
-    """Of the checkout."""
+    """Top directory of the user's checkout."""
     tree: Path
-    """The directory that stands for `top`."""
+    """The directory that corresponds to `top`."""
 
     def moved(self, path: Path) -> Path:
-        """Where a file of the checkout lies in this state of it.
+        """The path of a file of the checkout at this revision.
 
         Raises:
-            UsageError: it was not there.
+            UsageError: it did not exist.
         """
         place = self.tree / path.resolve().relative_to(self.top)
         if not place.is_file():
             name = path.resolve().relative_to(self.top).as_posix()
             raise UsageError(
                 f"{name} is not in {self.commit[:12]}.",
-                "Name a later revision, or the file that it was then.",
+                "Specify a later revision, or the path that the file had then.",
             )
         return place
 
 
 def read_revision(file: Path, word: str, keep: Path) -> Revision:
-    """The Python files around a file, as they were at a revision.
+    """The Python files around a file at a revision.
 
     Args:
-        file: in a checkout.
-        word: as git reads it: `HEAD~1`, a branch, a hash.
-        keep: the directory that holds such states, one for each commit; made where it is missing.
+        file: a file in a checkout.
+        word: a revision in git's syntax: `HEAD~1`, a branch, a hash.
+        keep: the directory that holds such revisions, one for each commit; created if missing.
 
     Raises:
-        UsageError: there is no git, no checkout around the file, or no such revision.
+        UsageError: git is not installed, the file is in no checkout, or the revision does not exist.
     """
     git = find_on_path(["git"])
     if git is None:
-        raise UsageError(f"There is no git to ask for {word}.", "Compare with a file or a cache directory.")
+        raise UsageError(
+            f"git, which is needed to read {word}, is not installed.",
+            "Compare with a file or a cache directory.",
+        )
     here = file.resolve().parent
     top = _said(git, here, "rev-parse", "--show-toplevel")
     if top is None:
         raise UsageError(
-            f"{file} is in no git checkout, so there is no {word} of it.",
+            f"{file} is not in a git checkout, so revision {word} does not exist.",
             "Compare with a file or a cache directory.",
         )
     commit = _said(git, here, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
     if commit is None:
         raise UsageError(
-            f"{word} is no revision here, no file and no cache directory.",
-            "Name one of them: HEAD~1, other.py, or the directory of a Triton cache.",
+            f"{word} is not a git revision, a file or a cache directory.",
+            "Specify one of them: HEAD~1, other.py, or the directory of a Triton cache.",
         )
     tree = keep / commit
     if tree.is_dir():
@@ -90,7 +93,7 @@ def read_revision(file: Path, word: str, keep: Path) -> Revision:
 
 
 def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
-    """All of it, or nothing: it takes its name when it is whole."""
+    """Write the tree completely or not at all: it is renamed when complete."""
     tree.parent.mkdir(parents=True, exist_ok=True)
     with scratch_directory() as scratch:
         own = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
@@ -103,7 +106,7 @@ def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
             _run(git, top, ["checkout-index", "-q", "-z", "--stdin", f"--prefix={made}/"], own, asked)
             made.rename(tree)
         except OSError:
-            if not tree.is_dir():  # somebody else may have been faster
+            if not tree.is_dir():  # another process may have been faster
                 raise
         finally:
             shutil.rmtree(made, ignore_errors=True)
@@ -118,7 +121,7 @@ def _forget_oldest(keep: Path) -> None:
 
 
 def _said(git: Path, directory: Path, *words: str) -> str | None:
-    """What git says, without the end of the line; None where it refuses."""
+    """The output of git, without the final newline; None if it fails."""
     answer = _run(git, directory, words, {}, may_fail=True)
     return None if answer.returncode else os.fsdecode(answer.stdout).rstrip("\n")
 
@@ -142,7 +145,7 @@ def _run(
             timeout=SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"git {words[0]} did not answer: {error}.") from None
+        raise UsageError(f"git {words[0]} failed: {error}.") from None
     if answer.returncode and not may_fail:
         said = answer.stderr.decode(errors="replace").strip().splitlines()
         raise UsageError(f"git {words[0]} failed: {said[-1] if said else answer.returncode}.")

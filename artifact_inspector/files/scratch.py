@@ -1,4 +1,4 @@
-"""Directories for a while: gone afterwards, and by a later run where a process was killed."""
+"""Temporary directories, removed on exit, or by a later run if the process was killed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from pathlib import Path
 
 _PREFIX = "inspect-kernel-"
 _OLD = 3600
-"""Seconds after which nobody writes to one any more: a process of another container cannot be asked."""
+"""Age in seconds after which a directory counts as unused: processes of other containers cannot be
+checked."""
 
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
-    """A private directory that is named after this process."""
+    """A private directory whose name contains the process ID."""
     _sweep_once()
     return tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
 
@@ -30,7 +31,7 @@ def _sweep_once() -> None:
 
 
 def sweep(place: Path) -> None:
-    """Remove what killed processes of this user left in a directory."""
+    """Remove the directories of this user's dead processes."""
     for left in place.glob(f"{_PREFIX}*"):
         match = re.fullmatch(rf"{_PREFIX}(\d+)-\w+", left.name)
         if match and _is_own_and_old(left) and not is_alive(int(match[1])):
@@ -46,7 +47,7 @@ def _is_own_and_old(left: Path) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; true where that is not known."""
+    """Whether a process runs; True if unknown."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Where the source files that a cache names lie in this working tree, and what stands in their lines."""
+"""Finds the source files named by a cache in the working tree, and reads their lines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from artifact_inspector.model import Frame
 from artifact_inspector.model.location import base_name
 
 Quote = Callable[[str], str | None]
-"""`file.py:40` → the text of that line; None where it is not known to be the one that was compiled."""
+"""`file.py:40` → the text of that line; None if it may differ from the compiled source."""
 MOST_SOURCE = 4 << 20
-"""Bytes of a file of somebody's code."""
+"""Maximum bytes of a source file."""
 NEAR = 12
-"""Lines below the place of a kernel, that of its first decorator, in which its `def` stands."""
+"""Lines after a kernel's location, that of its first decorator, in which its `def` must be."""
 
 
 def quoting(place: Frame | None, kernel: str, root: Path) -> Quote:
-    """Reads lines of the file that a kernel was compiled from, as it lies in a working tree now.
+    """A reader for lines of the kernel's source file as it is in the working tree now.
 
-    A file is the one that was compiled only where the kernel's `def` still stands at the line that the
-    kernel's files name; of any other nothing is quoted.
+    Lines are returned only if the kernel's `def` is still at the line that the kernel's files name.
 
     Args:
-        place: where the kernel stands in its source.
+        place: source location of the kernel.
     """
     lines = [] if place is None else _lines(place, kernel, root)
     name = "" if place is None else base_name(place.file)
@@ -45,16 +44,16 @@ def _lines(place: Frame, kernel: str, root: Path) -> list[str]:
 
 
 def is_as_compiled(text: str, place: Frame, kernel: str) -> bool:
-    """Whether the `def` of a kernel stands in a file where the kernel's own files say that it did."""
+    """Whether the `def` of a kernel is still at the line that the kernel's files name."""
     near = text.splitlines()[max(0, place.line - 1) : place.line + NEAR]
     return any(line.lstrip().startswith(f"def {kernel}(") for line in near)
 
 
 def find_source(file: str, root: Path) -> str | None:
-    """The path of a source file from the root, with `/`; None for one that is not there.
+    """The path of a source file relative to the root, with `/`; None if it does not exist.
 
-    A cache names files as they lay where it was compiled: what is looked for is the longest end of that
-    path that is a file here.
+    A cache names files by their paths at compile time. The longest suffix of that path that is a file here is
+    used.
     """
     parts = [part for part in file.replace("\\", "/").split("/") if part not in ("", ".")]
     if ".." in parts:
@@ -70,9 +69,9 @@ def find_source(file: str, root: Path) -> str | None:
 
 
 def read_python(file: str, root: Path) -> str | None:
-    """The text of a source file that a cache names; None for one that is not there.
+    """The text of a source file named by a cache; None if it does not exist.
 
-    A cache names what it likes: what is no Python is not read.
+    A cache is untrusted: files that are not Python are not read.
     """
     inside = find_source(file, root) if file.endswith(".py") else None
     try:

@@ -1,8 +1,7 @@
-"""Running somebody else's program on a stranger's file: a disassembler, an assembler.
+"""Runs external tools on untrusted files: disassemblers and assemblers.
 
-The tool comes from an installed package, from an absolute place on PATH or from an option, never from the
-directory that is inspected. It runs without a shell, on a copy in a private directory, with limits on time,
-memory and what it may print.
+A tool comes from an installed package, an absolute directory on PATH, or an option, never from the inspected
+directory. It runs without a shell, on a copy in a private directory, with limits on time, memory and output.
 """
 
 from __future__ import annotations
@@ -20,19 +19,20 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.limited import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
-from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
+from artifact_inspector.model.limits import TOOL_SECONDS
 
 
 def find_on_path(names: list[str]) -> Path | None:
-    """The first of some programs on PATH, whose relative places are passed over."""
+    """The first of the named programs on PATH; relative PATH entries are ignored."""
     places = [place for place in os.environ.get("PATH", "").split(os.pathsep) if Path(place).is_absolute()]
     found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
     return next((Path(place) for place in found if place is not None), None)
 
 
 def find_in_package(package: str) -> list[Path]:
-    """Where an installed package lies, without importing it; what lies in the working directory is none."""
+    """The directories of an installed package, without importing it; the working directory is ignored."""
     here = Path.cwd()
     installed = [path for path in sys.path if Path(path).is_absolute() and Path(path) != here]
     spec = PathFinder.find_spec(package, installed)
@@ -41,7 +41,7 @@ def find_in_package(package: str) -> list[Path]:
 
 @contextlib.contextmanager
 def private_copy(content: bytes, name: str) -> Iterator[Path]:
-    """The content as a file in a directory that nobody else reads, gone afterwards."""
+    """The content as a file in a private temporary directory."""
     with scratch_directory() as directory:
         path = Path(directory, name)
         path.write_bytes(content)
@@ -49,13 +49,13 @@ def private_copy(content: bytes, name: str) -> Iterator[Path]:
 
 
 def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
-    """The exit status of a tool and what it printed, on standard output or on standard error alone.
+    """The exit status of a tool, and its standard output (or only its standard error).
 
     Args:
-        limit: bytes that it may print.
+        limit: maximum bytes of output.
 
     Raises:
-        CacheError: the tool did not start, took too long or printed too much, and was stopped.
+        CacheError: the tool did not start, or was stopped because of its time or output limit.
     """
     try:
         process = subprocess.Popen(
@@ -68,11 +68,11 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
         )
     except OSError as error:
         raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
-    _bound_memory(process.pid)
+    limit_tool(process.pid)
     late = threading.Event()
 
     def stop() -> None:
-        if process.poll() is None:  # else its number may be another's by now
+        if process.poll() is None:  # otherwise the process ID may have been reused
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
 
@@ -97,17 +97,5 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
         longer = f"set {TOOL_SECONDS.switch} to wait longer"
         raise CacheError(f"{command[0]} took more than {TOOL_SECONDS.most} s: {longer}.")
     if len(said) > limit and not errors:
-        raise CacheError(f"{command[0]} printed more than any such file gives.")
+        raise CacheError(f"{command[0]} printed more than expected for this file.")
     return status, said
-
-
-def _bound_memory(pid: int) -> None:
-    """Limit a child's address space; Linux alone lets another process do that."""
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        import resource
-
-        _, inherited = resource.getrlimit(resource.RLIMIT_AS)
-        most = TOOL_MIB.most << 20
-        most = most if inherited == resource.RLIM_INFINITY else min(most, inherited)
-        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))

@@ -1,4 +1,4 @@
-"""Triton's own timings of an autotuned kernel: `NAME.autotune.json`, kept with `TRITON_CACHE_AUTOTUNING=1`.
+"""Reads Triton's own autotuner timings: `NAME.autotune.json`, written with `TRITON_CACHE_AUTOTUNING=1`.
 
 **Source**: triton/runtime/autotuner.py, `Autotuner.check_disk_cache` (3.4 and later).
 """
@@ -27,13 +27,13 @@ class Timing:
     num_warps: int | None
     num_stages: int | None
     milliseconds: float | None
-    """The median; None for a configuration that could not be launched."""
+    """Median time; None for a configuration that could not be launched."""
 
     def is_of(self, artifact: Artifact, tiles: Iterable[Tile]) -> bool:
-        """Whether an entry may be of this configuration: by warps, stages, and its constants.
+        """Whether an entry may have this configuration: compares warps, stages and constants.
 
         Args:
-            tiles: of the entry, whose extents tell of constants that no record has.
+            tiles: of the entry; their extents are compared with constants that no record has.
         """
         if (self.num_warps, self.num_stages) != (artifact.num_warps, artifact.num_stages):
             return False
@@ -49,44 +49,44 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The timings of one kernel for one key, the fastest first."""
+    """The timings of one kernel for one autotuning key, fastest first."""
 
     kernel: str
-    """The Python function."""
+    """Name of the Python function."""
     key: tuple[str, ...]
-    """Values of the arguments that it was tuned by, and the types of its tensors."""
+    """Values of the arguments in the autotuning key, and the types of its tensors."""
     timings: tuple[Timing, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What Triton's own timings say of one entry, for one key."""
+    """Triton's own timings of one entry, for one autotuning key."""
 
     key: tuple[str, ...]
-    """Values of the arguments that it was tuned by, and the types of its tensors."""
+    """Values of the arguments in the autotuning key, and the types of its tensors."""
     milliseconds: tuple[float | None, ...]
-    """Of each configuration that the entry may be, the fastest first; None for one that was not launched."""
+    """Times of each configuration that the entry may have, fastest first; None if it was not launched."""
     fastest: float | None
-    """Milliseconds of the fastest configuration for this key."""
+    """Time of the fastest configuration for this key, in milliseconds."""
     configurations: int
-    """That were timed for this key."""
+    """Number of configurations timed for this key."""
 
     @property
     def is_fastest(self) -> bool:
-        """True where no configuration took less."""
+        """True if no configuration was faster."""
         return self.fastest is not None and set(self.milliseconds) == {self.fastest}
 
 
 def timed(
     tunings: Sequence[Tuning], cache: Cache, artifact: Artifact, tiles: Iterable[Tile]
 ) -> tuple[Timed, ...]:
-    """What was timed of an entry.
+    """Triton's timings of an entry.
 
-    Nothing where the kernel has entries for several GPUs: no file says on which of them it was timed.
+    Empty if the kernel has entries for several GPUs: the file does not say which GPU was timed.
 
     Args:
         tunings: of the cache.
-        tiles: of the entry, as of `Timing.is_of`.
+        tiles: of the entry, as for `Timing.is_of`.
     """
     own = [tuning for tuning in tunings if tuning.kernel == artifact.display_name]
     if not own or len({each.target for each in cache.entries if each.name == artifact.name}) > 1:
@@ -101,7 +101,7 @@ def timed(
 
 
 def read_tunings(cache: Cache, kernel: str | None = None) -> tuple[Tuning, ...]:
-    """What a cache has, of one kernel or of all; a file that cannot be read so tells nothing."""
+    """The timings in a cache, for one kernel or all; unreadable files are ignored."""
     found = []
     for other in cache.others:
         name = other.path.rpartition("/")[2].removesuffix(SUFFIX)

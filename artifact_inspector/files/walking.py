@@ -1,7 +1,6 @@
-"""What lies in a cache directory: kernels, things that belong to a cache, and strangers.
+"""Walks a cache directory and classifies its files: kernels, other files of a cache, unknown files.
 
-Nothing found is imported, loaded or executed, no path written in a file is followed, and links to
-directories stay closed.
+Nothing is imported, loaded or executed. Paths written in files and links to directories are not followed.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reading import fault
 
 MAX_DEPTH = 6
-"""Levels of directories that are looked into."""
+"""Levels of directories that are searched."""
 
 
 def walk(root: Path, found: Found) -> None:
-    """Gather what lies in a directory and below."""
+    """Collect the contents of a directory and its subdirectories."""
     pending = [(root, ".", 0)]
     too_deep = 0
     records: dict[str, Asked] = {}
@@ -57,47 +56,49 @@ def walk(root: Path, found: Found) -> None:
         for entry in specials:
             _tell_special(entry, join(shown, printable(entry.name)), stems, found)
     if too_deep:
-        found.problems.append(Problem(".", f"{too_deep} directories lie more than {MAX_DEPTH} levels down"))
+        found.problems.append(
+            Problem(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep")
+        )
 
 
 def _is_cache(entry: os.DirEntry[str], place: str, found: Found) -> bool:
-    """Whether a directory is one to look into; one that is not is named."""
+    """Whether a directory is to be searched; others are recorded in `found`."""
     if entry.is_symlink():
         found.others.append(Other(place, "link to a directory, not followed"))
     elif entry.name.startswith(("tmp.pid_", ".compiling-")):
         found.others.append(Other(place, _TEMPORARY))
     else:
-        return entry.name != "__pycache__"  # which Python leaves beside any program that was run there
+        return entry.name != "__pycache__"  # written by Python
     return False
 
 
 def _tell_special(entry: os.DirEntry[str], place: str, stems: set[str], found: Found) -> None:
-    """Name a pipe, a device, a socket, or a link that leads to one or nowhere.
+    """Record a pipe, a device, a socket, or a link to one of them or to nothing.
 
     Args:
-        stems: of the kernels beside it; where one of their stages should be, it is missed.
+        stems: of the kernels in the directory; a special file in place of one of their stages is a problem.
     """
     stem, _, suffix = entry.name.rpartition(".")
     if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - a Path for each would cost
-        found.problems.append(Problem(place, "a link that leads nowhere"))
+        found.problems.append(Problem(place, "a broken link"))
     elif suffix in SUFFIXES and stem in stems:
-        found.problems.append(Problem(place, "no regular file: it is not read"))
+        found.problems.append(Problem(place, "not a regular file: it is not read"))
     else:
-        found.others.append(Other(place, "no regular file"))
+        found.others.append(Other(place, "not a regular file"))
 
 
 _OUR_OWN = (MANIFEST,)
-_TEMPORARY = "temporary file of a compile that runs or was killed"
+_TEMPORARY = "temporary file of a running or killed compile"
 _OTHERS = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
         (r".*\.tmp(?:\.pid_.*)?|\.inspect-kernel\.json\..*", _TEMPORARY),
-        (r"inspect-kernel\.json", "manifest of what was compiled"),
+        (r"inspect-kernel\.json", "manifest of compiled kernels"),
         (r"lock|.*\.lock", "lock"),
         (r".*\.autotune\.json|.*\.best_config", "autotune results"),
         (r"(?:cuda|hip)_utils.*\.(?:so|pyd)", "driver utilities"),
         (r".*\.(?:so|pyd|dll|dylib)", "launcher"),
-        (r".*\.hsaco_path", "path of a binary kept elsewhere, not followed"),
+        (r".*\.hsaco_path", "path of a binary elsewhere, not followed"),
     )
 )
 
@@ -105,7 +106,7 @@ _OTHERS = tuple(
 def _sort_out(
     directory: Path, shown: str, names: list[str], records: Mapping[str, Asked], found: Found
 ) -> set[str]:
-    """Share the files of one directory out among kernels, other things and strangers.
+    """Group the files of one directory into kernels, other files of a cache, and unknown files.
 
     Returns:
         The kernels' stems.
@@ -115,7 +116,7 @@ def _sort_out(
     for name in names:
         stem, _, suffix = name.rpartition(".")
         if name.startswith("__grp__") and suffix == "json":
-            continue  # a list of sibling names, or of paths that were true elsewhere
+            continue  # a list of sibling names, or of paths on another machine
         if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name not in _OUR_OWN:
             kernels.setdefault(stem, {})[suffix] = directory / name
             continue
@@ -124,13 +125,13 @@ def _sort_out(
             strangers.append(name)
         else:
             found.others.append(Other(join(shown, printable(name)), kind))
-    # an entry alone: its record lies beside it
+    # for a single entry, the record is in the parent directory
     asked = read_record_of(directory) if kernels and shown == "." else records.get(shown)
     for stem, files in kernels.items():
         made = find_artifacts(directory, shown, stem, files, found)
         found.artifacts.extend(made if asked is None else map(asked.added_to, made))
     if strangers and not kernels:
-        found.others.append(Other(shown, "directory with files that are none of Triton's"))
+        found.others.append(Other(shown, "directory without Triton files"))
         return set()
     unknown = set()
     for name in strangers:
@@ -139,5 +140,5 @@ def _sort_out(
         if stem in kernels:
             unknown.add(suffix)
     for suffix in sorted(unknown):
-        found.problems.append(Problem(shown, f"unknown stage .{printable(suffix)} is passed over"))
+        found.problems.append(Problem(shown, f"unknown stage .{printable(suffix)} is ignored"))
     return set(kernels)

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Atomic writes: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from artifact_inspector.errors import CacheError
 
 
 def write_text(path: Path, text: str, mode: int | None = None) -> None:
-    """Put a text in the place of a file; until it is whole, and where it fails, the old one stays.
+    """Replace a file's text; the old file stays until the new one is complete, or if writing fails.
 
     Args:
-        mode: permissions; None for those of the old file, or of any new one.
+        mode: permissions; None for those of the old file, or the default.
 
     Raises:
         CacheError: it cannot be written.
@@ -24,7 +24,10 @@ def write_text(path: Path, text: str, mode: int | None = None) -> None:
 
 
 def write_bytes(path: Path, content: bytes, mode: int | None = None) -> None:
-    """The same with bytes. What is no regular file (a pipe, `/dev/stdout`) is written to as it is."""
+    """Replace a file's bytes, as `write_text`.
+
+    Anything but a regular file (a pipe, `/dev/stdout`) is written in place.
+    """
     try:
         _put(Path(os.path.realpath(path)), content, mode)
     except OSError as error:
@@ -50,7 +53,7 @@ def _put(path: Path, content: bytes, wanted: int | None) -> None:
         if wanted is None:
             wanted = _mode_of_new() if mode is None else stat.S_IMODE(mode)
         os.chmod(aside, wanted)  # noqa: PTH101
-        os.replace(aside, path)  # noqa: PTH105 - a name, as mkstemp gives it
+        os.replace(aside, path)  # noqa: PTH105 - mkstemp returns a string
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(aside)  # noqa: PTH108
@@ -58,7 +61,7 @@ def _put(path: Path, content: bytes, wanted: int | None) -> None:
 
 
 def _mode_of_new() -> int:
-    """The permissions that a new file gets; asking for the mask is setting it."""
+    """The permissions of a new file; the mask can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask

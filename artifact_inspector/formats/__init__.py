@@ -1,17 +1,16 @@
 """The languages of the Triton cache, one folder each; `FORMATS` is the only list of them.
 
-This room alone spells opcodes, attributes and operands. What an analysis wants to know of an instruction
-is a question of `model.Language`, asked as `code.language.…`. Each has one home for each family of
-opcodes: `mlir.dialects` (TTIR, TTGIR), `llvm.operations` (LLIR), `_nvidia` (PTX, also inside LLIR), `_amd`
-(AMDGCN, also inside LLIR), `sass.instructions`; `mlir.types` reads types and layouts. There are three shapes
-of answer:
+Only this package spells opcodes, attributes and operands. Analysis queries an instruction through
+`model.Language`, as `code.language.…`. Each family of opcodes has one module: `mlir.dialects` (TTIR, TTGIR),
+`llvm.operations` (LLIR), `_nvidia` (PTX, also inside LLIR), `_amd` (AMDGCN, also inside LLIR),
+`sass.instructions`. `mlir.types` reads types and layouts. A new query takes one of three forms:
 
-- What an **opcode** is goes into `model.Trait`, one member with its meaning, and one row in `TRAITS`
-  of each home that has such opcodes: `Trait.FUSED in code.language.traits(instruction.opcode)`.
-- What the **text** of an instruction says is a function from it to a value of `model` (a NamedTuple, an enum,
-  a number; None where it is of another kind or does not tell), a field of `Format`, a property of `Language`:
-  `code.language.wait(instruction, module)`. Languages that cannot tell keep the field's default.
-- What a **type or layout** says is read once by `mlir.types` into a value of `model`.
+- A property of an **opcode** is a member of `model.Trait`, with one row in `TRAITS` of each module that has
+  such opcodes: `Trait.FUSED in code.language.traits(instruction.opcode)`.
+- A property of an instruction's **text** is a function that returns a value of `model` (a NamedTuple, an
+  enum, a number; None for other instructions or if unknown). It is a field of `Format` and of `Language`:
+  `code.language.wait(instruction, module)`. Languages without it keep the field's default.
+- A property of a **type or layout** is parsed once by `mlir.types` into a value of `model`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FORMATS: tuple[Format, ...]
 
 
 def format_of(stage: Stage) -> Format:
-    """The language that a stage is written in; its reader is imported when it is first asked for."""
+    """The format of a stage; its parser is imported on first use."""
     if stage is Stage.PTX:
         from artifact_inspector.formats.ptx.reading import FORMAT
     elif stage is Stage.LLIR:

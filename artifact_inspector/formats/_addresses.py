@@ -1,7 +1,8 @@
-"""How instructions make addresses of shared memory, and which barriers they initialise there.
+"""How instructions compute shared-memory addresses, and which barriers they initialise.
 
-Triton has one name for a block's shared memory, `global_smem`, in LLVM IR and in PTX; tensor-level IR has
+Triton uses one symbol for a block's shared memory, `global_smem`, in LLVM IR and in PTX. Tensor-level IR has
 allocations and views of them.
+
 Source: PTX ISA, `mbarrier.init`; LLVM Language Reference Manual, `getelementptr`.
 """
 
@@ -24,15 +25,15 @@ _SUM = re.compile(r"(?:add|or|mad)\.|(?:add|or|getelementptr)$")
 
 
 class _Addresses:
-    """The answers of tensor-level IR, LLVM IR and PTX; what one of them writes, no other does."""
+    """Shared-memory addresses of tensor-level IR, LLVM IR and PTX, whose spellings do not overlap."""
 
     def place(self, operand: str) -> SharedPlace | None:
-        """The place that an operand names; None for any other value."""
+        """The shared-memory location that an operand names; None for any other value."""
         found = _SHARED.search(operand)
         return None if found is None else _place(found, operand)
 
     def step(self, instruction: Instruction) -> AddressStep | None:
-        """How an instruction makes an address; None for one that makes none."""
+        """How an instruction computes an address; None for an instruction that computes none."""
         opcode, text = instruction.opcode, instruction.text
         if _ALLOCATES.match(opcode) is not None:
             return AddressStep(AddressRole.ALLOCATION)
@@ -47,11 +48,11 @@ class _Addresses:
         return AddressStep(AddressRole.SUM, reads, places, _added(opcode, text))
 
     def initialised(self, instruction: Instruction) -> str | None:
-        """The operand that names the barrier that an instruction initialises."""
+        """The operand that names the barrier initialised by an instruction."""
         found = _INITIALISES.search(instruction.text)
         if found is None:
             return None
-        # In inline assembly the operand is a number, and the barrier the only address behind it.
+        # In inline assembly the operand is a number, and the barrier is the only address after it.
         shared = _SHARED.search(instruction.text, found.end())
         return found[1] if shared is None else shared[0]
 
@@ -61,7 +62,7 @@ def _place(found: re.Match[str], operand: str) -> SharedPlace:
 
 
 def _added(opcode: str, text: str) -> int | None:
-    """The constant bytes of a sum."""
+    """The constant bytes added by a sum."""
     if opcode == "getelementptr":
         found = _INDEX.search(text)
         size = None if found is None else _ELEMENT_BYTES.get(found[1])

@@ -1,6 +1,6 @@
-"""What single AMDGCN instructions do, in an assembly file, an intrinsic or LLVM's inline assembly.
+"""Semantics of AMDGCN instructions in assembly files, intrinsics and LLVM's inline assembly.
 
-Source: AMD's ISA manuals of CDNA and RDNA; LLVM's AMDGPU back end where it is named.
+Source: AMD's ISA manuals of CDNA and RDNA; LLVM's AMDGPU back end where stated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _QUEUES = {"s_wait_asynccnt": Queue.COPIES, "s_wait_tensorcnt": Queue.TENSORS}
 
 
 def wait_of(opcode: str, text: str, target: str) -> Wait | None:
-    """What a wait instruction waits for; None for an `s_waitcnt` of other counters than vmcnt."""
+    """What a wait instruction waits for; None for an `s_waitcnt` on other counters than vmcnt."""
     operands = text[text.find(opcode) + len(opcode) :].strip()
     if opcode == "s_waitcnt":
         named = _VMCNT.search(operands)
@@ -59,7 +59,7 @@ def wait_for_loads(depth: int | None) -> Wait:
 
 
 def loads_in_flight(immediate: int, target: str) -> int | None:
-    """Vector-memory operations that an `s_waitcnt` lets fly on, None when it waits for none.
+    """Vector-memory operations that an `s_waitcnt` leaves in flight; None if it waits for none.
 
     Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
     gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
@@ -75,17 +75,18 @@ def loads_in_flight(immediate: int, target: str) -> int | None:
 
 
 def generation(target: str) -> int:
-    """The 9 of `gfx942`, the 11 of `gfx1100`; an unknown target is read as gfx9."""
+    """9 for `gfx942`, 11 for `gfx1100`; an unknown target is read as gfx9."""
     arch = Arch.parse(target)
     return 9 if arch is None else arch.generation
 
 
 @lru_cache(maxsize=1 << 12)
 def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
-    """What a vector-memory instruction moves; None for one that goes to LDS only (`ds_add`).
+    """What a vector-memory instruction moves; None for one that only accesses LDS (`ds_add`).
 
-    Up to gfx9 vmcnt counts every one of them; from gfx10 on, stores and atomics that return nothing have
-    a counter of their own, but a load that writes LDS stays with the loads.
+    Up to gfx9, vmcnt counts all of them. From gfx10 on, stores and atomics without return have a separate
+    counter, but a load that writes LDS counts as a load.
+
     **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data
     dependency resolution".
     """
@@ -99,7 +100,7 @@ def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
         return Transfer(_width(opcode), Queue.COPIES, cache)
     stores = "_store" in opcode
     if "_atomic_" in opcode:
-        # This flag asks for the old value, and says nothing of caches.
+        # This flag requests the old value; it is no cache policy.
         stores = _RETURNS.search(operands) is None
         cache = tuple(word for word in cache if _RETURNS.search(word) is None)
     queue = Queue.STORES if stores and generation(target) >= 10 else Queue.LOADS
@@ -125,11 +126,11 @@ def _width(opcode: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0)) -> MatrixOp | None:
-    """What one issue computes, from the name with `_` or `.` between its parts.
+    """What one issue computes, from an opcode name with `_` or `.` as separator.
 
-    Names of gfx908 and gfx90a leave out how many products MFMA computes side by side, but the result
-    of all 64 lanes holds them all. A sparse product counts as the dense one that its shape names.
-    **Source** CDNA3 ISA, "Matrix Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
+    Opcodes of gfx908 and gfx90a do not name the number of blocks of an MFMA; it is derived from the size of
+    the result over all 64 lanes. A sparse product counts as the dense product of its shape. **Source** CDNA3
+    ISA, "Matrix Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
 
     Args:
         registers: 32-bit registers per lane that the result takes, where known.
@@ -163,7 +164,7 @@ def result_registers(text: str) -> int | None:
 
 
 def formats_of(text: str) -> tuple[int, int]:
-    """How an `f8f6f4` instruction reads a and b, as its modifiers say."""
+    """The formats of a and b in an `f8f6f4` instruction, from its modifiers."""
     a, b = (_format(pattern.search(text)) for pattern in (_FORMAT_OF_A, _FORMAT_OF_B))
     return a, b
 
@@ -180,5 +181,5 @@ _BANKS = {"v": RegisterBank.VECTOR, "a": RegisterBank.ACCUMULATOR, "s": Register
 
 
 def bank_of(register: str) -> RegisterBank | None:
-    """The file that a register is of; None for what is none that is given to a kernel, `exec`."""
+    """The register file of a register; None for registers that are not allocated to a kernel (`exec`)."""
     return RegisterBank.SCALAR if register.startswith("vcc") else _BANKS.get(register.rstrip("0123456789"))

@@ -1,4 +1,4 @@
-"""What the readers of assembly share: blocks cut at labels and branches, and LLVM's line tables."""
+"""Shared parts of the assembly parsers: basic blocks from labels and branches, and LLVM's line tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Exit(NamedTuple):
     """How an instruction ends its block."""
 
     targets: tuple[str, ...]
-    """Labels that it may go to."""
+    """Possible branch targets."""
     falls: bool
-    """Whether the next instruction may follow it."""
+    """Whether the next instruction may follow."""
 
 
 _THROUGH = Exit((), falls=True)
@@ -32,18 +32,18 @@ def cut_blocks(
     faults: Faults,
     line: int,
 ) -> tuple[tuple[BasicBlock, ...], list[tuple[int, str]]]:
-    """The blocks of a function, and the branches whose label is nowhere, as (instruction, label).
+    """The basic blocks of a function, and branches to missing labels as (instruction, label).
 
     Args:
         stop: number of instructions.
-        marks: where a block starts and by which label it is reached; of two places the later one counts.
+        marks: where each block starts, and its label; for duplicate labels the last one counts.
         exits: instructions that end a block.
-        titles: what people call the blocks, by the instruction that they start at.
-        faults: those of the file.
+        titles: display names of the blocks, by their first instruction.
+        faults: the problems of the file.
         line: of the function.
 
     Raises:
-        ParseError: there are more ways between the blocks than `limits.EDGES`.
+        ParseError: there are more edges between the blocks than `limits.EDGES`.
 
     Example:
         >>> from artifact_inspector.model.text import SourceText
@@ -79,10 +79,10 @@ def cut_blocks(
 
 
 class Paths:
-    """The files of a line table, by number and by the name that comments use.
+    """The files of a line table, by number and by the name used in comments.
 
     Args:
-        files: number and path, as `.file` directives have them.
+        files: number and path of each `.file` directive.
     """
 
     def __init__(self, files: Iterable[tuple[str, str]], faults: Faults) -> None:
@@ -94,7 +94,7 @@ class Paths:
             self._by_name.setdefault(path.rpartition("/")[2], set()).add(path)
 
     def frame(self, at: int, file: str, line: str, column: str | None) -> Frame:
-        """The place that the numbers of the `.loc` in a line name."""
+        """The source location of a `.loc` directive."""
         path = self._files.get(int(file))
         if path is None:
             path = f"file {file}"
@@ -102,16 +102,16 @@ class Paths:
         return Frame(path, int(line), int(column or 0))
 
     def chain(self, at: int, inner: Frame, callers: tuple[Frame, ...]) -> Location | None:
-        """The whole place; None for one with too many callers."""
+        """The complete location; None if it has too many callers."""
         if len(callers) < self._most:
             return (inner, *callers)
-        self._faults.tell(at, f"its place has more than {self._most} callers and is not known")
+        self._faults.tell(at, f"source location with more than {self._most} callers; treated as unknown")
         return None
 
     def callers(self, comment: str) -> tuple[Frame, ...]:
         """Frames of LLVM's line comment `a.py:1:2 @[ b.py:3:4 @[ c.py:5:6 ] ]` after the first.
 
-        The comment has names without directories; a name stands for the path that only one file can be.
+        The comment has file names without directories; a name is resolved if only one path has it.
         """
         if "@[" not in comment:
             return ()
@@ -129,7 +129,7 @@ class Paths:
 
 
 def _place(text: str) -> tuple[str, int, int]:
-    """Name, line and column of `a.py:1:2` or `a.py:1`; line 0 where there is none."""
+    """Name, line and column of `a.py:1:2` or `a.py:1`; line 0 if missing."""
     head, _, last = text.rpartition(":")
     number = integer(last)
     if number is None:

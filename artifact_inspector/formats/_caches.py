@@ -1,7 +1,7 @@
-"""Cache modifiers and eviction policies: the words for one thing on every target.
+"""Cache modifiers and eviction policies, compared across targets.
 
-Triton makes of a modifier a non-temporal or a volatile access on AMD, or the bits of a buffer access; the
-back end makes of these the bits of its generation. ptxas makes of them the words in capitals.
+On AMD, Triton lowers a modifier to a non-temporal or volatile access, or to bits of a buffer access. The back
+end translates these to the bits of each generation. ptxas uses the words in capitals.
 
 Source: PTX ISA, "Cache Operators"; `getCtrlBitsForCacheModifierOnTarget` in Triton's
 third_party/amd/lib/TritonAMDGPUToLLVM/Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _DEFAULTS = frozenset({"ca", "wb", "evict_normal"})
-"""What a load or store does that asks for nothing."""
+"""Modifiers that a load or store has by default."""
 _STANDS_FOR: dict[str, tuple[frozenset[str], ...]] = {
     word: tuple(frozenset(words.split()) for words in several)
     for word, several in {
@@ -26,11 +26,11 @@ _STANDS_FOR: dict[str, tuple[frozenset[str], ...]] = {
         "evict_last": ("evict_last", "EL"),
     }.items()
 }
-"""What was asked for → the words of an instruction that say it, on any target."""
+"""Requested modifier → equivalent modifiers of instructions on any target."""
 
 
 def asked_of_caches(words: Sequence[str]) -> tuple[str, ...]:
-    """The words of an access without those that ask for what happens anyway.
+    """The cache modifiers of an access, without those that request the default.
 
     Example:
         >>> asked_of_caches(("ca", "evict_last"))
@@ -40,7 +40,7 @@ def asked_of_caches(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_kept(word: str, words: Sequence[str]) -> bool:
-    """True when the words of an instruction say, or stand for, what was asked.
+    """True if an instruction's modifiers include the requested one, or an equivalent.
 
     Example:
         >>> is_kept("cv", ("sc0", "sc1")), is_kept("evict_last", ("L1::evict_last",)), is_kept("cs", ())

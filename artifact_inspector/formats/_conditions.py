@@ -1,8 +1,8 @@
-"""Compares, conditions and masks of every language: what decides whether an access takes place.
+"""Comparisons, conditions and masks of every language: what disables memory accesses.
 
-Source: PTX ISA, "setp", "selp" and "cp.async"; AMD's ISA manuals, "Vector compares" and "EXEC mask";
-LLVM, `expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose
-factors just under 2³² and 2⁶⁴ scale the reciprocal of an integer.
+Source: PTX ISA, "setp", "selp" and "cp.async"; AMD's ISA manuals, "Vector compares" and "EXEC mask"; LLVM,
+`expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose factors
+just under 2³² and 2⁶⁴ scale the reciprocal of an integer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from artifact_inspector.model.memory import Access
 _SCALE, _WIDE_SCALE = "0x4f7ffffe", "0x5f7ffffc"
 _BIT = re.compile(r"i1(?!\d)")
 _OFF = re.compile(r"-2147483648|0x80000000|, (?:i32 )?0(?:, %p\d+)?$")
-"""An offset behind every buffer, or a size of nothing."""
+"""An offset beyond every buffer, or a size of zero."""
 _TOP_BIT = re.compile(r"rev_b32\w* \w+, 1$|, 0x80000000$")
 _ASM_OPERAND = re.compile(r"\d{1,4}")
 _ASM_CALL = re.compile(r'", "([^"]*)"\((.*)\)')
@@ -33,16 +33,16 @@ _NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
 
 
 class _Family(Enum):
-    """What the opcode alone tells."""
+    """Opcode families."""
 
     NONE = auto()
     COMPARE = auto()
     LOGIC = auto()
     TYPED_LOGIC = auto()
-    """Logic where the type says that it is about conditions."""
+    """Logic that combines conditions if the type says so."""
     CHOICE = auto()
     TOP_BIT = auto()
-    """May put the offset behind every buffer into a register."""
+    """May move the offset beyond every buffer into a register."""
     DIVISION = auto()
     SCALING = auto()
     """May scale the reciprocal of an integer."""
@@ -51,13 +51,13 @@ class _Family(Enum):
 
 
 class ConditionTable:
-    """The opcodes of one language that have to do with conditions.
+    """The opcodes of one language that take part in conditions.
 
     Args:
-        rows: family → a pattern that matches the start of its opcodes.
-        others: tables of languages whose opcodes may stand here too (inline assembly).
-        access: the format's, where it tells the mask of an access from its other operands.
-        has_lanes: the language's code changes a mask of lanes.
+        rows: family → a pattern for the start of its opcodes.
+        others: tables of languages whose opcodes may occur in this one (inline assembly).
+        access: the format's function, if it separates the mask of an access from its other operands.
+        has_lanes: True if the language's code changes the mask of active lanes.
 
     Example:
         >>> PTX.takes_part("setp.lt.s32"), PTX.takes_part("add.s32")
@@ -86,7 +86,7 @@ class ConditionTable:
         return found
 
     def takes_part(self, opcode: str) -> bool:
-        """False for an opcode that is no condition's business, whatever its operands."""
+        """False for an opcode that never takes part in a condition, whatever its operands."""
         return self._family(opcode) is not _Family.NONE
 
     def role(self, instruction: Instruction) -> ConditionRole:
@@ -94,11 +94,11 @@ class ConditionTable:
         return _role(self._family(instruction.opcode), instruction)
 
     def operands(self, instruction: Instruction) -> Operands:
-        """What an instruction defines and reads, with the condition code where it is implied."""
+        """What an instruction defines and reads, including an implied condition code."""
         results, reads = instruction.operands
         opcode = instruction.opcode
         if not results and self._family(opcode) is _Family.COMPARE:
-            results = ("scc",)  # a scalar compare of AMD writes no register that is named
+            results = ("scc",)  # AMD's scalar compares write scc implicitly
         elif "cselect" in opcode or "scc" in opcode:
             reads = (*reads, "scc")
         elif opcode.startswith("v_dual_cndmask"):
@@ -106,7 +106,7 @@ class ConditionTable:
         return Operands(results, reads)
 
     def masking(self, instruction: Instruction) -> Masking:
-        """How an access may be turned off, but by a branch or a mask of lanes."""
+        """How an access may be disabled, other than by a branch or the mask of active lanes."""
         found = Masking.NONE
         if self._has_own(instruction):
             found |= Masking.OWN
@@ -128,16 +128,16 @@ class ConditionTable:
             is_own = instruction.guard is not None or instruction.opcode.startswith(_MASKED)
             return reads if is_own else ()
         if instruction.opcode.startswith(_COPY):
-            return reads[2:]  # behind both addresses
-        # The offset stands last, behind the data and, in LLVM IR, the descriptor (scalar in assembly).
+            return reads[2:]  # after both addresses
+        # The offset comes last, after the data and, in LLVM IR, the descriptor (scalar in assembly).
         return tuple(name for name in reads if name.startswith(("v", "%")))[-1:]
 
     def may_change_lanes(self, opcode: str) -> bool:
-        """False for an opcode that leaves the mask of lanes alone, whatever its operands."""
+        """False for an opcode that never changes the mask of active lanes, whatever its operands."""
         return _LANES.match(opcode) is not None
 
     def lanes(self, instruction: Instruction) -> LaneChange | None:
-        """What an instruction does to the mask of lanes; None for nothing."""
+        """How an instruction changes the mask of active lanes; None if it does not."""
         if _LANES.match(instruction.opcode) is None or _CHANGES_LANES.match(instruction.text) is None:
             return None
         narrows = _NARROWS.match(instruction.text) is not None
@@ -145,7 +145,7 @@ class ConditionTable:
 
 
 def _role(family: _Family, instruction: Instruction) -> ConditionRole:
-    """What an opcode of a family does, by its operands."""
+    """The role of an opcode of a family, given its operands."""
     text = instruction.text
     if family is _Family.TYPED_LOGIC:
         return ConditionRole.LOGIC if _BIT.search(text) is not None else ConditionRole.NONE
@@ -173,7 +173,7 @@ def _choice(instruction: Instruction) -> ConditionRole:
         return ConditionRole.LOGIC  # between two conditions
     if _OFF.search(instruction.text) is not None:
         return ConditionRole.FOLD
-    # AMD's assembly may have the offset in a register, the others name it.
+    # AMD's assembly may have the offset in a register; the other languages name it.
     return ConditionRole.CHOICE if "cndmask" in instruction.opcode else ConditionRole.NONE
 
 
@@ -184,7 +184,7 @@ def _is_folded(instruction: Instruction) -> bool:
 
 
 def _is_always(guard: str, text: str) -> bool:
-    """True where the guard `$5` of inline assembly stands for a constant true."""
+    """True if the guard `$5` of inline assembly refers to a constant true."""
     number = _ASM_OPERAND.search(guard)
     if "i1 true" not in text or number is None or "$" not in guard:
         return False
@@ -227,11 +227,11 @@ LLVM = ConditionTable(
     AMDGCN,
 )
 SASS = ConditionTable({})
-"""What sets a predicate is not told apart here."""
+"""SASS: what sets a predicate is not distinguished."""
 
 
 def tensor_conditions(access: Callable[[Instruction], Access]) -> ConditionTable:
-    """Those of tensor-level IR, whose format tells the operands of an access apart."""
+    """The table of tensor-level IR, whose format separates the operands of an access by role."""
     return ConditionTable(
         {
             _Family.COMPARE: r"arith\.cmpi$",

@@ -1,4 +1,4 @@
-"""What could not be read of a file, told by line and only so often, and what ends the reading."""
+"""Problems of a file: reported with their lines, limited in number, or fatal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from artifact_inspector.model.limits import PROBLEMS, Limit
 from artifact_inspector.model.text import SourceText
 
 UNCLOSED = "is not closed"
-"""How every format says of a function that the file ends, or another begins, inside it."""
+"""The wording of all formats for a function that has no end."""
 
 
 class Faults:
-    """The faults of one file; those behind the first `limits.PROBLEMS` are only counted."""
+    """The problems of one file; those after the first `limits.PROBLEMS` are only counted."""
 
     def __init__(self, source: SourceText) -> None:
         self._source = source
@@ -24,45 +24,43 @@ class Faults:
         self._count = 0
         self._missing: set[str] = set()
         self.is_whole = True
-        """False as soon as something shows that the file is cut off."""
+        """False once something shows that the file is truncated."""
 
     def tell(self, line: int, fault: str) -> None:
-        """Something is passed over."""
+        """Report something that is ignored."""
         self._count += 1
         if self._count <= self._most:
             self._told.append(f"line {line}: {fault}")
 
     def cut_off(self, line: int, fault: str) -> None:
-        """Something shows that the file is cut off."""
+        """Report something that shows that the file is truncated."""
         self.is_whole = False
         self.tell(line, fault)
 
     def missing(self, line: int, name: str) -> None:
-        """A line names what the file holds nowhere; told once for each name."""
+        """Report a reference without definition in the file; once per name."""
         if name not in self._missing:
             self._missing.add(name)
-            self.cut_off(line, f"{name} is nowhere in the file, which must be cut off")
+            self.cut_off(line, f"{name} is not defined in the file, which must be truncated")
 
     def refuse(self, line: int, limit: Limit) -> NoReturn:
-        """End the reading: the file goes beyond a limit."""
+        """Stop parsing: the file exceeds a limit."""
         raise ParseError(
             f"more than {limit.most} {limit.what}",
             self._source.span_of_line(line),
-            f"No compiler writes so much; set {limit.switch} to read it all the same.",
+            f"No compiler writes so much; set {limit.switch} to read it anyway.",
         )
 
     def distinct(self, functions: Iterable[Function]) -> tuple[Function, ...]:
-        """The functions without those whose name another has before them: no compiler writes such a file."""
+        """The functions with distinct names; later duplicates are reported and dropped."""
         found: dict[str, Function] = {}
         for function in functions:
             if found.setdefault(function.name, function) is not function:
-                self.tell(
-                    function.line, f"function {function.name} is there already, and this one is passed over"
-                )
+                self.tell(function.line, f"duplicate function {function.name} is ignored")
         return tuple(found.values())
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """All faults as sentences."""
+        """All problems as sentences."""
         left = self._count - len(self._told)
-        return (*self._told, f"{left} more of its faults are not told") if left else tuple(self._told)
+        return (*self._told, f"{left} more problems are not shown") if left else tuple(self._told)

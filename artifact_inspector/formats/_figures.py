@@ -1,4 +1,4 @@
-"""What assembly says of the hardware that its kernel takes, by the names that its attributes have.
+"""Resource figures in assembly, by the names of its attributes.
 
 Source: PTX ISA, "Performance-Tuning Directives"; LLVM's AMDGPUUsage, "Code Object Metadata".
 """
@@ -41,7 +41,7 @@ def amdgcn_figures(module: Module) -> dict[FigureKey, Figure]:
         if key in module.attributes:
             value = _number(module.attributes[key])
             source = f"amdgcn, .{key}"
-            found[key] = Figure(value, source if value is not None else f"{source} is no number")
+            found[key] = Figure(value, source if value is not None else f"{source} is not a number")
     return found
 
 

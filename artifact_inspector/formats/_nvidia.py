@@ -1,6 +1,6 @@
-"""What single PTX instructions do, in a PTX file or inside LLVM's inline assembly (PTX ISA, chapter 9).
+"""Semantics of PTX instructions, in PTX files or in LLVM's inline assembly (PTX ISA, chapter 9).
 
-Every function takes the opcode with its modifiers and the text that holds its operands.
+Every function takes the opcode with its modifiers and the text with its operands.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _TCGEN05_TYPES: dict[str, tuple[dict[int, str], dict[int, str], int]] = {
     "mxf4": ({1: "e2m1"}, {}, 64),
     "mxf4nvf4": ({1: "e2m1"}, {}, 64),
 }
-"""Types of a and b, types of d as the descriptor numbers them, and the k of a dense product, by kind."""
+"""By kind: types of a and b, types of d as encoded in the descriptor, and the k of a dense product."""
 
 
 def wait_of(opcode: str, text: str) -> Wait | None:
-    """What a wait waits for; the depth is None where the operand is no number."""
+    """What a wait waits for; the depth is None if the operand is not a number."""
     op = next((op for op in _WAITS if opcode.startswith(op)), None)
     if op is None:
         return None
@@ -95,7 +95,7 @@ def transfer_of(opcode: str, text: str) -> Transfer | None:
     """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
     width, cache = _modifiers(opcode)
     operands = text[text.find(opcode) + len(opcode) :].partition(";")[0]
-    if opcode.startswith("mbarrier."):  # what a phase of the barrier is told to expect
+    if opcode.startswith("mbarrier."):  # the bytes that a phase of the barrier expects
         size = _SIZE.search(operands)
         moved = None if size is None else integer(size[1])
         return Transfer(moved, Queue.PHASE, of_block=True, barrier=_address(operands, 0))
@@ -116,7 +116,7 @@ def transfer_of(opcode: str, text: str) -> Transfer | None:
 
 @lru_cache(maxsize=1024)
 def _modifiers(opcode: str) -> tuple[int | None, tuple[str, ...]]:
-    """Bytes per thread and cache words that an opcode names; a `wmma` fragment's size is not said."""
+    """Bytes per thread and cache modifiers of an opcode; a `wmma` fragment's size is not in the opcode."""
     element, vector = _ELEMENT.search(opcode), _VECTOR.search(opcode)
     cache = tuple(_CACHE.findall(opcode))
     if element is None or opcode.startswith("wmma"):
@@ -132,10 +132,10 @@ def _address(operands: str, place: int) -> str | None:
 
 @lru_cache(maxsize=1024)
 def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
-    """What one issue computes; the shape of `tcgen05.mma` stands in its instruction descriptor.
+    """What one issue computes; the shape of `tcgen05.mma` is in its instruction descriptor.
 
-    A sparse product counts as the dense one that its shape names. `mma.m8n8k4` on half precision is
-    four products, one for each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
+    A sparse product counts as the dense product of its shape. `mma.m8n8k4` on half precision is four
+    products, one for each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
     """
     found = _MATRIX.match(opcode)
     if found is None:
@@ -150,19 +150,19 @@ def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
     if variant:
         op = found[1] + ".sp"
     m, n, k = (int(extent) for extent in shape.groups())
-    # d, a, b and as a rule c; `wmma.mma` on half precision names d and c only.
+    # d, a, b and usually c; `wmma.mma` on half precision names d and c only.
     result, a, b = types[:3] if len(types) > 2 else (types[0], "f16", "f16")
     blocks = 4 if (m, n, k) == (8, 8, 4) and a == "f16" else 1
     return MatrixOp(op, family, m, n, k, blocks, f"{a}×{b}→{result}", issuer)
 
 
 def descriptor_operand(opcode: str) -> int:
-    """The place of the instruction descriptor among the operands of `tcgen05.mma`."""
+    """Index of the instruction descriptor among the operands of `tcgen05.mma`."""
     return 4 if ".sp" in opcode else 3
 
 
 def _tcgen05(opcode: str, variant: str, descriptor: int) -> MatrixOp | None:
-    """The product that a descriptor names; None for a kind or type that is not known.
+    """The product described by an instruction descriptor; None for an unknown kind or type.
 
     **Source** PTX ISA 9.0, "Instruction descriptor" of the tcgen05 family, and its table of shapes by kind.
     """
@@ -175,7 +175,7 @@ def _tcgen05(opcode: str, variant: str, descriptor: int) -> MatrixOp | None:
     is_four_bit = found[1].startswith("mxf4")
     a = inputs.get(descriptor >> 7 & 7)
     b = inputs.get(descriptor >> 10 & (3 if is_four_bit else 7))
-    # Block-scaled kinds accumulate in f32 only, and have scales where the others have the type.
+    # Block-scaled kinds accumulate in f32 only, and have scales in place of the type field.
     result = "f32" if scaled else results.get(descriptor >> 4 & 3)
     m, n = (descriptor >> 24 & 31) * 16, (descriptor >> 17 & 63) * 8
     if is_four_bit and descriptor >> 31 & 1:

@@ -1,10 +1,10 @@
-"""The operands of a statement of machine code."""
+"""Splits the operands of machine code."""
 
 from __future__ import annotations
 
 
 def split_operands(text: str) -> list[str]:
-    """The parts between the commas that stand in no bracket or brace.
+    """The parts between commas that are outside brackets and braces.
 
     Example:
         >>> split_operands("R4, [R2.64+0x10], {R5, R6}")

@@ -1,4 +1,4 @@
-"""What the format modules share: opcode tables and the value that describes a format."""
+"""Shared parts of the formats: opcode tables, and the description of a format."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.text import SourceText
 
 TRANSFERS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
-"""Kinds that move something between global memory and the block."""
+"""Kinds that move data between global memory and the block."""
 
 DECODED = 1 << 14
-"""Statements whose operands are remembered: several analyses ask for those of one file."""
+"""Size of the caches of decoded operands: several analyses decode the statements of one file."""
 
 
 class OpcodeTable:
-    """Kinds by opcode prefix, the longest prefix wins, so the order of rows means nothing.
+    """Kinds by opcode prefix. The longest prefix wins, so the order of rows does not matter.
 
     Args:
-        rows: (kind, prefixes separated by white space); a prefix may end in `$` to stand for
-            the whole opcode only.
+        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole
+            opcode.
 
     Raises:
-        ValueError: a prefix stands in two rows.
+        ValueError: a prefix is in two rows.
 
     Example:
         >>> table = OpcodeTable([(EventKind.GLOBAL_LOAD, "ld.global"), (EventKind.OTHER, "ld$")])
@@ -53,13 +53,13 @@ class OpcodeTable:
             for word in words.split():
                 table, key = (self._exact, word[:-1]) if word.endswith("$") else (self._prefixes, word)
                 if key in table:
-                    raise ValueError(f"opcode prefix {word!r} stands in two rows")
+                    raise ValueError(f"opcode prefix {word!r} is in two rows")
                 table[key] = kind
         self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
         self._seen: dict[str, EventKind] = dict(self._exact)
 
     def kind(self, opcode: str) -> EventKind:
-        """The kind of an opcode, UNKNOWN when no row fits."""
+        """The kind of an opcode; UNKNOWN if no row matches."""
         seen = self._seen.get(opcode)
         if seen is None:
             seen = self._seen[opcode] = self._longest(opcode)
@@ -79,12 +79,11 @@ class OpcodeTable:
 
 
 class Traits:
-    """What opcodes are beyond their kinds, each found once.
+    """Traits of opcodes, computed once per opcode.
 
     Args:
-        rows: trait → a pattern that matches the start of the opcodes that have it; end it in `$` for whole
-            opcodes.
-        others: tables of languages whose opcodes may stand here too (inline assembly).
+        rows: trait → a pattern for the start of its opcodes; end it in `$` to match whole opcodes.
+        others: tables of languages whose opcodes may occur in this one (inline assembly).
 
     Example:
         >>> table = Traits({Trait.FUSED: "fma[.]"})
@@ -115,30 +114,30 @@ _VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)
 
 
 def mentions(instruction: Instruction) -> list[str]:
-    """The values that a statement of tensor-level IR, LLVM IR or PTX names; a label among them names none."""
+    """The values named by a statement of tensor-level IR, LLVM IR or PTX, without labels."""
     return _VALUE.findall(instruction.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(Language):
-    """One language: how to recognise it, parse it and read what single instructions do.
+    """One language: how to recognise it, parse it, and decode single instructions.
 
-    `model.Language` is what analysis sees of it.
+    Analysis uses it as `model.Language`.
     """
 
     name: str
     stages: tuple[Stage, ...]
     parse: Callable[[SourceText, Stage], Module]
     sniff: Callable[[str], bool]
-    """True when a text looks like this language; used for files of unknown name."""
+    """True if a text looks like this language; used for files with unknown names."""
     cannot_read: tuple[str, ...]
-    """What the parser is known not to understand, one sentence each; printed in the docs."""
+    """Known limits of the parser, one sentence each; printed in the docs."""
     bank_of: Callable[[str], RegisterBank | None] = lambda _: None
-    """Machine code: the file that a register is of; None for what is no register of a thread or a warp."""
+    """Machine code: the register file of a register; None for anything else."""
     figures: Callable[[Module], Mapping[FigureKey, Figure]] = lambda _: {}
-    """What assembly says of the hardware that its kernel takes."""
+    """Resource figures in assembly."""
     listing: Callable[[str], str] = str
-    """The text as lines of code, where it may be saved in another form; lines are counted in these."""
+    """Converts other file formats of the language to lines of code; line numbers refer to these lines."""
 
     asked_of_caches: Callable[[Sequence[str]], tuple[str, ...]] = asked_of_caches
     keeps_cache_word: Callable[[str, Sequence[str]], bool] = is_kept

@@ -1,7 +1,7 @@
-"""What operations ask for loops and warps, in tensor-level IR, LLVM IR and assembly.
+"""What operations request for loops and warps, in tensor-level IR, LLVM IR and assembly.
 
-Source: the assembly formats of `scf.for` and `ttg.warp_specialize`; PTX ISA, `setmaxnreg`; AMD's ISA
-manuals, `s_setprio`.
+Source: the assembly formats of `scf.for` and `ttg.warp_specialize`; PTX ISA, `setmaxnreg`; AMD's ISA manuals,
+`s_setprio`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIMIT = re.compile(r"(\d{1,4})\s*;?$")
 
 
 def loop_header(instruction: Instruction) -> LoopHeader:
-    """What the operation that opens a loop says of it."""
+    """Attributes of the operation that opens a loop."""
     asked, bounds = _ASKED.search(instruction.text), _BOUNDS.search(instruction.text)
     return LoopHeader(
         None if asked is None else int(asked[1]),
@@ -30,7 +30,7 @@ def loop_header(instruction: Instruction) -> LoopHeader:
 
 
 def warp_request(instruction: Instruction) -> WarpRequest:
-    """What an operation asks for the warps that run it, or that it starts."""
+    """What an operation requests for the warps that run it, or that it starts."""
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("setmaxnreg"):
         limit = _LIMIT.search(text)

@@ -1,1 +1,1 @@
-"""Every number about a GPU, with its source."""
+"""GPU data: every number with its source."""

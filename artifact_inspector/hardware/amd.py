@@ -1,8 +1,7 @@
 """AMD's architectures: one row each.
 
-The product, its compute units, memory and L2 stand on AMD's product pages and in the CDNA 2, 3 and 4 white
-papers (an MI210 has one die of an MI250, which is what a program sees of either); clocks are their peak
-engine clocks.
+Products, compute units, memory and L2 are from AMD's product pages and the CDNA 2, 3 and 4 white papers. A
+program sees one die of an MI250 as one device, equal to an MI210. Clocks are peak engine clocks.
 """
 
 from __future__ import annotations
@@ -10,12 +9,12 @@ from __future__ import annotations
 from artifact_inspector.hardware.gpu import Caches, Gpu, Limits, Multiprocessor, Product, Rates
 
 _KIB = 1024
-# Checked against the occupancies that llc prints for one register count (gfx1250: Triton 3.9's).
+# Compared with the occupancies that llc prints for one register count (gfx1250: Triton 3.9's).
 _LIMITS = (
     "LLVM, AMDGPUBaseInfo.cpp: getMaxWavesPerEU x getEUsPerCU (compute-unit mode), "
     "getTotalNumVGPRs, getVGPRAllocGranule, getAddressableNumVGPRs, "
     "getMaxWorkGroupsPerCU (barriers), getLdsDwGranularity (gfx10.3 to gfx12.0: Mesa, "
-    "ac_shader_util.h, whose 1024 bytes are what is handed out); GCNSubtarget.cpp: getOccupancyWithNumSGPRs; "
+    "ac_shader_util.h, which allocates 1024 bytes at a time); GCNSubtarget.cpp: getOccupancyWithNumSGPRs; "
     "AMDGPU.td: FeatureAddressableLocalMemorySize, FeatureMAIInsts; AMDGPUUsage, Processors"
 )
 
@@ -47,17 +46,17 @@ def _hip(
     """Limits of an AMD processor.
 
     Args:
-        lds: KiB of a compute unit, and the bytes that are handed out at a time.
-        waves: of a compute unit.
-        simds: of a compute unit.
-        registers: vector registers of a SIMD, handed out at a time, and of one thread at most.
-        unit: its matrix instructions.
-        scalar_registers: of a SIMD.
+        lds: KiB of a compute unit, and the allocation unit in bytes.
+        waves: per compute unit.
+        simds: per compute unit.
+        registers: vector registers of a SIMD, their allocation unit, and the maximum of one thread.
+        unit: matrix instructions.
+        scalar_registers: per SIMD.
     """
     shared = lds[0] * _KIB
     multiprocessor = Multiprocessor(
         warps=waves,
-        blocks=waves,  # of one wave each; larger blocks share the barriers
+        blocks=waves,  # one wave each; larger blocks share the barriers
         barriers=16,
         partitions=simds,
         registers=registers[0],
@@ -76,8 +75,8 @@ def _rates(*, rdna: bool, packed: bool, shared_bytes: int = 128, **matrix: int) 
     """Rates of a compute unit of 64 lanes.
 
     Args:
-        rdna: two SIMDs of 32 lanes that issue in every cycle, not four that take turns.
-        packed: 32-bit multiply-adds go in pairs (packed instructions, dual issue).
+        rdna: True for two SIMDs of 32 lanes that issue in every cycle, False for four that take turns.
+        packed: True if 32-bit multiply-adds can be paired (packed instructions, dual issue).
     """
     return Rates(
         issue=2 if rdna else 1,
@@ -172,4 +171,4 @@ AMD = {
     ),
     "gfx1250": Gpu(("MI450", "MI455X"), _hip((320, 2048), 64, 4, (1024, 16, 1024), "wmma")),
 }
-"""Older first."""
+"""Oldest first."""

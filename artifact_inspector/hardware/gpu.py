@@ -1,6 +1,6 @@
-"""What is known of one architecture: its limits, its caches, its rates and the product that stands for it.
+"""The data of one architecture: limits, caches, rates and a representative product.
 
-A number without a source is None, never a guess.
+A number without a source is None, never an estimate.
 """
 
 from __future__ import annotations
@@ -9,82 +9,83 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MOST_THREADS = 1024
-"""Threads per block, on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
+"""Threads per block on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
 
 
 @dataclass(frozen=True, slots=True)
 class Multiprocessor:
-    """What one SM or compute unit holds, and in which units it hands it out."""
+    """Resources of one SM or compute unit, with their allocation units."""
 
     warps: int
     blocks: int
     barriers: int | None
-    """Hardware barriers that the resident blocks share, None where they limit nothing (before sm_90);
-    AMD: a block of one wave takes none."""
+    """Hardware barriers shared by the resident blocks; None where they never limit (before sm_90). AMD: a
+    block of one wave needs none."""
     partitions: int
-    """Schedulers, each with a register file of its own: SM sub-partitions, SIMDs."""
+    """Schedulers with a register file each: SM sub-partitions, SIMDs."""
     registers: int
-    """Registers of a partition, per lane; AMD: vector registers, from gfx90a on with AccVGPRs."""
+    """Registers of a partition, per lane. AMD: vector registers, from gfx90a on including AccVGPRs."""
     register_unit: int
-    """Registers per lane are handed out in multiples of it."""
+    """Allocation unit of registers per lane."""
     registers_per_lane: int
-    """Registers that one thread can have at most."""
+    """Maximum registers of one thread."""
     scalar_registers: int | None
-    """AMD: scalar registers of a partition; None where every wave has a set of its own."""
+    """AMD: scalar registers of a partition; None where every wave has its own set."""
     shared: int
-    """Bytes of shared memory; AMD: LDS of one compute unit (two share theirs in gfx10+
-    workgroup-processor mode)."""
+    """Bytes of shared memory. AMD: LDS of one compute unit (in gfx10+ workgroup-processor mode, two compute
+    units share theirs)."""
     shared_unit: int
-    """Bytes; the shared memory of a block is handed out in multiples of it."""
+    """Allocation unit of a block's shared memory, in bytes."""
     shared_reserved: int
-    """Bytes that the system takes for itself beside every block's own."""
+    """Bytes that the system reserves per block, in addition to the block's own."""
     tensor_columns: int | None
-    """Columns of tensor memory; None where there is none."""
+    """Columns of tensor memory; None if the GPU has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a GPU lets one block have, and what its multiprocessors hold; None where no source says."""
+    """Limits of one block, and the resources of a multiprocessor; None where no source states a number."""
 
     shared_per_block_static: int | None = None
-    """Bytes of shared memory (LDS) that a block gets without asking for more."""
+    """Maximum bytes of shared memory (LDS) per block without opting into more."""
     shared_per_block: int | None = None
-    """Bytes of shared memory that a block can have at most, opted into at launch on NVIDIA."""
+    """Maximum bytes of shared memory per block; NVIDIA: with opt-in at launch."""
     matrix_unit: str | None = None
-    """The newest family of matrix instructions it runs: mma, wgmma, tcgen05, mfma, wmma, none."""
+    """The newest supported family of matrix instructions: mma, wgmma, tcgen05, mfma, wmma, none."""
     multiprocessor: Multiprocessor | None = None
     source: str = ""
-    """Where the numbers stand."""
+    """Source of the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """In which pieces memory is moved and served."""
+    """Granularity of memory transfers and accesses."""
 
     line: int
-    """Bytes of a line of the first-level cache."""
+    """Bytes of an L1 cache line."""
     sector: int
-    """Bytes of the smallest piece that moves between the caches: NVIDIA a sector, AMD a line of the L2."""
+    """Bytes of the smallest transfer between caches. NVIDIA: a sector; AMD: an L2 cache line."""
     banks: int
-    """Of shared memory, of 4 bytes each."""
+    """Banks of shared memory, 4 bytes wide each."""
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one SM (AMD: compute unit) does in a cycle at most; None where no source says.
+    """Peak rates of one SM (AMD: compute unit) per cycle; None where no source states a number.
 
     Arithmetic counts lanes: a warp-wide instruction of 32 lanes at a rate of 64 takes half a cycle.
     """
 
     issue: int
-    """Instructions of whole warps (AMD: vector instructions of whole waves)."""
+    """Warp-wide instructions (AMD: wave-wide vector instructions)."""
     fma32: int
-    """32-bit multiply-adds, one for each lane of an instruction."""
+    """32-bit multiply-adds, one per lane of an instruction."""
     fma32_packed: int | None
-    """The same where an instruction does two (`v_pk_fma_f32`, dual issue, `FFMA2`); None where none does."""
+    """32-bit multiply-adds of instructions that do two per lane (`v_pk_fma_f32`, dual issue, `FFMA2`); None
+    if the architecture has no such instruction."""
     fma16: int | None
-    """16-bit multiply-adds in packed instructions, both halves counted."""
+    """16-bit multiply-adds of packed instructions; both halves count."""
     fma64: int | None
     integer: int
     """32-bit additions and comparisons."""
@@ -96,35 +97,35 @@ class Rates:
     """exp2, log2, reciprocals, sine."""
     shuffle: int
     addresses: int | None
-    """Lanes whose loads or stores are taken up."""
+    """Lanes whose load or store addresses are accepted."""
     shared_bytes: int | None
-    """Read from shared memory."""
+    """Bytes read from shared memory."""
     matrix: Mapping[str, int] = field(default_factory=dict)
-    """Multiply-adds of matrix instructions by the type of their operands (`f16`, which bf16 equals, `tf32`,
-    `f8`, `f4`, `i8`, `f32`, `f64`): dense, sums in 32 bits."""
+    """Dense multiply-adds of matrix instructions with 32-bit accumulators, by operand type (`f16`, which also
+    stands for bf16, `tf32`, `f8`, `f4`, `i8`, `f32`, `f64`)."""
     source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The product that stands for an architecture: what a program sees of a GPU when it asks."""
+    """The representative product of an architecture: what device queries return."""
 
     name: str
-    """As torch.cuda.get_device_name gives it."""
+    """As returned by `torch.cuda.get_device_name`."""
     multiprocessors: int
-    """SMs; AMD: compute units, from RDNA on workgroup processors, as HIP counts them."""
+    """SMs. AMD: compute units; from RDNA on workgroup processors, as HIP counts them."""
     memory_gib: int
     l2_mib: int
     megahertz: int | None
-    """The boost clock of its data sheet."""
+    """Boost clock from the data sheet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One architecture."""
+    """The data of one architecture."""
 
     marketing: tuple[str, ...]
-    """Products with it."""
+    """Products with this architecture."""
     limits: Limits
     product: Product | None = None
     caches: Caches | None = None

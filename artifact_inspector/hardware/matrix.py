@@ -1,7 +1,7 @@
-"""What the matrix units of GPUs multiply, and in which smallest shape.
+"""Operand types and smallest shapes of the GPUs' matrix units.
 
 Source: PTX ISA, Matrix Shape of mma, wgmma and tcgen05.mma with their Target ISA Notes; the MFMA and WMMA
-opcodes of AMD's CDNA 1 to 4 and RDNA 3 and 4 ISA manuals; LLVM, AMDGPU.td, for gfx1250.
+opcodes in AMD's CDNA 1 to 4 and RDNA 3 and 4 ISA manuals; LLVM, AMDGPU.td, for gfx1250.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ UNIT_NAMES = {
     MatrixUnit.MFMA: "MFMA",
     MatrixUnit.WMMA: "WMMA",
 }
-"""What people call the instructions of a unit."""
+"""Usual names of the matrix instructions of a unit."""
 LEAST_ROWS = 64
-"""Of one wgmma or tcgen05.mma."""
+"""Minimum m of a wgmma or tcgen05.mma."""
 WARPS_PER_WARPGROUP = 4
 """PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
 
@@ -43,13 +43,13 @@ _SINCE = {
         "f32": 0x1250,
     },
 }
-"""Unit → element types that it multiplies → number of the oldest architecture that does."""
+"""Unit → element types that it multiplies → number of the oldest architecture with support."""
 _KNOWN = frozenset(element for rows in _SINCE.values() for element in rows)
 _NEVER = frozenset({"i16", "i32", "i64"})
 
 
 def multiplies(arch: Arch, unit: MatrixUnit, element: str) -> bool:
-    """False where a type is known and the unit of the architecture does not multiply it.
+    """False if the type is known and the unit of the architecture does not multiply it.
 
     Example:
         >>> [multiplies(Arch(arch), MatrixUnit.MMA, "bf16") for arch in ("sm_75", "sm_80")]
@@ -59,6 +59,6 @@ def multiplies(arch: Arch, unit: MatrixUnit, element: str) -> bool:
         return False
     if element not in _KNOWN:
         return True
-    takes_part = element == "f32" and unit is MatrixUnit.MMA  # the upper bits of it
+    takes_part = element == "f32" and unit is MatrixUnit.MMA  # uses its upper bits
     since = _SINCE.get(unit, {}).get("tf32" if takes_part else element)
     return since is not None and arch.number >= since

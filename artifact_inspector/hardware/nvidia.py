@@ -1,7 +1,7 @@
 """NVIDIA's architectures: one row each.
 
-The product, its SMs, memory and L2 stand in NVIDIA's architecture white papers and data sheets (V100, T4,
-A100, GA102, Jetson Orin, AD102, H100, Blackwell); clocks are their boost clocks.
+Products, SMs, memory and L2 are from NVIDIA's architecture white papers and data sheets (V100, T4, A100,
+GA102, Jetson Orin, AD102, H100, Blackwell). Clocks are boost clocks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from artifact_inspector.hardware.gpu import Caches, Gpu, Limits, Multiprocessor,
 _KIB = 1024
 _LIMITS = (
     "CUDA C Programming Guide, Technical Specifications per Compute Capability; "
-    "CCCL, cuda/__device/arch_traits.h (sm_70, sm_103, sm_121 and all others again); "
+    "CCCL, cuda/__device/arch_traits.h (sm_70, sm_103, sm_121 and all others too); "
     "allocation units, sub-partitions and barriers: CUDA Toolkit, cuda_occupancy.h; "
     "PTX ISA, Target ISA Notes of mma, wgmma and tcgen05; Tensor Memory (512 columns)"
 )
@@ -24,7 +24,7 @@ _CACHES = Caches(
 _RATES = (
     "CUDA C++ Best Practices Guide, Throughput of Native Arithmetic Instructions; load/store units, "
     "shared-memory bandwidth and 16-bit rate of sm_86, sm_89 and sm_120: the architecture white papers' "
-    "figures of an SM; matrix: FMA per clock and SM of the white papers, which the peaks of the data sheets "
+    "per-SM figures; matrix: FMA per clock and SM of the white papers, which the peaks of the data sheets "
     "confirm (GeForce products sum in 32 bits at half the rate)"
 )
 
@@ -32,7 +32,7 @@ _RATES = (
 def _cuda(
     shared: int, reserved: int, warps: int, blocks: int, unit: str, barriers: int | None = None
 ) -> Limits:
-    """Limits of a compute capability: KiB of shared memory per SM, KiB kept back per block."""
+    """Limits of a compute capability: KiB of shared memory per SM, KiB reserved per block."""
     multiprocessor = Multiprocessor(
         warps=warps,
         blocks=blocks,
@@ -62,7 +62,7 @@ def _rates(
     packed: int | None = None,
     **matrix: int,
 ) -> Rates:
-    """Rates of an SM of four schedulers, each of which issues an instruction in a cycle."""
+    """Rates of an SM with four schedulers, each issuing one instruction per cycle."""
     return Rates(
         issue=4,
         fma32=fma32,
@@ -160,4 +160,4 @@ NVIDIA = {
         _rates(128, 128, 2, addresses=None, integer=128),
     ),
 }
-"""Older first."""
+"""Oldest first."""

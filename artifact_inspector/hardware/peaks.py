@@ -1,7 +1,7 @@
-"""What a GPU can do at most, by the name that its driver gives it: dense arithmetic and memory bandwidth.
+"""Peak dense arithmetic and memory bandwidth of a GPU, by its driver's device name.
 
-A product, not an architecture, has these: an H100 and an H200 run the same code at different bandwidths.
-A number without a source is left out.
+Peaks belong to a product, not an architecture: an H100 and an H200 run the same code at different bandwidths.
+A number without a source is omitted.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """The best that one device can do, by its maker."""
+    """The vendor's peak rates of one device."""
 
     product: str
     flops: Mapping[str, float]
-    """FLOP/s by type, without sparsity, sums in fp32: fp4, fp8, fp16 (bf16 too), tf32 and fp32 (the
-    ordinary lanes)."""
+    """FLOP/s by type, without sparsity, with fp32 accumulators: fp4, fp8, fp16 (also bf16), tf32, and fp32
+    (without matrix unit)."""
     bandwidth: float
-    """Bytes/s of device memory, reads and writes together."""
+    """Bytes/s of device memory, reads and writes combined."""
     source: str
 
     def flops_of(self, unit: str) -> tuple[str, float] | None:
-        """The type whose peak bounds arithmetic of a type, and that peak; None where no source says.
+        """The type whose peak limits arithmetic of `unit`, and that peak; None where no source states one.
 
-        A type that the device lacks is widened by the compiler, and bounded by what it becomes.
+        The compiler widens a type that the device lacks; the peak is that of the wider type.
         """
         for wider in _WIDENED[unit]:
             if wider in self.flops:
@@ -34,7 +34,7 @@ class Peaks:
         return None
 
     def ridge(self, unit: str) -> float | None:
-        """FLOP of a type that the device does in the time in which its memory moves a byte, at most."""
+        """Arithmetic intensity of the roofline's ridge point in FLOP per byte; None if unknown."""
         found = self.flops_of(unit) if unit in _WIDENED else None
         return None if found is None else found[1] / self.bandwidth
 
@@ -55,11 +55,11 @@ UNIT_OF = {
     "f8E4M3FNUZ": "fp8",
     "f8E5M2FNUZ": "fp8",
 }
-"""Element type of a dot → the peak that bounds it; `tf32` is what 32-bit operands of a matrix unit are."""
+"""Element type of a dot → the type of its peak; 32-bit operands of a matrix unit are `tf32`."""
 
 
 def unit_of_type(word: str) -> str:
-    """The peak that bounds products of a type as people write it; empty where none does (integers).
+    """The peak that limits products of a type, as users write the type; empty if none does (integers).
 
     Example:
         >>> [unit_of_type(word) for word in ("bf16", "fp8e4nv", "tf32", "fp32", "int8")]
@@ -75,11 +75,11 @@ def _peaks(product: str, terabytes: float, source: str, **teraflops: float) -> P
     return Peaks(product, {unit: 1e12 * rate for unit, rate in teraflops.items()}, 1e12 * terabytes, source)
 
 
-_H100 = "NVIDIA H100 Tensor Core GPU datasheet (half of what it gives with sparsity)"
-_H200 = "NVIDIA H200 Tensor Core GPU datasheet (half of what it gives with sparsity)"
+_H100 = "NVIDIA H100 Tensor Core GPU datasheet (half of the rate with sparsity)"
+_H200 = "NVIDIA H200 Tensor Core GPU datasheet (half of the rate with sparsity)"
 _A100 = "NVIDIA A100 Tensor Core GPU datasheet"
-_ADA = "NVIDIA Ada GPU Architecture whitepaper (sums in FP32)"
-_BLACKWELL = "NVIDIA RTX Blackwell GPU Architecture whitepaper (sums in FP32)"
+_ADA = "NVIDIA Ada GPU Architecture whitepaper (FP32 accumulators)"
+_BLACKWELL = "NVIDIA RTX Blackwell GPU Architecture whitepaper (FP32 accumulators)"
 _HGX = "NVIDIA HGX platform datasheet, B200: an eighth of eight GPUs, without sparsity"
 _MI200 = "AMD CDNA 2 whitepaper; AMD Instinct MI200 series datasheet"
 _MI300 = "AMD Instinct MI300X, MI300A and MI325X datasheets"
@@ -124,7 +124,7 @@ _PRODUCTS = (
         _peaks("RTX 5090", 1.792, _BLACKWELL, fp4=1676, fp8=419, fp16=209.5, tf32=104.8, fp32=104.8),
     ),
     (r"\bB200\b", _peaks("B200", 8.0, _HGX, fp4=9000, fp8=4500, fp16=2250, tf32=1125, fp32=75)),
-    # a device is one of its two dies
+    # a device is one of the product's two dies
     (r"\bMI250X\b", _peaks("MI250X, one die", 1.6384, _MI200, fp16=191.5, fp32=23.95)),
     (r"\bMI210\b", _peaks("MI210", 1.6384, _MI200, fp16=181, fp32=22.6)),
     (r"\bMI300A\b", _peaks("MI300A", 5.3, _MI300, fp8=1961.2, fp16=980.6, tf32=490.3, fp32=122.6)),
@@ -133,11 +133,11 @@ _PRODUCTS = (
     (r"\bMI350X\b", _peaks("MI350X", 8.0, _MI350, fp4=9227.5, fp8=4613.7, fp16=2306.9, fp32=144.2)),
     (r"\bMI355X\b", _peaks("MI355X", 8.0, _MI350, fp4=10066.3, fp8=5033.2, fp16=2516.6, fp32=157.3)),
 )
-"""A pattern of the device's name, more special ones first → its peaks."""
+"""Regular expression of the device name → its peaks; the first match wins."""
 
 
 def find_peaks(device: str) -> Peaks | None:
-    """The peaks of the device with that name, as `torch.cuda.get_device_name` gives it; None if unknown.
+    """The peaks of the device with that name, as `torch.cuda.get_device_name` returns it; None if unknown.
 
     Example:
         >>> find_peaks("NVIDIA H100 80GB HBM3").bandwidth / 1e12
@@ -147,11 +147,11 @@ def find_peaks(device: str) -> Peaks | None:
 
 
 MEMORIES = (10.0, 20_000.0)
-"""GB/s between which the memory of any GPU lies: 64 bits of LPDDR3 move 14.9, the table's best 8000."""
+"""Plausible memory bandwidth in GB/s: 64 bits of LPDDR3 reach 14.9, the best row of the table 8000."""
 
 
 def name_peaks(word: str) -> Peaks | None:
-    """The peaks of the product that a person names, in any case, or by the number in its name.
+    """The peaks of a product named by the user, in any case, or only by the number in its name.
 
     Example:
         >>> name_peaks("4090").product, name_peaks("h200").product, name_peaks("320")
@@ -164,5 +164,5 @@ def name_peaks(word: str) -> Peaks | None:
 
 
 def memory_of(bandwidth: float) -> Peaks:
-    """The peaks of a device of which only its memory's bandwidth in GB/s is known."""
-    return Peaks("", {}, bandwidth * 1e9, "as given")
+    """The peaks of a device of which only the memory bandwidth in GB/s is known."""
+    return Peaks("", {}, bandwidth * 1e9, "as specified")

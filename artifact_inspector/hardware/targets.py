@@ -1,4 +1,4 @@
-"""What a kernel was compiled for, in every way that people, caches and files name it."""
+"""Compilation targets, in every spelling that users, caches and files use."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a kernel was compiled for."""
+    """The target that a kernel was compiled for."""
 
     backend: Backend
     arch: Arch
     warp_size: int
-    """Lanes."""
+    """Lanes per warp."""
 
     @property
     def gpu(self) -> Gpu:
-        """All that is known of the architecture."""
+        """The data of the architecture."""
         return _GPUS.get(self.arch, UNKNOWN)
 
     @property
     def marketing(self) -> tuple[str, ...]:
-        """Products with this architecture; empty where none is known."""
+        """Products with this architecture; empty if none is known."""
         return self.gpu.marketing
 
     @property
     def limits(self) -> Limits:
-        """What one of its SMs or compute units holds; all None for an unknown architecture."""
+        """Limits per SM or compute unit; all None for an unknown architecture."""
         return self.gpu.limits
 
     @property
     def has_one_file(self) -> bool:
-        """AMD: whether vector registers and AccVGPRs share a register file.
+        """Whether AMD's vector registers and AccVGPRs share a register file.
 
         Source: LLVM, AMDGPU.td, FeatureGFX90AInsts.
         """
@@ -61,7 +61,7 @@ class Target:
 
     @property
     def has_halves(self) -> bool:
-        """AMD: whether two of its compute units make a workgroup processor.
+        """Whether two of AMD's compute units form a workgroup processor.
 
         Source: LLVM, AMDGPUUsage, `.amdhsa_workgroup_processor_mode` (gfx10 to gfx12.0).
         """
@@ -72,20 +72,22 @@ class Target:
 
 
 _GPUS = NVIDIA | AMD
+_SUFFIXES = r"(?:ti|super|ada|laptop|mobile|max|gpu|sxm|pcie|nvl|xtx|xt|gre|[dgmnsx])*"
+"""What may follow a product's name: `A10G`, `L40S`, `RTX 4070 Ti Super`; `A10O` is a typing error."""
 _VENDOR = re.compile(r"nvidia|geforce|tesla|amd|instinct|radeon(?! ?vii)|[\s_-]")
 
 
 @lru_cache(maxsize=1024)
 def parse_target(text: str) -> Target:
-    """The target that a person, a cache or a stage means by `text`.
+    """The target that `text` names, as written by a user, a cache or a stage.
 
     Args:
         text: `sm_75`, `sm75`, `75`, `cuda:75`, `sm_90a`, `gfx90a`, `hip:gfx90a`,
             `gfx90a:sramecc+:xnack-`, or a product in any case (`t4`, `MI250X`, `rtx 4090`).
-            An architecture that is well-formed but not in the table is a target without limits.
+            A well-formed architecture that is not in the table is a target without limits.
 
     Raises:
-        UsageError: it names no GPU; the remedy holds near matches.
+        UsageError: it names no GPU; the remedy lists similar names.
 
     Example:
         >>> parse_target("t4").arch, parse_target("hip:gfx90a").warp_size, parse_target("4090").arch
@@ -93,7 +95,7 @@ def parse_target(text: str) -> Target:
     """
     lowered = text.strip().lower()
     if (arch := Arch.parse(lowered)) is not None:
-        # What came after GCN and CDNA runs kernels with 32 lanes in Triton.
+        # Triton runs kernels with 32 lanes on architectures after GCN and CDNA.
         return Target(arch.backend, arch, 64 if arch.is_cdna else 32)
     product = _VENDOR.sub("", lowered)
     for known, gpu in _GPUS.items():
@@ -102,16 +104,16 @@ def parse_target(text: str) -> Target:
             if re.fullmatch(r"RTX \d0", name):  # a series: `RTX 4090`, `4090`
                 known_as = known_as.removeprefix("rtx") + r"\d0"
                 product_of = product.removeprefix("rtx")
-            if re.fullmatch(known_as + "[a-z]*", product_of):
+            if re.fullmatch(known_as + _SUFFIXES, product_of):
                 return parse_target(known)
-    raise UsageError(f"{reprlib.repr(text)} names no GPU target that is known here.", _near(lowered))
+    raise UsageError(f"{reprlib.repr(text)} is not a known GPU target.", _near(lowered))
 
 
 def parse_metadata_target(metadata: Mapping[str, object]) -> Target | None:
-    """The target in the form of any Triton version; None where the metadata names none.
+    """The target in the metadata of any Triton version; None if the metadata names none.
 
     Raises:
-        UsageError: it names one that is no GPU known here.
+        UsageError: it names an unknown GPU.
     """
     written = metadata.get("target")
     parts: Iterable[object] = ()
@@ -136,10 +138,10 @@ def parse_metadata_target(metadata: Mapping[str, object]) -> Target | None:
 
 
 def parse_stage_target(suffix: str, head: bytes) -> Target | None:
-    """The target that a stage's first 64 KiB name; None where they name none.
+    """The target that the first 64 KiB of a stage name; None if they name none.
 
     Raises:
-        UsageError: they name one that is no GPU known here.
+        UsageError: they name an unknown GPU.
     """
     pattern = _TEXTS.get(suffix)
     if pattern is None:
@@ -150,7 +152,7 @@ def parse_stage_target(suffix: str, head: bytes) -> Target | None:
     return None if text is None else parse_target(text)
 
 
-# A cubin before PTX: Triton 2.0 writes sm_86 into the PTX of everything newer.
+# A cubin comes before PTX: Triton 2.0 writes sm_86 into the PTX of every newer architecture.
 STAGES_WITH_TARGET = ("ttgir", "cubin", "ptx", "amdgcn", "hsaco")
 _TEXTS = {
     "ttgir": re.compile(
@@ -170,7 +172,7 @@ _AMDGPU_MACH = {
 
 
 def _elf_target(head: bytes) -> str | None:
-    """The architecture in the flags of a cubin or hsaco.
+    """The architecture in the ELF flags of a cubin or hsaco.
 
     Source: LLVM, BinaryFormat/ELF.h (EF_CUDA_SM, EF_CUDA_SM_MASK, EF_AMDGPU_MACH).
     """
@@ -179,7 +181,7 @@ def _elf_target(head: bytes) -> str | None:
     machine = int.from_bytes(head[18:20], "little")
     flags = int.from_bytes(head[48:52], "little")
     if machine == EM_CUDA:
-        # ABI 8 (sm_100 and later, sm_90 from Triton 3.9) moved the number up by one byte.
+        # ABI 8 (sm_100 and later, sm_90 from Triton 3.9) shifted the number by one byte.
         return f"sm_{flags >> 8 & 0xFF if head[8] >= 8 else flags & 0xFF}"
     return _AMDGPU_MACH.get(flags & 0xFF) if machine == EM_AMDGPU else None
 
@@ -193,4 +195,4 @@ def _near(text: str) -> str:
 
 
 KNOWN_TARGETS = tuple(parse_target(arch) for arch in _GPUS)
-"""Every target in the table, NVIDIA first, older first."""
+"""Every target in the table, NVIDIA first, oldest first."""

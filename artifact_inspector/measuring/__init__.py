@@ -1,4 +1,4 @@
-"""Launching kernels on a GPU that is there: is the result right, how long does it take.
+"""Launch kernels on a GPU of this machine, check their results, and measure their times.
 
-Nothing here imports torch or Triton before a kernel is measured, and then only in a process of its own.
+torch and Triton are imported only when a kernel is measured, and only in a separate process.
 """

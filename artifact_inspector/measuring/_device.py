@@ -1,7 +1,7 @@
-"""The process with the GPU: makes a kernel's workload, launches each configuration, checks and times it.
+"""The process that uses the GPU: launches each configuration of a kernel, checks it and times it.
 
-The one module here that imports torch and Triton. A launch that dies takes this process with it and
-nothing else; the one that asked sees the pipe end.
+Only this module of the package imports torch and Triton. A launch that crashes ends this process only; the
+calling process sees that the pipe is closed.
 
 Source: triton/testing.py, `do_bench`; triton/runtime/autotuner.py, `Autotuner.run`.
 """
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MILLISECONDS = 25
 MOST_LAUNCHES = 32
-"""Of one workload, whose arguments are told: an autotuner's come first."""
+"""Largest number of launches of a workload whose arguments are recorded; an autotuner's come first."""
 SEED = 20_260_101
-"""Of the random numbers that a workload draws."""
+"""Seed of the random numbers of a workload."""
 
 Clock = Callable[[Callable[[], object], float], tuple[float, float, float]]
-"""(launch, milliseconds to spend) → milliseconds of a launch: median, 20th and 80th percentile."""
+"""(launch, milliseconds to spend) → milliseconds per launch: median, 20th and 80th percentile."""
 
 
 def serve(job: Job, answers: Connection) -> None:
-    """Answer a job on a pipe: the device, then a row for each configuration, or what went wrong."""
+    """Run a job and send the device, then a row for each configuration, or an error, over a pipe."""
 
     def send(answer: Answer) -> None:
         answers.send(answer)
@@ -61,7 +61,7 @@ def describe_device() -> Device:
     """The GPU that torch launches on.
 
     Raises:
-        DeviceError: there is none, or no torch or Triton to launch with.
+        DeviceError: there is no GPU, or torch or Triton is not installed.
     """
     remedy = "Run this on a machine with an NVIDIA or AMD GPU; `inspect-kernel compile` needs none."
     try:
@@ -92,7 +92,7 @@ def describe_device() -> Device:
 
 
 def measure_rows(job: Job, clock: Clock) -> Iterator[Row]:
-    """A row for each configuration; one that fails is a row too.
+    """Yield a row for each configuration, including those that fail.
 
     Raises:
         UsageError: there is no such kernel or workload.
@@ -103,7 +103,7 @@ def measure_rows(job: Job, clock: Clock) -> Iterator[Row]:
     configs = find_configs(workload, tuned, job.configs)
     expected = None if workload.expected is None or workload.result is None else workload.expected()
     for index, config in enumerate(configs):
-        # a directory of its own: what is compiled there is what this configuration launched
+        # a separate directory, which then has only the kernels of this configuration
         directory = Path(job.directory) / str(index) if len(configs) > 1 else Path(job.directory)
         os.environ["TRITON_CACHE_DIR"] = str(directory)
         _forget(kernel)
@@ -134,14 +134,14 @@ def measure_rows(job: Job, clock: Clock) -> Iterator[Row]:
 
 
 def _listen(launch: Callable[[], object]) -> list[dict[str, Any]]:
-    """Launch once, and tell with which grid and arguments each kernel was launched."""
+    """Launch once, and record the grid and arguments of each kernel launch."""
     from triton.runtime.jit import JITFunction
 
     told: list[dict[str, Any]] = []
     run = JITFunction.run
 
     def tell(function: Any, *args: Any, **options: Any) -> Any:
-        # before the launch: it may write what it is given
+        # before the launch, which may write its arguments
         record = describe_arguments(function, args, options, values=lambda _: True, addresses=True)
         kernel = run(function, *args, **options)
         grid = options.get("grid")
@@ -166,16 +166,16 @@ def _listen(launch: Callable[[], object]) -> list[dict[str, Any]]:
 
 
 def _bound(function: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Argument → value, as Triton hands them to a grid that is a function."""
+    """Argument → value, as Triton passes them to a grid function."""
     defaults = {one.name: one.default for one in function.params if one.has_default}
     return {**defaults, **options, **dict(zip(function.arg_names, args, strict=False))}
 
 
 def find_workload(module: Any, kernel: str, wanted: str | None) -> Workload:
-    """The workload that a module names for a kernel: `KERNEL_workload`, else `workload`.
+    """The workload of a kernel, from its module's function `KERNEL_workload` or `workload`.
 
     Raises:
-        UsageError: it names none, or what it names gives none.
+        UsageError: there is no such function, or it does not return a workload.
     """
     names = [wanted] if wanted else [f"{kernel}_workload", "workload"]
     makers = [name for name in names if callable(getattr(module, name, None))]
@@ -190,19 +190,19 @@ def find_workload(module: Any, kernel: str, wanted: str | None) -> Workload:
         try:
             made = Workload(**made)
         except TypeError as error:
-            raise UsageError(f"{makers[0]}() gives a mapping that is no Workload: {error}.") from None
+            raise UsageError(f"{makers[0]}() returns a mapping that is not a Workload: {error}.") from None
     if callable(made):
         made = Workload(launch=made)
     if not isinstance(made, Workload):
         raise UsageError(
-            f"{makers[0]}() gives a {type(made).__name__}, no Workload.",
+            f"{makers[0]}() returns a {type(made).__name__}, not a Workload.",
             "Let it return artifact_inspector.Workload(launch=…).",
         )
     return made
 
 
 def _seed() -> None:
-    """Begin random numbers anew: a workload that draws its data has the same in every run."""
+    """Seed the random number generators, so that a workload has the same data in every run."""
     random.seed(SEED)
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -210,15 +210,15 @@ def _seed() -> None:
 
 
 def find_configs(workload: Workload, tuned: Any, wanted: str | None) -> list[Any]:
-    """The configurations to measure: the kernel's own choice alone, or all of them, or some spread out.
+    """The configurations to measure: the kernel's own choice, all of them, or some evenly spaced ones.
 
     Args:
-        workload: names configurations of a kernel without an autotuner.
-        tuned: the autotuner around the kernel, or None.
+        workload: has the configurations of a kernel without an autotuner.
+        tuned: the autotuner of the kernel, or None.
         wanted: `all`, a number, or None.
 
     Raises:
-        UsageError: configurations are asked for and there are none.
+        UsageError: configurations are requested and there are none.
     """
     if wanted is None:
         return [None]
@@ -226,26 +226,26 @@ def find_configs(workload: Workload, tuned: Any, wanted: str | None) -> list[Any
     if not known:
         raise UsageError(
             "The kernel has no configurations to compare.",
-            "Give its workload some (configs=[{…}, …]), put an autotuner on it, or leave out --configs.",
+            "Add configs=[{…}, …] to its workload, add an autotuner, or remove --configs.",
         )
     count = len(known) if wanted == "all" else min(int(wanted), len(known))
     return [known[place * len(known) // count] for place in range(count)]
 
 
 def _launcher(workload: Workload, tuned: Any, config: Any) -> Callable[[], object]:
-    """What launches one configuration."""
+    """A function that launches one configuration."""
     if config is None:
         return workload.launch
     if isinstance(config, Mapping):
         return lambda: workload.launch(**config)
-    # an autotuner with one configuration left launches that one
+    # an autotuner with a single configuration launches it
     tuned.configs = [config]
     tuned.cache.clear()
     return workload.launch
 
 
 def _written(config: Any) -> dict[str, Any]:
-    """A configuration as plain values."""
+    """A configuration as JSON values."""
     if config is None:
         return {}
     if isinstance(config, Mapping):
@@ -254,7 +254,7 @@ def _written(config: Any) -> dict[str, Any]:
 
 
 def _load(job: Job) -> tuple[Any, Any]:
-    """The module of a kernel, and the kernel."""
+    """Import a kernel; returns its module and the kernel."""
     if job.file is None:
         module = import_module(job.module)
         return module, module.REFERENCE.kernel
@@ -300,14 +300,14 @@ def _autotuner(kernel: Any) -> Any:
 
 
 def _forget(kernel: Any) -> None:
-    """Let Triton look into its cache directory again, and not into its memory, for this kernel."""
+    """Clear the kernel's in-memory caches, so that Triton reads its cache directory again."""
     caches = getattr(_innermost(kernel), "device_caches", None)
     if caches is not None:
         caches.clear()
 
 
 def _time(launch: Callable[[], object], milliseconds: float) -> tuple[float, float, float]:
-    """Median, 20th and 80th percentile; the cache of the GPU is emptied before every launch."""
+    """Milliseconds per launch, with a flushed L2 cache: median, 20th and 80th percentile."""
     from triton.testing import do_bench
 
     median, low, high = do_bench(
@@ -317,7 +317,7 @@ def _time(launch: Callable[[], object], milliseconds: float) -> tuple[float, flo
 
 
 def _driver_version() -> str | None:
-    """The version of the kernel driver, None where nothing tells it."""
+    """The version of the kernel driver; None if unknown."""
     for module in ("nvidia", "amdgpu"):
         told = Path("/sys/module") / module / "version"
         if told.is_file():

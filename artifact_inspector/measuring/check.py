@@ -1,4 +1,4 @@
-"""Whether a kernel computed what it should: its result held against the same by other means."""
+"""Compare a kernel's result with the expected result, which is computed without the kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def poison(workload: Workload) -> None:
-    """Fill the result with what no launch leaves behind; with zeros where the kernel adds to it."""
+    """Fill the result with values that a launch must overwrite, or with zeros if the kernel adds to it."""
     for tensor in _tensors(workload.result):
         if workload.adds:
             tensor.zero_()
@@ -23,9 +23,9 @@ def poison(workload: Workload) -> None:
 
 
 def deviation(workload: Workload, expected: Any) -> float:
-    """‖result − expected‖ / ‖expected‖, the largest where there are several results.
+    """The relative error ‖result − expected‖ / ‖expected‖; the largest of several results.
 
-    Infinite where a result is not a number, or of another shape.
+    It is infinite if a result has NaNs or another shape.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What goes over the pipe between the command and the process with the GPU: plain values only."""
+"""The messages between the command and the process that uses the GPU; plain values only."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ class Job:
     """One kernel to measure."""
 
     kernel: str
-    """Its name: of the reference kernel, or of the function in `file`."""
+    """Name of the reference kernel, or of the function in `file`."""
     module: str
-    """Of a reference kernel; empty for a file."""
+    """Module of a reference kernel; empty for a file."""
     file: str | None
     workload: str | None
-    """The function of the file that makes the workload; None leaves it to the name."""
+    """The function of the file that returns the workload; None to find it by name."""
     configs: str | None
     """`all`, a number, or None for the kernel's own choice."""
     directory: str
     """The cache directory to compile into."""
     milliseconds: float
-    """Time to spend on measuring a configuration."""
+    """Time to spend on measuring a configuration, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one configuration."""
+    """The result of one configuration."""
 
     of: int
-    """Configurations of this kernel."""
+    """Number of configurations of this kernel."""
     measured: Measurement
-    """Without its facts: whoever asked reads the files."""
+    """The measurement without facts, which the calling process reads from the files."""
     function: str
-    """The Python function that was compiled."""
+    """Name of the compiled Python function."""
     directory: str
-    """Where to."""
+    """The cache directory."""
     launches: tuple[dict[str, Any], ...] = ()
-    """What it launched, as `compiling.arguments` writes it, with the `hash` of the compiled kernel."""
+    """Its launches in the format of `compiling.arguments`, each with the `hash` of the compiled kernel."""
 
 
 Answer = Device | Row | InspectorError
-"""The GPU and what drives it, then the rows; an error is why nothing (more) is measured."""
+"""The device first, then the rows; an error ends the measurement."""

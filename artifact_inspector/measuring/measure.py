@@ -1,7 +1,7 @@
-"""Measure kernels on the GPU of this machine, and inspect what was compiled for it.
+"""Measure kernels on the GPU of this machine, and inspect the compiled kernels.
 
-Every kernel has a process of its own, so that one that dies costs its own rows; they run one after the
-other, so that none disturbs the times of another.
+Every kernel runs in its own process, so that a crash costs only its own rows. The processes run one after
+another, so that none disturbs the times of another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 TIME_LIMIT_SECONDS = 300.0
-"""That making a workload, or compiling, checking and timing one configuration, may take."""
+"""Seconds that creating a workload may take, or compiling, checking and timing one configuration."""
 MILLISECONDS = 100.0
 
 
@@ -40,10 +40,10 @@ def plan(
     workload: str | None = None,
     milliseconds: float = MILLISECONDS,
 ) -> list[Job]:
-    """A job for each kernel: a reference kernel's name, or FILE.py:KERNEL; none means all of the first.
+    """A job for each named kernel: a reference kernel or FILE.py:KERNEL; no name means all reference kernels.
 
     Raises:
-        UsageError: an unknown kernel, a file that is not there, a wrong number of configurations.
+        UsageError: an unknown kernel, a missing file, or a wrong number of configurations.
     """
     if configs is not None:
         parse_configs(configs)
@@ -52,18 +52,18 @@ def plan(
         file, colon, name = word.rpartition(":")
         if colon and file.endswith(".py"):
             if not Path(file).is_file():
-                raise UsageError(f"There is no file {file}.", "Name a FILE.py:KERNEL that is there.")
+                raise UsageError(f"There is no file {file}.", "Name a kernel as FILE.py:KERNEL.")
             module, path = "", str(Path(file).resolve())
         elif word.endswith(".py"):
             raise UsageError(
-                f"{word} names a file and no kernel.", f"Name one of its kernels: {word}:KERNEL."
+                f"{word} names a file but no kernel.", f"Name one of its kernels: {word}:KERNEL."
             )
         elif word in REFERENCE_KERNELS:
             name, module, path = word, REFERENCE_KERNELS[word], None
         else:
             raise UsageError(
-                f"There is no reference kernel {word!r}.",
-                f"There are {', '.join(REFERENCE_KERNELS)}; a kernel of your own is FILE.py:KERNEL.",
+                f"Unknown reference kernel {word!r}.",
+                f"Expected FILE.py:KERNEL for your own kernel, or one of {', '.join(REFERENCE_KERNELS)}.",
             )
         if module and workload is not None:
             raise UsageError("--workload is for a FILE.py:KERNEL.", f"{word} has a workload of its own.")
@@ -88,12 +88,12 @@ def measure(
     progress: Callable[[str], None] | None = None,
     time_limit: float = TIME_LIMIT_SECONDS,
 ) -> Bench:
-    """Launch, check and time every job, and inspect what was compiled.
+    """Launch, check and time every job, and inspect the compiled kernels.
 
     Args:
-        jobs: as `plan` makes them.
-        disassemble: makes SASS a stage of what a directory holds.
-        progress: is told of each kernel beforehand.
+        jobs: the jobs, as `plan` returns them.
+        disassemble: returns a disassembler for the kernels of a directory, or None.
+        progress: called with each kernel's name before it is measured.
         time_limit: seconds for one configuration.
 
     Raises:
@@ -103,7 +103,7 @@ def measure(
     """
     context = multiprocessing.get_context(_start_method())
     if _start_method() == "forkserver":
-        # loaded once, before any kernel's process is forked; neither touches the GPU when it is imported
+        # imported once, before the processes are forked; neither import uses the GPU
         context.set_forkserver_preload(["torch", "triton", _device.__name__])
     device: Device | None = None
     rows: list[Measurement] = []
@@ -126,13 +126,13 @@ def measure(
 
 
 def _start_method() -> str:
-    """How the process with the GPU is started: with torch loaded already where the system can."""
+    """How the process that uses the GPU is started: with torch already imported, if possible."""
     methods = multiprocessing.get_all_start_methods()
     return "forkserver" if "forkserver" in methods else "spawn"
 
 
 def _answers(context: Any, job: Job, time_limit: float) -> Iterator[Answer]:
-    """What the process of one job says; a row that says so where it dies or takes too long."""
+    """Yield the messages of one job's process, and an error row if it dies or exceeds the time limit."""
     ours: Connection
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_device.serve, args=(job, theirs), daemon=True)
@@ -172,7 +172,7 @@ def _failed(job: Job, message: str) -> Row:
 
 
 def _facts(row: Row, disassemble: Callable[[Path], Disassemble | None]) -> KernelFacts | None:
-    """What was compiled of the kernel in the directory of its row."""
+    """The facts of the kernel that was compiled into the directory of a row; None if there is none."""
     directory = Path(row.directory)
     if row.measured.message is not None:
         return None

@@ -1,4 +1,4 @@
-"""What a run of measurements found: the device, and a row for each kernel and configuration."""
+"""The results of a measurement: the device, and a row for each kernel and configuration."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The GPU that kernels were measured on, when, and what drove it."""
+    """The GPU of a measurement, its software versions, and the date."""
 
     date: str
-    """Day of the measurement, in UTC: `2026-11-21`."""
+    """Date of the measurement in UTC: `2026-11-21`."""
     name: str
-    """As its driver calls it."""
+    """Product name, from the driver."""
     target: Target
     multiprocessors: int
     cache_bytes: int | None
-    """Of the L2 cache, which is emptied before every launch."""
+    """Bytes of the L2 cache, which is flushed before every launch."""
     driver: str | None
     torch: str
     triton: str
 
     @property
     def peaks(self) -> Peaks | None:
-        """What it can do at most; None where no source says."""
+        """Its peak rates; None if no source gives them."""
         return find_peaks(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One kernel in one configuration: what was measured of it, and what its files say."""
+    """The measurement of one kernel in one configuration, with the facts of its files."""
 
     kernel: str
     size: str
-    """What was computed, in words."""
+    """Problem size for display."""
     config: dict[str, Any]
-    """Blocks and options other than the kernel's own; empty for its own."""
+    """Block sizes and options that differ from the kernel's own; empty for its own configuration."""
     milliseconds: float | None = None
-    """Median of a launch; None where it failed."""
+    """Median time of a launch in milliseconds; None if it failed."""
     spread: tuple[float, float] | None = None
-    """Milliseconds, 20th and 80th percentile."""
+    """20th and 80th percentile of the time, in milliseconds."""
     deviation: float | None = None
-    """‖result − expected‖ / ‖expected‖; None where nothing says what to expect."""
+    """Relative error ‖result − expected‖ / ‖expected‖; None if the workload has no expected result."""
     tolerance: float | None = None
     flop: float | None = None
     bytes: float | None = None
     unit: str | None = None
     message: str | None = None
-    """Why there is no time."""
+    """Why there is no time; None if it was measured."""
     facts: KernelFacts | None = None
-    """None where nothing was compiled."""
+    """Facts of the compiled kernel; None if nothing was compiled."""
 
     @property
     def wrong(self) -> bool:
-        """True where the result is not the expected one."""
+        """Whether the result differs from the expected one."""
         return self.deviation is not None and not self.deviation <= (self.tolerance or 0.0)
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """Stage → verdict in full of the region that the kernel is known by, where the stage has it."""
+        """Stage → full verdict of the main loop, for the stages that have it."""
         if self.facts is None or self.facts.principal is None:
             return {}
         found = ((stage.stage, stage.region(self.facts.principal)) for stage in self.facts.stages.values())
@@ -73,20 +73,20 @@ class Measurement:
 
     @property
     def flops(self) -> float | None:
-        """FLOP/s, of the operations that the result takes."""
+        """Rate in FLOP/s, by the operations of the computation."""
         return _rate(self.flop, self.milliseconds)
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes/s, of the least traffic that the result takes."""
+        """Rate in bytes/s, by the least memory traffic of the computation."""
         return _rate(self.bytes, self.milliseconds)
 
     def share(self, peaks: Peaks | None) -> tuple[str, float] | None:
-        """What bounds the workload on a device, and how much of that bound is reached.
+        """The roofline bound of the workload on a device, and the reached fraction of it.
 
-        Returns:
-            `memory`, or the type whose arithmetic takes longer at its peak than the memory traffic does,
-            and the bound's time over the measured one; None where time, cost or peak is not known.
+        Returns: `memory`, or the data type if its arithmetic takes longer at peak rate than the memory
+            traffic, and the bound's time divided by the measured time. None if the time, cost or peak is
+            unknown.
         """
         if peaks is None or not self.milliseconds:
             return None
@@ -104,7 +104,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a run of measurements found."""
+    """The results of a measurement."""
 
     device: Device
     rows: tuple[Measurement, ...]

@@ -1,6 +1,6 @@
-"""What every format parses into, and the words for all that is said of it: values only.
+"""The values that every format parses into, and the enumerations used to describe them.
 
-From here on nothing knows which language an instruction came from.
+Above this package, nothing depends on the language that an instruction was written in.
 """
 
 from artifact_inspector.model.arch import Arch

@@ -1,4 +1,4 @@
-"""How addresses of shared memory are made of one another."""
+"""How shared-memory addresses are computed."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from artifact_inspector.model.word import Word
 
 
 class AddressRole(Word):
-    """What an instruction is to an address."""
+    """Role of an instruction in an address computation."""
 
     ALLOCATION = "allocation"
     SAME = "same"
-    """Gives an address another name, or one of several an only one."""
+    """Copies or renames an address, or merges several into one."""
     SUM = "sum"
 
 
 class SharedPlace(NamedTuple):
-    """A place in the shared memory of a block, as an operand names it."""
+    """A location in the shared memory of a block, as an operand names it."""
 
     offset: int
-    """Bytes from its start."""
+    """Bytes from the start of shared memory."""
     moves: bool
-    """True where something is added that is no constant."""
+    """True where a value that is not a constant is added to the offset."""
 
 
 class AddressStep(NamedTuple):
-    """How one instruction makes an address."""
+    """How one instruction computes an address."""
 
     role: AddressRole
     reads: tuple[str, ...] = ()
-    """The values that it is made of."""
+    """The values that the address is computed from."""
     places: tuple[SharedPlace, ...] = ()
-    """The places in shared memory that its text names."""
+    """The shared-memory locations named in the instruction's text."""
     added: int | None = 0
-    """Bytes that are added; None where they cannot be told."""
+    """Bytes added to the address; None if unknown."""
 
 
 class Addresses(Protocol):
-    """What analysis asks a language about addresses of shared memory."""
+    """A language's interface to the analysis of shared-memory addresses."""
 
     def place(self, operand: str) -> SharedPlace | None:
-        """The place that an operand names; None for any other value."""
+        """The shared-memory location that an operand names; None for any other value."""
 
     def step(self, instruction: Instruction) -> AddressStep | None:
-        """How an instruction makes an address; None for one that makes none."""
+        """How an instruction computes an address; None for an instruction that computes none."""
 
     def initialised(self, instruction: Instruction) -> str | None:
-        """The operand that names the barrier that an instruction initialises."""
+        """The operand that names the barrier initialised by an instruction."""

@@ -1,4 +1,4 @@
-"""The architecture of a GPU, by the name that compilers give it."""
+"""The architecture of a GPU, by the name that compilers use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GENERIC = re.compile(r"gfx(\d+)(?:-(\d))?")
 
 
 class Arch(str):
-    """`sm_80`, `gfx942`: without the suffix (`sm_90a`) and the features (`:xnack-`) of one compile.
+    """An architecture: `sm_80`, `gfx942`. Suffix (`sm_90a`) and features (`:xnack-`) are removed.
 
     Example:
         >>> Arch.parse("sm_90a"), Arch.parse("cuda:80"), Arch.parse("gfx90a:sramecc+:xnack-")
@@ -26,7 +26,7 @@ class Arch(str):
 
     @classmethod
     def parse(cls, text: str) -> Arch | None:
-        """The architecture in any form that people, caches and stages write it in; None for another text."""
+        """The architecture in any spelling that users, caches and stages use; None for other text."""
         lowered = text.strip().lower()
         if match := _CUDA.fullmatch(lowered):
             return cls(f"sm_{match[1]}")
@@ -34,34 +34,34 @@ class Arch(str):
 
     @property
     def backend(self) -> Backend:
-        """What compiles for it."""
+        """The Triton backend that compiles for it."""
         return Backend.CUDA if self.startswith("sm_") else Backend.HIP
 
     @property
     def vendor(self) -> Vendor:
-        """Who makes it."""
+        """The vendor of the GPU."""
         return Vendor.NVIDIA if self.startswith("sm_") else Vendor.AMD
 
     @property
     def number(self) -> int:
-        """Of `sm_80` 80, of `gfx942` 0x942: both grow with the generation."""
+        """80 for `sm_80`, 0x942 for `gfx942`: larger for newer architectures."""
         if self.startswith("sm_"):
             return int(self[3:])
         return int(self[3:], 16) if "-" not in self else self.version[0] << 8 | self.version[1] << 4
 
     @property
     def version(self) -> tuple[int, int]:
-        """Compute capability, (8, 0) of `sm_80`; AMD: what HIP makes of it, (9, 4) of `gfx942`."""
+        """Compute capability, (8, 0) for `sm_80`. AMD: HIP's major and minor number, (9, 4) for `gfx942`."""
         return _version(str(self))
 
     @property
     def generation(self) -> int:
-        """The major number: 8 of `sm_86`, 9 of `gfx90a` and `gfx942`, 11 of `gfx1100`."""
+        """The major number: 8 for `sm_86`, 9 for `gfx90a` and `gfx942`, 11 for `gfx1100`."""
         return self.version[0]
 
     @property
     def is_cdna(self) -> bool:
-        """AMD's gfx9 and older: 64 lanes, and no workgroup processors."""
+        """True for AMD's gfx9 and older: 64 lanes per wavefront and no workgroup processors."""
         return self.vendor is Vendor.AMD and self.generation <= 9
 
 

@@ -1,4 +1,4 @@
-"""What operations of tensor-level IR do to the numbers that addresses and masks are made of."""
+"""How tensor-level IR operations transform the integers that addresses and masks are computed from."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class AxisRole(Word):
     RANGE = "range"
     """0, 1, 2 … along one axis."""
     PROGRAM = "program"
-    """The number of the block in its grid."""
+    """The program ID along one grid axis."""
     SPLAT = "splat"
-    """One number for every element."""
+    """Gives every element the same value."""
     BROADCAST = "broadcast"
-    """Repeats what has extent 1 along an axis."""
+    """Repeats the values along an axis of extent 1."""
     EXPAND = "expand"
     """Adds an axis of extent 1."""
     RESHAPE = "reshape"
     TRANSPOSE = "transpose"
     SAME = "same"
-    """Leaves every element what it was, and where it was."""
+    """Leaves every element's value and position unchanged."""
     ADD = "add"
     SUBTRACT = "subtract"
     ADD_POINTER = "add to a pointer"
@@ -39,16 +39,16 @@ class AxisRole(Word):
     COMPARE = "compare"
     LOGIC = "logic"
     EITHER = "either"
-    """The larger or the smaller of two."""
+    """Minimum or maximum of two values."""
     SELECT = "select"
     LOOP = "loop"
-    """Counts a variable up."""
+    """Increments a loop variable."""
 
 
 class Hints(NamedTuple):
-    """What the author promised of a value (`tl.multiple_of`, `tl.max_contiguous`); None for no promise.
+    """The author's promises about a value (`tl.multiple_of`, `tl.max_contiguous`); None for no promise.
 
-    One number per axis, or one for all of them.
+    One number per axis, or one number for all axes.
     """
 
     contiguity: Extents | None
@@ -57,28 +57,28 @@ class Hints(NamedTuple):
 
 
 class AxisOperation(NamedTuple):
-    """One operation, with the numbers that its text names for its role."""
+    """One operation with the numbers written in its text."""
 
     role: AxisRole
     value: int | None = None
-    """Of a constant, where it is an integer."""
+    """Value of an integer constant."""
     start: int = 0
-    """Of a range."""
+    """First value of a range."""
     stop: int | None = None
     axis: int | None = None
-    """Of an expansion, the axis that is new."""
+    """Axis that an expansion adds."""
     order: Extents | None = None
-    """Of a transposition, for each axis the one that it was."""
+    """For each axis of a transposition, its source axis."""
     pointee: int | None = None
-    """Bytes of what a pointer points at."""
+    """Bytes of the element that a pointer points at."""
     grows: bool | None = None
-    """Of a compare: True where it turns true as the left side grows (or may do so), False where it turns
-    false, None for equality."""
+    """For a comparison: True if it can turn true as the left side grows, False if it can turn false, None for
+    equality."""
     below: bool | None = None
-    """Of a compare: True where it holds of a left side below the right (`<`, `<=`), False of one above, None
-    for equality."""
+    """For a comparison: True if it holds when the left side is below the right (`<`, `<=`), False if above,
+    None for equality."""
     variable: str = ""
-    """Of a loop, the value that it counts."""
+    """Loop variable."""
     counts: tuple[str, ...] = ()
-    """Of a loop, the values that its variable is made of: where it begins, and the step."""
+    """The values that a loop variable is computed from: lower bound and step."""
     hints: Hints | None = None

@@ -1,4 +1,4 @@
-"""What instructions are to the conditions under which memory is accessed."""
+"""How instructions take part in the conditions of memory accesses."""
 
 from __future__ import annotations
 
@@ -16,64 +16,65 @@ class ConditionRole(Word):
     COMPARE = "compare"
     """Compares integers."""
     LOGIC = "logic"
-    """Makes conditions of conditions."""
+    """Combines conditions."""
     FOLD = "fold"
-    """Folds a condition into an operand: chooses between a number and one that turns the access off."""
+    """Folds a condition into an operand: selects between a value and one that disables the access."""
     CHOICE = "choice"
-    """Chooses between two numbers, either of which may turn an access off."""
+    """Selects between two values; either may disable an access."""
     NOWHERE = "nowhere"
-    """Makes the offset that lies behind every buffer (2³¹)."""
+    """Produces an offset beyond the end of every buffer (2³¹)."""
     TRUE = "true"
-    """Makes a condition that always holds."""
+    """Produces a condition that is always true."""
     DIVISION = "division"
     """Divides integers."""
     WIDE_RECIPROCAL = "wide reciprocal"
     """Scales the reciprocal of a 64-bit integer, to divide by it."""
     RECIPROCAL = "reciprocal"
-    """The same for 32 bits, behind a reciprocal that does not show that it is an integer's."""
+    """Scales the reciprocal of a 32-bit integer, where the reciprocal itself does not show an integer
+    operand."""
 
 
 class Masking(Flag):
-    """How an access may be turned off for a thread."""
+    """How an access may be disabled for a thread."""
 
     NONE = 0
     OWN = auto()
     """By a guard or a mask operand."""
     FOLDED = auto()
-    """By another operand: an offset out of bounds, a size of nothing. There need not be a mask."""
+    """By another operand: an out-of-bounds offset or a size of zero. The program need not have a mask."""
 
 
 class LaneChange(Word):
-    """What an instruction does to the mask of lanes that run."""
+    """How an instruction changes the mask of active lanes."""
 
     NARROWS = "narrows"
     RESTORES = "restores"
 
 
 class Conditions(Protocol):
-    """What analysis asks a language about conditions."""
+    """A language's interface to the analysis of conditions."""
 
     def takes_part(self, opcode: str) -> bool:
-        """False for an opcode that is no condition's business, whatever its operands."""
+        """False for an opcode that never takes part in a condition, whatever its operands."""
 
     def role(self, instruction: Instruction) -> ConditionRole:
         """What an instruction does with conditions."""
 
     def operands(self, instruction: Instruction) -> Operands:
-        """What an instruction defines and reads, with the condition code where it is implied."""
+        """What an instruction defines and reads, including an implied condition code."""
 
     def masking(self, instruction: Instruction) -> Masking:
-        """How an access may be turned off, but by a branch or a mask of lanes."""
+        """How an access may be disabled, other than by a branch or the mask of active lanes."""
 
     def mask(self, instruction: Instruction) -> tuple[str, ...]:
         """The values that may hold the mask of an access."""
 
     def may_change_lanes(self, opcode: str) -> bool:
-        """False for an opcode that leaves the mask of lanes alone, whatever its operands."""
+        """False for an opcode that never changes the mask of active lanes, whatever its operands."""
 
     def lanes(self, instruction: Instruction) -> LaneChange | None:
-        """What an instruction does to the mask of lanes; None for nothing."""
+        """How an instruction changes the mask of active lanes; None if it does not."""
 
     @property
     def has_lanes(self) -> bool:
-        """True for a language whose code changes a mask of lanes."""
+        """True for a language with an explicit mask of active lanes."""

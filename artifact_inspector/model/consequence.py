@@ -1,4 +1,4 @@
-"""What news of a kernel is about, the most decisive first."""
+"""Topics of differences between two kernels, the most important first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from artifact_inspector.model.word import Word
 
 
 class Consequence(Word):
-    """What news is about; the members stand in the order in which people should read them."""
+    """Topic of a difference; members are listed in the order in which users should read them."""
 
     FIT = "does not fit"
     LAUNCH = "cannot launch"
@@ -19,7 +19,7 @@ class Consequence(Word):
 
     @property
     def rank(self) -> int:
-        """0 for what decides most.
+        """Position in the order of importance; 0 is the most important.
 
         Example:
             >>> Consequence.FIT.rank < Consequence.SPILLS.rank < Consequence.REST.rank

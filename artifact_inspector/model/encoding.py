@@ -1,4 +1,4 @@
-"""A layout attribute of tensor-level IR, as parsed: what it is called and the numbers written in it."""
+"""A parsed layout attribute of tensor-level IR: its name and the numbers in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Vectors = tuple[Extents, ...]
 
 
 class LayoutKind(Word):
-    """What a layout says of its tensor; the value is what people read."""
+    """Kind of a layout; the value is printed."""
 
     BLOCKED = "blocked"
     LINEAR = "linear"
@@ -29,13 +29,13 @@ class LayoutKind(Word):
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """One layout attribute; lists and numbers that are not written are None."""
+    """One layout attribute; absent lists and numbers are None."""
 
     name: str
-    """As Triton names it, without the dialect: `blocked`, `nvidia_mma`."""
+    """Triton's name without the dialect: `blocked`, `nvidia_mma`."""
     kind: LayoutKind
     words: str
-    """The kind as people read it, also for one that is `OTHER`."""
+    """The kind as printed, also for `OTHER`."""
     size_per_thread: Extents | None = None
     threads_per_warp: Extents | None = None
     warps: Extents | None = None
@@ -46,30 +46,30 @@ class Encoding:
     """Extents of one matrix instruction."""
     tiles_per_warp: Extents | None = None
     register: Vectors | None = None
-    """Of a linear layout, the move of each bit of the register number; likewise the next two."""
+    """For a linear layout, the basis vector of each bit of the register index; likewise for the next two."""
     lane: Vectors | None = None
     warp: Vectors | None = None
     version: int | None = None
     """Generation of the matrix instruction."""
     is_transposed: bool = False
     operand: int | None = None
-    """Of a dot's operand: 0 for the left, 1 for the right one."""
+    """Operand index of a dot operand: 0 for the left, 1 for the right operand."""
     width: int | None = None
-    """Of a dot's operand: elements along k that a thread holds next to each other."""
+    """For a dot operand: consecutive elements along k that a thread holds."""
     dim: int | None = None
-    """Of a slice: the dimension of its parent that is gone."""
+    """For a slice: the dimension of its parent that was removed."""
     parent: Encoding | None = None
-    """What a slice, or an operand of a dot, is made of."""
+    """Parent layout of a slice or a dot operand."""
     swizzle: int | None = None
-    """Bytes of a row that the swizzling of matrix operands and of TMA spans."""
+    """Bytes of a row that the swizzle of matrix operands and of TMA spans."""
     has_leading_offset: bool = False
     is_fp4_padded: bool = False
     padding: tuple[tuple[int, int], ...] = ()
-    """Of padded memory: after so many elements, so many of nothing."""
+    """For padded shared memory: (interval, padding) pairs in elements."""
 
     @property
     def chain(self) -> Iterator[Encoding]:
-        """The layout, then what it is made of, and so on."""
+        """The layout, its parent, the parent's parent, and so on."""
         found: Encoding | None = self
         while found is not None:
             yield found
@@ -77,13 +77,13 @@ class Encoding:
 
     @property
     def root(self) -> Encoding:
-        """The layout at the end of the chain, which is made of no other."""
+        """The last layout of the chain, which has no parent."""
         *_, last = self.chain
         return last
 
     @property
     def is_matrix(self) -> bool:
-        """True for the layout of a matrix unit's results."""
+        """True for the layout of a matrix instruction's results."""
         return self.kind in _OF_MATRIX
 
 

@@ -1,4 +1,4 @@
-"""What a file says of the hardware that its kernel takes: a number, and the field that says so."""
+"""A file's statement about its kernel's resource use: a number and the field that holds it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from artifact_inspector.model.word import Word
 
 
 class Figure(NamedTuple):
-    """A number, or why it is not known."""
+    """A number, or the reason why it is unknown."""
 
     value: int | None
     source: str
-    """The file and the field that say so; for None the reason, in words."""
+    """File and field of the number; for None the reason."""
 
 
 class FigureKey(Word):
-    """What a figure is of, by the name of the field that says it."""
+    """Kinds of figures, by the name of the field that states them."""
 
     REQUIRED_THREADS = "reqntid"
-    """Per block, and no other number."""
+    """Threads per block that a launch must have."""
     MOST_THREADS = "maxntid"
     LOCAL = "local"
-    """Bytes of the arrays that a thread has to itself, by declaration."""
+    """Bytes of local arrays per thread, as declared."""
     VECTOR_REGISTERS = "vgpr_count"
     ACCUMULATION_REGISTERS = "agpr_count"
     SCALAR_REGISTERS = "sgpr_count"
@@ -33,4 +33,4 @@ class FigureKey(Word):
     STATIC_SHARED = "group_segment_fixed_size"
     THREADS = "max_flat_workgroup_size"
     WORKGROUP_PROCESSOR = "workgroup_processor_mode"
-    """1 where a block may run on both compute units of a workgroup processor."""
+    """1 if a block may run on both compute units of a workgroup processor."""

@@ -1,4 +1,4 @@
-"""One instruction of any language, with its kind and place."""
+"""One instruction of any language, with its kind and source location."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from artifact_inspector.model.location import Location
 class Operands(NamedTuple):
     """Names of the values that an instruction defines and reads, in the order of the text.
 
-    Register ranges are spelled out one by one (`v[2:3]` is `v2`, `v3`); immediates are left out.
+    Register ranges are expanded (`v[2:3]` is `v2`, `v3`); immediates are omitted.
     """
 
     results: tuple[str, ...]
@@ -20,20 +20,20 @@ class Operands(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """One instruction, or one event inside a line of inline assembly."""
+    """One instruction, or one event within a line of inline assembly."""
 
     line: int
     """1-based line in the file."""
     opcode: str
-    """With its modifiers, without guard and operands: `ld.global.v4.b32`, `tt.load`."""
+    """With modifiers, without guard and operands: `ld.global.v4.b32`, `tt.load`."""
     kind: EventKind
     location: Location | None
     guard: str | None
-    """Predicate under which it runs (`%p1`, `!%p1`), None when it always does."""
+    """Predicate of the instruction (`%p1`, `!%p1`); None if it always runs."""
     text: str
     """The statement without location and comment."""
     decode: Callable[[str], Operands]
-    """The format's reader of operands; called only for the few instructions that need it."""
+    """The format's operand decoder; called only for the few instructions whose operands are needed."""
 
     @property
     def operands(self) -> Operands:

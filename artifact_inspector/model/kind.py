@@ -1,4 +1,4 @@
-"""What an instruction is to the order of loads and computes."""
+"""The role of an instruction in the order of loads and computes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from enum import Enum
 
 
 class EventKind(Enum):
-    """What an instruction is to the order of loads and computes.
+    """The role of an instruction in the order of loads and computes.
 
-    Each member is (letter in a signature, name in the counts); kinds that take no part in a
-    signature have an empty letter.
+    Each member is (letter in a signature, name in the counts). Kinds that do not appear in a signature have
+    an empty letter.
     """
 
     letter: str
     count_name: str
-    """What the instructions are: `global_load`, `float` …"""
+    """Name of the kind in counts: `global_load`, `float` …"""
 
     GLOBAL_LOAD = ("L", "global_load")
     ASYNC_COPY = ("A", "async_copy")
@@ -33,23 +33,23 @@ class EventKind(Enum):
     """A load from a thread's own memory (scratch, a spill reload)."""
     LOCAL_STORE = ("", "local_store")
     SCALAR_LOAD = ("", "scalar_load")
-    """A load through the scalar cache: kernel arguments, or data that is the same for all threads."""
+    """A load through the scalar cache: kernel arguments, or data that is uniform across threads."""
     SHUFFLE = ("", "shuffle")
     BRANCH = ("", "branch")
     """Control flow: branches, calls, returns, structured control-flow operations."""
     INTEGER = ("", "integer")
-    """Address and integer arithmetic, comparisons of integers, predicates, logic."""
+    """Address and integer arithmetic, integer comparisons, predicates, logic."""
     MOVE = ("", "move")
-    """Moves, conversions, selections, layout-free reshapes: the value stays what it was."""
+    """Moves, conversions, selections, layout-free reshapes: the value is unchanged."""
     OTHER = ("", "other")
-    """Known, and of no interest here (fences, annotations, argument loads …)."""
+    """Known opcodes that do not matter here (fences, annotations, argument loads …)."""
     UNKNOWN = ("?", "unknown")
 
     def __init__(self, letter: str, count_name: str) -> None:
         self.letter = letter
         self.count_name = count_name
 
-    # Members are singletons; Enum's own hash is a Python call, and kinds are looked up per instruction.
+    # Members are singletons. Enum's own hash is a Python call, and kinds are looked up per instruction.
     __hash__ = object.__hash__
 
 

@@ -1,4 +1,4 @@
-"""What analysis asks a format about single instructions."""
+"""A format's interface to the analysis of single instructions."""
 
 from __future__ import annotations
 
@@ -25,50 +25,53 @@ _NO_LAUNCH = Launch("", None, None, None, None, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """What analysis asks a format about single instructions; nothing where they are of another kind."""
+    """A format's interface to the analysis of single instructions.
+
+    A query about an instruction of another kind gives nothing.
+    """
 
     traits: Callable[[str], Trait]
-    """What an opcode is beyond its kind."""
+    """Traits of an opcode beyond its kind."""
     wait_of: Callable[[Instruction, Module], Wait | None]
-    """What an instruction that is a WAIT waits for."""
+    """What a WAIT instruction waits for."""
     transfer: Callable[[Instruction, Module], Transfer | None]
-    """What a memory operation moves, or what a barrier is told to expect."""
+    """What a memory operation moves, or how many bytes a barrier is set to expect."""
     commit: Callable[[Instruction], Queue | None] = lambda _: None
     """The queue in which a commit closes a group."""
     matrix_of: Callable[[Instruction, Module], MatrixOp | None]
-    """What one issue of an instruction that is a MATRIX operation computes."""
+    """What one issue of a MATRIX instruction computes."""
     conditions: Conditions
-    """Which instructions decide whether an access takes place."""
+    """Conditions under which accesses happen."""
     access: Callable[[Instruction], Access] | None = None
-    """The reads of a memory operation by role; None for a language that does not tell them apart."""
+    """The reads of a memory operation by role; None for a language that does not distinguish them."""
     types: Callable[[Instruction, Module], tuple[TensorType, ...]] = lambda _, __: ()
     """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
     shared: Callable[[Instruction], SharedUse] = lambda _: _NO_USE
-    """What an operation of tensor-level IR asks of shared memory."""
+    """Shared memory that an operation of tensor-level IR needs."""
     launch: Callable[[Module], Launch] = lambda _: _NO_LAUNCH
-    """What a module of tensor-level IR says of its launch."""
+    """Launch parameters stated by a module of tensor-level IR."""
     source_name: Callable[[Instruction], str] = lambda _: ""
-    """What the program calls the result of an operation of tensor-level IR; empty where nothing tells."""
+    """Source name of the result of an operation of tensor-level IR; empty if unknown."""
     in_shared: Callable[[Instruction], bool] = lambda _: False
     """True for an operation on an address in shared memory (below tensor-level IR)."""
     pointing: Callable[[Instruction], Pointing] = lambda _: Pointing.NONE
-    """What an operation of tensor-level IR takes or makes of pointers."""
+    """How an operation of tensor-level IR uses or makes pointers."""
     axes: Callable[[Instruction], AxisOperation] = lambda _: _NO_OPERATION
     """What an operation of tensor-level IR does to integers and pointers."""
     precision: Callable[[Instruction], str | None] = lambda _: None
-    """How precisely a dot of tensor-level IR multiplies, where it says."""
+    """Input precision of a dot of tensor-level IR, where stated."""
     asked_of_caches: Callable[[Sequence[str]], tuple[str, ...]]
-    """The words of an access about caches without those that ask for what happens anyway."""
+    """Cache modifiers of an access, without those that request the default behaviour."""
     keeps_cache_word: Callable[[str, Sequence[str]], bool]
-    """Whether some words about caches say, or stand for, one that the program has."""
+    """Whether some cache modifiers include a given modifier of the program, or an equivalent."""
     addresses: Addresses
-    """How addresses of shared memory are made of one another."""
+    """How shared-memory addresses are computed."""
     loop_header: Callable[[Instruction], LoopHeader]
-    """What the operation that opens a loop of tensor-level IR says of it."""
+    """Attributes of the operation that opens a loop of tensor-level IR."""
     warp_request: Callable[[Instruction], WarpRequest]
-    """What an operation asks for the warps that run it, or that it starts."""
+    """What an operation requests for the warps that run it, or that it starts."""
     mentions: Callable[[Instruction], list[str]]
-    """The values that an instruction names, results first where they stand first."""
+    """The values that an instruction names, results first where the text has them first."""
 
     def wait(self, instruction: Instruction, module: Module) -> Wait | None:
         """What a wait waits for."""

@@ -1,4 +1,4 @@
-"""Where in the source an instruction comes from."""
+"""Source locations of instructions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """One source position; `file` is the path as the compiler wrote it, `line` is 1-based."""
+    """One source position. `file` is the path as the compiler wrote it; `line` is 1-based."""
 
     file: str
     line: int
@@ -17,12 +17,12 @@ class Frame(NamedTuple):
 Location = tuple[Frame, ...]
 """An inline chain, innermost frame first; the last frame is the line in the kernel itself.
 
-PTX keeps only a part of it: the innermost frame (until Triton 3.3), or it and its caller.
+PTX keeps only part of it: the innermost frame (until Triton 3.3), or that frame and its caller.
 """
 
 
 class SourceLine(str):
-    """A line of the user's code as people read it: `fa.py:79 via :442`, called from line 442.
+    """A line of the user's code as printed: `fa.py:79 via :442` is line 79, called from line 442.
 
     Example:
         >>> line = SourceLine(("fa.py:79", "fa.py:442"))
@@ -36,7 +36,7 @@ class SourceLine(str):
     """`file.py:line` of each frame, innermost first."""
 
     def __new__(cls, chain: tuple[str, ...]) -> SourceLine:
-        """Make the words of a chain; a file is named where it is another than before."""
+        """Format a chain; a file is named only where it differs from the previous one."""
         words, before = [], ""
         for place in chain:
             file, _, line = place.rpartition(":")
@@ -51,7 +51,7 @@ class SourceLine(str):
 
     @classmethod
     def of(cls, location: Location) -> SourceLine:
-        """The innermost line outside Triton's own library, with those that it was called from."""
+        """The innermost line outside Triton's own library, with the lines that it was called from."""
         own = [frame for frame in location if not _is_of_library(frame)] or list(location[-1:])
         return cls(tuple(f"{base_name(frame.file)}:{frame.line}" for frame in own))
 
@@ -62,22 +62,22 @@ class SourceLine(str):
 
     @property
     def called_from(self) -> tuple[str, ...]:
-        """`file.py:line` of the calls that it was inlined through, the nearest first."""
+        """`file.py:line` of the calls that it was inlined through, innermost first."""
         return self.chain[1:]
 
     @property
     def file(self) -> str:
-        """Name of its file, without directories."""
+        """File name without directories."""
         return self.chain[0].rpartition(":")[0]
 
     @property
     def number(self) -> int:
-        """1-based."""
+        """1-based line number."""
         return int(self.chain[0].rpartition(":")[2])
 
 
 _LIBRARY = ("/triton/language/", "/triton/runtime/", "/triton/tools/", "/triton/experimental/")
-"""Directories of Triton's own Python, whose lines tell a reader nothing of the kernel."""
+"""Directories of Triton's own Python code, whose lines do not describe the kernel."""
 
 
 def _is_of_library(frame: Frame) -> bool:
@@ -86,5 +86,5 @@ def _is_of_library(frame: Frame) -> bool:
 
 @lru_cache(maxsize=256)
 def base_name(path: str) -> str:
-    """The name of a file without its directories, whichever system wrote the path."""
+    """The file name without directories; accepts POSIX and Windows paths."""
     return path.replace("\\", "/").rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""What one issue of a matrix instruction does."""
+"""What one issue of a matrix instruction computes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from artifact_inspector.model.word import Word
 
 
 class MatrixUnit(Word):
-    """A family of matrix instructions, by the name that their users give it."""
+    """A family of matrix instructions, by its usual name."""
 
     MMA = "mma"
     WGMMA = "wgmma"
@@ -16,13 +16,13 @@ class MatrixUnit(Word):
     MFMA = "mfma"
     WMMA = "wmma"
     DOT = "dot"
-    """Of tensor-level IR, where no instruction is chosen yet."""
+    """Tensor-level IR, where no instruction is selected yet."""
     NONE = "none"
-    """Of a GPU that has no matrix instructions."""
+    """A GPU without matrix instructions."""
 
 
 class Issuer(Word):
-    """Who issues a matrix instruction together."""
+    """The threads that issue a matrix instruction together."""
 
     WARP = "warp"
     WARPGROUP = "warpgroup"
@@ -30,27 +30,27 @@ class Issuer(Word):
     CTA_PAIR = "CTA pair"
     WAVEFRONT = "wavefront"
     BLOCK = "block"
-    """Of tensor-level IR."""
+    """Tensor-level IR."""
 
 
 class MatrixOp(NamedTuple):
-    """What one issue of a matrix instruction does."""
+    """What one issue of a matrix instruction computes."""
 
     op: str
-    """As people write it, without shape and types: `mma.sync`, `wgmma.mma_async`, `v_mfma`, `tt.dot`."""
+    """Name without shape and types: `mma.sync`, `wgmma.mma_async`, `v_mfma`, `tt.dot`."""
     family: str
-    """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`, as `Limits.matrix_unit` has it; `dot` in tensor-level IR."""
+    """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`, as in `Limits.matrix_unit`; `dot` in tensor-level IR."""
     m: int
     n: int
     k: int
     blocks: int
-    """Products that one issue computes side by side (`v_mfma_f32_4x4x4_16b_f16` has 16); in tensor-level
-    IR the batch. A sparse product counts as the dense one that its shape names."""
+    """Independent products of one issue (16 for `v_mfma_f32_4x4x4_16b_f16`); the batch in tensor-level IR. A
+    sparse product counts as the dense product of its shape."""
     types: str
     """Element types of a, b and the result: `f16×f16→f32`."""
     issuer: str
-    """Who issues it together: `warp`, `warpgroup`, `CTA`, `CTA pair`, `wavefront`; `block` in
-    tensor-level IR."""
+    """The issuing threads: `warp`, `warpgroup`, `CTA`, `CTA pair`, `wavefront`; `block` in tensor-level
+    IR."""
 
     @property
     def operands(self) -> tuple[str, str]:
@@ -60,10 +60,10 @@ class MatrixOp(NamedTuple):
 
     @property
     def shape(self) -> str:
-        """`m16n8k16`, with the number of products where one issue computes several."""
+        """`m16n8k16`, followed by the number of products if one issue computes several."""
         return f"m{self.m}n{self.n}k{self.k}" + (f"×{self.blocks}" if self.blocks > 1 else "")
 
     @property
     def flop(self) -> int:
-        """Floating-point (or integer) operations of one issue: two for each multiply-add."""
+        """Floating-point (or integer) operations of one issue; a multiply-add counts as two."""
         return 2 * self.m * self.n * self.k * self.blocks

@@ -9,21 +9,21 @@ from artifact_inspector.model.word import Word
 
 
 class Access(NamedTuple):
-    """The reads of a memory operation by what they are for."""
+    """The reads of a memory operation by role."""
 
     address: tuple[str, ...]
     mask: tuple[str, ...]
     value: tuple[str, ...]
-    """Data stored, combined, or taken where the mask is off."""
+    """Data that is stored or combined, or used where the mask is off."""
 
 
 class WaitPurpose(Word):
-    """What a wait is there for."""
+    """Purpose of a wait."""
 
     LOADS = "loads and copies"
-    """It counts them, or groups of them."""
+    """The wait counts loads and copies, or groups of them."""
     BARRIER = "a barrier"
-    """It counts nothing: copies that land and warps that arrive are one to it."""
+    """The wait counts nothing: the barrier does not distinguish completed copies from arriving warps."""
     MATRIX = "matrix operations"
     TENSOR_MEMORY = "accesses to tensor memory"
     STORES = "stores"
@@ -31,7 +31,7 @@ class WaitPurpose(Word):
 
 
 class Queue(Enum):
-    """What tells that an operation in flight is complete; what a wait waits for."""
+    """How an operation in flight signals completion; what a wait waits for."""
 
     USE = "first use"
     """A register: the first instruction that reads it waits."""
@@ -56,17 +56,17 @@ class Queue(Enum):
 
     @property
     def purpose(self) -> WaitPurpose:
-        """What a wait for it is there for."""
+        """Purpose of a wait for this queue."""
         return _PURPOSES.get(self, WaitPurpose.LOADS)
 
     @property
     def completes_loads(self) -> bool:
-        """True where loads or copies complete at its waits."""
+        """True if waits of this queue complete loads or copies."""
         return self.purpose in (WaitPurpose.LOADS, WaitPurpose.BARRIER)
 
     @property
     def is_counted_singly(self) -> bool:
-        """True where its waits count loads and copies one by one, in the order of their issue."""
+        """True if waits of this queue count single loads and copies, in issue order."""
         return self in (Queue.LOADS, Queue.COPIES, Queue.TENSORS)
 
 
@@ -80,24 +80,24 @@ _PURPOSES = {
 
 
 class Wait(NamedTuple):
-    """What a wait instruction asks for."""
+    """What a wait instruction waits for."""
 
     op: str
-    """The opcode as people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`, `ttg.async_wait`."""
+    """The usual opcode: `cp.async.wait_group`, `s_waitcnt vmcnt`, `ttg.async_wait`."""
     depth: int | None
-    """How many younger members of its queue may still be in flight; None where the wait names
-    none (a barrier phase)."""
+    """Younger members of the queue that may still be in flight after the wait; None for a wait without a
+    count (a barrier phase)."""
     queue: Queue
     barrier: str | None = None
-    """The value that names the barrier, for a wait for a phase."""
+    """For a wait for a barrier phase, the value that names the barrier."""
     closes: bool = False
-    """True for a wait for all copies, those that no commit has closed into a group too."""
+    """True for a wait for all copies, including those not yet committed to a group."""
     spelt: str = "{op} {depth}"
-    """How the language writes the opcode with its depth."""
+    """Format of the opcode with its depth."""
 
 
 class Pointing(Enum):
-    """What an operation of tensor-level IR takes or makes of pointers."""
+    """How an operation of tensor-level IR uses or makes pointers."""
 
     NONE = "none"
     ONE = "one"
@@ -109,15 +109,15 @@ class Pointing(Enum):
 
 
 class Transfer(NamedTuple):
-    """What a global load, store, atomic or asynchronous copy moves, as its text says."""
+    """What a global load, store, atomic or asynchronous copy moves, as stated in its text."""
 
     bytes: int | None
-    """Bytes per thread, or per block where `of_block`; None where the text does not say."""
+    """Bytes per thread, or per block if `of_block`; None if the text does not state them."""
     queue: Queue | None
-    """What tells that it is complete; None for a store or reduction that no wait counts."""
+    """How completion is signalled; None for a store or reduction that no wait counts."""
     cache: tuple[str, ...] = ()
     """Cache modifiers and eviction policies as written: `cg`, `L1::evict_last`, `nt`, `sc0` …"""
     of_block: bool = False
-    """True for a copy that moves a tile for the whole block (TMA), and for tensor-level IR."""
+    """True for a copy of a tile for the whole block (TMA), and for tensor-level IR."""
     barrier: str | None = None
-    """The value that names the barrier it arrives at."""
+    """The value that names the barrier at which it arrives."""

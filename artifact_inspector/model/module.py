@@ -1,4 +1,4 @@
-"""What a file parses into: a module of functions, with their blocks and the values handed between them."""
+"""The result of parsing a file: a module of functions, with their blocks and value flows."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from artifact_inspector.model.stage import Stage
 
 
 class Flow(NamedTuple):
-    """A value handed over by no instruction: MLIR's region and block arguments, yields and results."""
+    """A value passed without an instruction: MLIR's region and block arguments, yields and results."""
 
     source: str
     target: str
     at: int
-    """Index of the instruction that hands over (the `scf.for`, `scf.yield`, `cf.br` …)."""
+    """Index of the instruction that passes the value (the `scf.for`, `scf.yield`, `cf.br` …)."""
     owner: int
-    """What the target belongs to: the index of the operation whose result or region argument it
-    is, or -1 - b for an argument of block b. Names are reused between sibling regions; (owner,
-    target) is unique."""
+    """Owner of the target: the index of the operation whose result or region argument it is, or -1 - b for an
+    argument of block b. Sibling regions reuse names; (owner, target) is unique."""
     back: bool
     """True along a loop's back edge: the value arrives one iteration later."""
 
 
 @dataclass(frozen=True, slots=True)
 class BasicBlock:
-    """A run of a function's instructions, `start:stop`; its identity is its index.
+    """A sequence of a function's instructions, `start:stop`, identified by its index.
 
-    Labels are for people: PTX may use one twice.
+    Labels are for display: PTX may use one twice.
     """
 
     index: int
@@ -39,7 +38,7 @@ class BasicBlock:
     start: int
     stop: int
     successors: tuple[int, ...]
-    """Indices of blocks; empty for an exit."""
+    """Indices of blocks; empty for an exit block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function with its instructions in text order and the blocks that cut them."""
+    """A function with its instructions in text order and its basic blocks."""
 
     name: str
     line: int
@@ -64,20 +63,21 @@ class Function:
     flows: tuple[Flow, ...] = ()
     partitions: tuple[Partition, ...] = ()
     divisibility: Mapping[str, int] = field(default_factory=dict)
-    """Argument → a number that divides it, as the compile was told; tensor-level IR only."""
+    """Argument → a number that divides it, as specified to the compiler; tensor-level IR only."""
     signature: tuple[str, ...] = ()
-    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer that 16 divides; tensor-level
-    IR only."""
+    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer divisible by 16; tensor-level IR
+    only."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Argument → what the source calls it, where the text has the name of a variable that was made the same;
-    tensor-level IR only."""
+    """Argument → its source name, where the text has the name of an identical variable; tensor-level IR
+    only."""
     followers: frozenset[int] = frozenset()
-    """Loads that stand behind another in one clause (`s_clause`), whose line they may wrongly bear."""
+    """Loads that follow another in one clause (`s_clause`); their line may be wrongly that of the first
+    load."""
     asm_lines: Mapping[int, int] = field(default_factory=dict)
-    """Loads of inline asm → their line in the file's own table, where that is counted on from the
-    line of the asm's call."""
+    """Loads of inline asm → their line in the file's line table, where the compiler counts lines from that of
+    the asm call."""
     controls: tuple[Control, ...] = ()
-    """One for each instruction; SASS with its encoding only."""
+    """One per instruction; only for SASS with encodings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class Module:
     name: str
     functions: tuple[Function, ...]
     attributes: dict[str, str]
-    """What the file says of itself: target, num_warps, version … (keys are the format's own)."""
+    """Attributes that the file states: target, num_warps, version … (the keys are format-specific)."""
     problems: tuple[str, ...] = ()
-    """What could not be read and was passed over, each with its line."""
+    """What could not be read and was skipped, each with its line."""
     layouts: Mapping[str, str] = field(default_factory=dict)
     """Aliases of layout attributes (`#blocked`), resolved; tensor-level IR only."""
     is_whole: bool = True
-    """False for a file that is cut off: what is not there may have been."""
+    """False for a truncated file: missing parts may have existed."""

@@ -1,13 +1,13 @@
-"""Text that stays in its frame: what a file holds can neither move a cursor nor turn a line round.
+"""Escaping of untrusted text, so that it can neither move the cursor nor reverse the text direction.
 
-Source: Unicode's UTR 36 for marks that turn a line round.
+Source: Unicode UTR 36 for bidirectional control characters.
 """
 
 from __future__ import annotations
 
 
 def escaped(text: str) -> str:
-    r"""The text with every character that shows nothing of its own, or turns the line round, as its escape.
+    r"""The text with every unprintable or bidirectional control character escaped.
 
     Example:
         >>> print(escaped("a" + chr(27) + "[2J"))

@@ -1,4 +1,4 @@
-"""The words for a kernel's regions, and for how a loop among them is pipelined."""
+"""Kinds of regions, and how a loop is pipelined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LOOP = re.compile(r"loop([@#])(\d+)")
 
 
 class RegionId(NamedTuple):
-    """A region's id, taken apart: `helper/loop@9/loads` is what is left of a loop of line 9 in `helper`.
+    """A parsed region ID: `helper/loop@9/loads` is the loads part of a split loop at line 9 in `helper`.
 
     Example:
         >>> RegionId.parse("helper/loop@9/loads")
@@ -23,28 +23,29 @@ class RegionId(NamedTuple):
     """
 
     function: str
-    """What stands in front of the loop, with its slash; empty in a file of one function."""
+    """Prefix of the loop ID, with its slash; empty in a file with one function."""
     place: int | None
-    """Line of the loop's header, else its number; None for what is no loop."""
+    """Line of the loop header, or the loop's number; None if it is not a loop."""
     is_line: bool
     rest: str
-    """Which of several: `#2` on one line, `/2` or `/loads` of one loop; all of what is no loop's id."""
+    """Disambiguating suffix: `#2` on one line, `/2` or `/loads` of one loop; the whole ID if it is not a
+    loop."""
 
     @property
     def is_loop(self) -> bool:
-        """True for a loop's, and for what is left of one."""
+        """True for a loop, and for a part of a split loop."""
         return self.place is not None
 
     @property
     def whole(self) -> str:
-        """The id of the loop that this one is a part or a copy of."""
+        """The ID of the loop that this one is a part or a copy of."""
         if self.place is None:
             return self.rest
         return f"{self.function}loop{'@' if self.is_line else '#'}{self.place}{self.rest.partition('/')[0]}"
 
     @classmethod
     def parse(cls, text: str) -> RegionId:
-        """The parts of an id as users write it."""
+        """Parse an ID as users write it."""
         found = _LOOP.search(text)
         if found is None:
             return cls("", None, False, text)
@@ -52,13 +53,13 @@ class RegionId(NamedTuple):
 
 
 class RegionKind(Word):
-    """What a region is."""
+    """Kind of a region."""
 
     LOOP = "loop"
     STRAIGHT = "straight"
     """Code outside loops."""
     PARTITION = "partition"
-    """What some of the warps run, where a kernel is warp-specialised."""
+    """Code that some of the warps run in a warp-specialised kernel."""
 
 
 class PipelineKind(Word):
@@ -67,14 +68,14 @@ class PipelineKind(Word):
     GROUPS = "cp.async groups"
     TENSORS = "TMA + mbarrier"
     DIRECT = "direct to LDS"
-    """AMD's loads that write to shared memory."""
+    """AMD's loads that write directly to shared memory."""
     REGISTERS = "register prefetch"
     COPIES = "groups of copies"
-    """Of a target that is not known."""
+    """For an unknown target."""
 
 
 class SlotKind(Word):
-    """What stands between two schedule hints of a loop."""
+    """Content of the code between two schedule hints of a loop."""
 
     MEMORY = "memory"
     MATRIX = "matrix"

@@ -6,13 +6,13 @@ from enum import Enum
 
 
 class RegisterBank(Enum):
-    """A file of registers that a thread, or a warp, has its share of."""
+    """A register file, of which each thread or warp has a share."""
 
     VECTOR = "vector"
-    """One number for each lane: NVIDIA's R, AMD's v. They bound how many warps fit."""
+    """One value per lane: NVIDIA's R, AMD's v. Limits the number of resident warps."""
     ACCUMULATOR = "accumulator"
-    """AMD's a; from gfx90a on they share the file of the vector registers."""
+    """AMD's a; from gfx90a on in the same register file as the vector registers."""
     SCALAR = "scalar"
-    """One number for a warp: NVIDIA's UR, AMD's s, vcc, exec."""
+    """One value per warp: NVIDIA's UR, AMD's s, vcc, exec."""
     PREDICATE = "predicate"
-    """One bit for each lane, or for a warp: NVIDIA's P and UP."""
+    """One bit per lane or per warp: NVIDIA's P and UP."""

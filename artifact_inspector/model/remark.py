@@ -1,4 +1,4 @@
-"""The words for how much a remark matters, and for who made it."""
+"""Severity and origin of remarks and findings."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from artifact_inspector.model.word import Word
 
 
 class Severity(Word):
-    """How much a finding is likely to cost; never whether it is wrong."""
+    """The likely cost of a finding, not its correctness."""
 
     WARNING = "warning"
-    """As a rule it costs time, and another way of writing or compiling the kernel avoids it."""
+    """Usually costs time, and can be avoided by writing or compiling the kernel differently."""
     NOTE = "note"
-    """A fact that explains a measurement; it may be what the kernel needs."""
+    """A fact that explains a measurement; the kernel may need it."""
 
 
 class RemarkKind(Word):
-    """What a compiler's remark is."""
+    """Kind of a compiler's remark."""
 
     REMARK = "remark"
     WARNING = "warning"
     ERROR = "error"
     ADVISORY = "advisory"
-    """ptxas's own advice about performance."""
+    """ptxas's own performance advice."""
 
 
 class Tool(Word):
-    """Which compiler said it."""
+    """The compiler that printed the remark."""
 
     TRITON = "triton"
     PTXAS = "ptxas"

@@ -1,4 +1,4 @@
-"""What limits how many blocks of a kernel a multiprocessor holds."""
+"""Resources that limit the number of resident blocks per multiprocessor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from artifact_inspector.model.word import Word
 
 
 class Resource(Word):
-    """What a multiprocessor has a certain amount of, and blocks take."""
+    """A resource that a multiprocessor has a fixed amount of, and blocks consume."""
 
     BLOCKS = "blocks"
     WARPS = "warps"

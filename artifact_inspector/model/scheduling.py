@@ -1,4 +1,4 @@
-"""What loops and warps are asked to do: how deep to be pipelined, by how many, with how many registers."""
+"""Requests about loops and warps: pipeline depth, number of warps, registers."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple
 
 
 class LoopHeader(NamedTuple):
-    """What the operation that opens a loop of tensor-level IR says of it."""
+    """Attributes of the operation that opens a loop of tensor-level IR."""
 
     num_stages: int | None = None
-    """The stages that the loop itself asks for."""
+    """The pipeline stages that the loop itself requests."""
     bounds: tuple[str, str, str] | None = None
-    """The values where its variable begins and ends, and the step."""
+    """Lower bound, upper bound and step."""
     flattens: bool = False
-    """It asks to be made one loop with the loop inside it (`tl.range(…, flatten=True)`)."""
+    """True if the loop is to be flattened with the loop inside it (`tl.range(…, flatten=True)`)."""
 
 
 class WarpRequest(NamedTuple):
-    """What one operation asks for the warps that run it, or that it starts."""
+    """What one operation requests for the warps that run it, or that it starts."""
 
     registers: tuple[int, ...] = ()
-    """Per thread, for each partition that it starts; of an instruction that sets a limit, that limit."""
+    """Registers per thread for each partition that it starts; or the limit that the instruction sets."""
     warps: Mapping[str, int] = {}
-    """Warps by the number of the partition."""
+    """Number of warps by partition number."""
     priority: int | None = None
-    """Of the wavefront, from here on."""
+    """Priority of the wavefront from this instruction on."""

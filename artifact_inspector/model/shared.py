@@ -1,4 +1,4 @@
-"""What operations of tensor-level IR are to shared memory, and what a module says of its launch."""
+"""How operations of tensor-level IR use shared memory, and the launch parameters of a module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from artifact_inspector.model.word import Word
 
 
 class SharedRole(Word):
-    """What an operation is to shared memory."""
+    """How an operation uses shared memory."""
 
     NONE = "none"
     ALLOCATION = "allocation"
@@ -22,55 +22,56 @@ class SharedRole(Word):
     ATOMIC = "result of an atomic"
     TENSOR_MAP = "tensor map"
     MATRIX_BARRIER = "mbarrier of the matrix operation"
-    """A matrix operation whose lowering waits at a barrier of its own, as none is among its operands."""
+    """A matrix operation whose lowering allocates and waits for its own barrier, since none is among its
+    operands."""
     CALL = "frame of a function"
-    PARTITIONS = "values handed to partitions"
+    PARTITIONS = "values captured by partitions"
     BUFFER = "one buffer of several"
-    """Names one of an allocation's buffers."""
+    """Selects one of an allocation's buffers."""
     VIEW = "view"
     """Names the same memory by another value."""
     BARRIER = "mbarrier"
-    """Makes memory a barrier."""
+    """Initialises a barrier in shared memory."""
     STAGED_STORE = "store staging"
-    """Stores to global memory what lies in shared memory."""
+    """Stores data from shared memory to global memory."""
 
 
 class SharedUse(NamedTuple):
-    """What one operation asks of shared memory; a number that is not written is None."""
+    """The shared memory that one operation needs; absent numbers are None."""
 
     role: SharedRole
     axis: int | None = None
-    """Of a reduction or scan."""
+    """Axis of a reduction or scan."""
     scalar_bits: int | None = None
-    """Of an atomic on one element."""
+    """Width in bits of an atomic on one element."""
     alignment: int | None = None
-    """Bytes, of an allocation."""
+    """Bytes of alignment of an allocation."""
     callee: str = ""
-    """Of a call."""
+    """Name of the called function."""
     captured: int | None = None
-    """Bytes of the values that partitions are handed, packed."""
+    """Bytes of the values passed to partitions, packed."""
     warps: int | None = None
-    """Of all partitions but the default one."""
+    """Warps of all partitions but the default one."""
 
 
 class Launch(NamedTuple):
-    """How a module of tensor-level IR is launched, as it says itself; None for what it does not say."""
+    """Launch parameters of a module of tensor-level IR; None for what the module does not state."""
 
     target: str
     """`cuda:80`, `hip:gfx942`; empty in older versions."""
     warps: int | None
-    """Of the block; of a warp-specialised one, those of the default partition."""
+    """Warps per block; for a warp-specialised block, those of the default partition."""
     total_warps: int | None
-    """Those of all partitions."""
+    """Warps of all partitions."""
     lanes: int | None
-    """Of a warp."""
+    """Threads per warp."""
     ctas: int | None
-    """Of a cluster."""
+    """CTAs per cluster."""
     release: tuple[int, int] | None
-    """The version of Triton that writes such a module; None for 3.3 and later, which are alike."""
+    """The Triton version that writes such a module; None for 3.3 and later, which are indistinguishable."""
 
     @property
     def capability(self) -> int | None:
-        """NVIDIA's compute capability: 90 for sm_90; None for AMD, or where it is not named."""
+        """NVIDIA's compute capability: 90 for sm_90; None for AMD, or if unknown."""
         arch = Arch.parse(self.target)
         return arch.number if arch is not None and arch.vendor is Vendor.NVIDIA else None

@@ -1,4 +1,4 @@
-"""The compilation stages, in their order, and who makes each."""
+"""The compilation stages in order, and the compiler component that produces each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Stage(Enum):
-    """A compilation stage, in the order in which the compiler runs them."""
+    """A compilation stage, in compilation order."""
 
     TTIR = "ttir"
     TTGIR = "ttgir"
@@ -15,22 +15,22 @@ class Stage(Enum):
     AMDGCN = "amdgcn"
     SASS = "sass"
 
-    # Members are singletons; Enum's own hash is a Python call, and facts are looked up by stage.
+    # Members are singletons. Enum's own hash is a Python call, and facts are looked up by stage.
     __hash__ = object.__hash__
 
     @property
     def order(self) -> int:
-        """Place in the compilation; PTX and AMDGCN are alternatives and share one."""
+        """Position in the compilation; PTX and AMDGCN are alternatives and share one."""
         return _STAGE_ORDER[self]
 
     @property
     def made_by(self) -> str:
-        """The compiler component whose output this stage is, in a sentence."""
+        """The compiler component whose output this stage is, as used in a sentence."""
         return _STAGE_MAKER[self]
 
     @property
     def component(self) -> str:
-        """The same by one name for both vendors."""
+        """The component by one name for both vendors."""
         return _COMPONENTS[self.order]
 
 

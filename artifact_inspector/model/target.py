@@ -1,4 +1,4 @@
-"""The words for who makes a GPU, and for what its parts are called there."""
+"""GPU vendors, Triton backends and kinds of multiprocessors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from artifact_inspector.model.word import Word
 
 
 class Vendor(Word):
-    """Who makes a GPU."""
+    """The vendor of a GPU."""
 
     NVIDIA = "NVIDIA"
     AMD = "AMD"
@@ -20,7 +20,7 @@ class Backend(Word):
 
 
 class MultiprocessorKind(Word):
-    """What a block of threads runs on."""
+    """The hardware unit that a block of threads runs on."""
 
     SM = "SM"
     CU = "CU"

@@ -12,16 +12,16 @@ class TensorType(NamedTuple):
 
     shape: tuple[int, ...]
     element: str
-    """`f16`, `i32`, `!tt.ptr<f16>` …"""
+    """Element type: `f16`, `i32`, `!tt.ptr<f16>` …"""
     bits: int
-    """Bits of one element; of what it points at for a pointer."""
+    """Bits of one element; for a pointer, of the element that it points at."""
     layout: str
-    """The layout attribute with its alias resolved, empty where there is none."""
+    """The layout attribute with aliases resolved; empty if absent."""
     is_memory: bool
     """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for
     registers."""
     encoding: Encoding | None = None
-    """The layout parsed; None where there is none, or a damaged one."""
+    """The parsed layout; None if absent or damaged."""
 
     @property
     def is_pointer(self) -> bool:

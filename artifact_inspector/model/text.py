@@ -1,4 +1,4 @@
-"""Text with a name: lines, columns and the caret under a fault; the parts of a list in it."""
+"""Named text: lines, columns, excerpts with a caret; splitting of lists."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ _DIGITS = DIGITS.most
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
 _DEEPEST = 32
-"""Brackets in brackets; what is deeper is taken for unclosed, which keeps lists in lists linear."""
+"""Nesting limit of brackets. Deeper brackets count as unclosed, which keeps splitting of nested lists
+linear."""
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """The text of one file under the name it is reported by (a path relative to the cache)."""
+    """The text of one file with its display name (a path relative to the cache)."""
 
     name: str
     text: str
 
     @cached_property
     def line_starts(self) -> list[int]:
-        """Offset of the first character of every line; built only when a place is asked for."""
+        """Offset of the first character of every line; computed on first use."""
         starts = [0]
         find = self.text.find
         at = find("\n")
@@ -38,7 +39,7 @@ class SourceText:
         return starts
 
     def line_at(self, offset: int) -> int:
-        """The 1-based line that holds the character at `offset`."""
+        """The 1-based line of the character at `offset`."""
         return bisect_right(self.line_starts, offset)
 
     def line_text(self, line: int) -> str:
@@ -50,19 +51,19 @@ class SourceText:
         return self.text[starts[line - 1] : end]
 
     def span(self, offset: int) -> Span:
-        """The place of the character at `offset`."""
+        """The position of the character at `offset`."""
         line = self.line_at(offset)
         return Span(self, line, offset - self.line_starts[line - 1] + 1)
 
     def span_of_line(self, line: int) -> Span:
-        """The place of the first character of a 1-based line that is no white space."""
+        """The position of the first character of a 1-based line that is not white space."""
         text = self.line_text(line)
         return Span(self, line, len(text) - len(text.lstrip()) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One place in a text; line and column are 1-based."""
+    """A position in a text; line and column are 1-based."""
 
     source: SourceText
     line: int
@@ -75,7 +76,7 @@ class Span:
 
     @property
     def excerpt(self) -> str:
-        """The line with a caret under the column; a long line is cut around the caret."""
+        """The line with a caret under the column; a long line is truncated around the caret."""
         text = self.source.line_text(self.line).replace("\t", " ")
         column = self.column - 1
         first = max(0, column - EXCERPT_WIDTH // 2)
@@ -83,9 +84,9 @@ class Span:
 
 
 def integer(written: str) -> int | None:
-    """The number that a literal stands for: `-16`, `0x10`, also with leading zeros.
+    """The value of an integer literal: `-16`, `0x10`, also with leading zeros.
 
-    None for anything else, and for a number of more digits than `limits.DIGITS`: no compiler writes one.
+    None for other text, and for a number with more digits than `limits.DIGITS`: no compiler writes one.
 
     Example:
         >>> integer("016"), integer("0x10"), integer("1" * 5000), integer("sixteen")
@@ -105,9 +106,9 @@ def integer(written: str) -> int | None:
 
 
 def split_list(text: str, at: int = 0) -> list[str]:
-    """The parts between the commas outside brackets and quotes, stripped, without the empty ones.
+    """The elements between the commas outside brackets and quotes, stripped, without empty ones.
 
-    They end where a bracket closes that was opened before `at`, or with the text.
+    The list ends at the bracket that closes one opened before `at`, or at the end of the text.
 
     Example:
         >>> split_list("a, tensor<2x2, #b>, (c, d)) -> e, f")
@@ -118,19 +119,19 @@ def split_list(text: str, at: int = 0) -> list[str]:
 
 
 def split_closed(text: str, at: int) -> list[str]:
-    """The same, as long as a bracket closes around them; else nothing."""
+    """The elements of a list that a bracket closes; an empty list if no bracket closes it."""
     parts, end = _parts(text, at)
     return [*parts, text[end[0] : end[1]].strip()] if end[1] < len(text) else []
 
 
 def split_each(text: str, opened: Collection[int]) -> dict[int, list[str]]:
-    """The same for some brackets that stand in a text, inside each other or not, in one pass.
+    """The elements of several bracketed lists of a text, nested or not, in one pass.
 
     Args:
-        opened: where they stand.
+        opened: offsets of the brackets.
 
     Returns:
-        Bracket → its parts; one that is not closed is left out.
+        Bracket → its elements; an unclosed bracket is omitted.
 
     Example:
         >>> split_each("a<b, c<d>> e<f", {1, 6, 12})
@@ -138,7 +139,7 @@ def split_each(text: str, opened: Collection[int]) -> dict[int, list[str]]:
     """
     found: dict[int, list[str]] = {}
     stack: list[tuple[int, list[int]]] = []
-    """Brackets that are open: where, and where the parts of one that is asked for begin."""
+    """Open brackets: position, and the starts of the elements for a requested bracket."""
     for mark in _MARKS.finditer(text):
         character, at = mark[0][0], mark.start()
         if character in _OPENING:
@@ -157,7 +158,7 @@ def split_each(text: str, opened: Collection[int]) -> dict[int, list[str]]:
 
 
 def _parts(text: str, at: int) -> tuple[list[str], tuple[int, int]]:
-    """The parts that end in a comma, and where the last one begins and ends."""
+    """The elements that end with a comma, and the start and end of the last one."""
     parts: list[str] = []
     depth = 0
     for mark in _MARKS.finditer(text, at):
@@ -178,7 +179,7 @@ def _parts(text: str, at: int) -> tuple[list[str], tuple[int, int]]:
 
 
 def split_words(texts: Iterable[str]) -> list[str]:
-    """The words of an option that may be repeated, and may hold several between commas.
+    """The comma-separated values of an option that may be repeated.
 
     Example:
         >>> split_words(["sm_80, T4", "gfx942,"])

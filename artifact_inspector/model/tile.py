@@ -1,10 +1,10 @@
-"""The shape of what a program loads, multiplies or stores."""
+"""The shape of a load, a product or a store."""
 
 from __future__ import annotations
 
 
 class Tile(str):
-    """What is done with a shape, and the shape: `load 128×32`, `dot 128×32×32`.
+    """An operation and its shape: `load 128×32`, `dot 128×32×32`.
 
     Example:
         >>> tile = Tile("dot 128×32×16")
@@ -16,12 +16,12 @@ class Tile(str):
 
     @property
     def is_dot(self) -> bool:
-        """True for rows, columns and depth of a product."""
+        """True for a product: rows, columns and depth."""
         return self.startswith("dot ")
 
     @property
     def shape(self) -> str:
-        """Its extents with `×` between."""
+        """The extents, separated by `×`."""
         return self.rpartition(" ")[2]
 
     @property

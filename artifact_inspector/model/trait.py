@@ -1,4 +1,4 @@
-"""What an opcode is beyond its kind."""
+"""Properties of opcodes beyond their kind."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from enum import Flag, auto
 
 
 class Trait(Flag):
-    """What an opcode is beyond its kind; one opcode may have several, most have none."""
+    """Properties of an opcode beyond its kind; most opcodes have none, some have several."""
 
     NONE = 0
     FUSED = auto()
-    """Multiplies and adds in one: it does two operations where others do one."""
+    """Multiplies and adds: two operations where others do one."""
     PACKED_PRODUCT = auto()
-    """Adds up two or more products per lane (`v_dot2_f32_f16`, `dp4a`)."""
+    """Sums two or more products per lane (`v_dot2_f32_f16`, `dp4a`)."""
     LOOP = auto()
-    """A structured loop, whose body stands behind it."""
+    """A structured loop, followed by its body."""
     COUNTED = auto()
-    """A structured loop whose first operand is the variable that it counts."""
+    """A structured loop whose first operand is the induction variable."""
     SELECTION = auto()
-    """Takes one of two values, as its first operand says."""
+    """Selects one of two values by its first operand."""
     COMBINATION = auto()
     """Combines the elements along an axis: a reduction, a scan, a histogram."""
     WITH_BODY = auto()
-    """The operations behind it say how two elements combine."""
+    """The following operations define how two elements combine."""
     END_OF_BODY = auto()
     """Ends the operations that combine two elements."""
     READS_ROWS = auto()
@@ -30,15 +30,15 @@ class Trait(Flag):
     READS_A_WORD = auto()
     """Reads 4 bytes or less of shared memory for each lane."""
     RENAMES = auto()
-    """Only renames, splits or joins values: it costs the machine nothing."""
+    """Only renames, splits or joins values: no machine instruction is needed."""
     JOINS_BLOCKS = auto()
-    """Takes the value of the block that was left last (`phi`)."""
+    """Takes the value of the predecessor block (`phi`)."""
     AT_BARRIER = auto()
     """Waits for a barrier in shared memory, arrives at it, or is a barrier of the block."""
     ARRIVES = auto()
-    """Arrives at a barrier in shared memory, or tells it what to expect."""
+    """Arrives at a barrier in shared memory, or sets the bytes that it expects."""
     MARKS_NO_PLACE = auto()
-    """Asks for an order within a loop, and stands for no place in it."""
+    """Requests an instruction order within a loop; its own position has no meaning."""
     COMPARISON = auto()
     """Compares integers."""
     ON_FLOATS = auto()

@@ -1,4 +1,4 @@
-"""The words for how a region's loads and computes are laid out, and for what that is read from."""
+"""How a region's loads and computes are ordered, and the basis of that verdict."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from artifact_inspector.model.word import Word
 
 
 class Verdict(Word):
-    """How the loads and computes of a region are laid out; docs/verdicts.md defines each."""
+    """How the loads and computes of a region are ordered; docs/verdicts.md defines each verdict."""
 
     INTERLEAVED = "interleaved"
     CLUSTERED = "clustered"
@@ -27,7 +27,7 @@ class Verdict(Word):
 
     @property
     def is_of_order(self) -> bool:
-        """True for one that speaks of the order of rounds.
+        """True for a verdict about the order of rounds.
 
         Only a change between two of these is a change of order.
         """
@@ -35,7 +35,7 @@ class Verdict(Word):
 
     @property
     def runs_ahead(self) -> bool:
-        """True where loads serve a later iteration, or other warps."""
+        """True if loads serve a later iteration, or other warps."""
         return self in _RUNS_AHEAD
 
 
@@ -46,25 +46,25 @@ _RUNS_AHEAD = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED, Verdict.WA
 
 
 class PairOrder(Word):
-    """How the loads of a round stand to the computes of the round before."""
+    """Order of the loads of a round and the computes of the previous round."""
 
     INTERLEAVED = "I"
-    """All behind them."""
+    """All loads after the computes."""
     CLUSTERED = "C"
-    """All in front of them."""
+    """All loads before the computes."""
     MIXED = "M"
 
 
 class Basis(Word):
-    """By what the rounds of a region were found at a stage."""
+    """How the rounds of a region were matched at a stage."""
 
     SOURCE = "source"
-    """By the source lines of their loads and computes."""
+    """By the source lines of loads and computes."""
     DATAFLOW = "dataflow"
 
 
 class Standing(Word):
-    """Where the copies of a pipelined loop stand to its direct computes."""
+    """Position of the copies of a pipelined loop relative to its direct computes."""
 
     BEFORE = "before"
     AFTER = "after"

@@ -1,4 +1,4 @@
-"""A version of Triton, as a cache or a person writes it."""
+"""A version of Triton, as caches and users write it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from functools import lru_cache
 
 Release = tuple[int, int]
-"""Major and minor number: (3, 2) of 3.2.0."""
+"""Major and minor number: (3, 2) for 3.2.0."""
 
 _NUMBERS = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d+)?")
 
 
 class TritonVersion(str):
-    """The text as written; `3.0/3.1` where what is known fits several releases.
+    """A version as written; `3.0/3.1` if several releases are possible.
 
     Example:
         >>> TritonVersion("3.0/3.1").since((3, 1)) is None, TritonVersion("3.10.0").since((3, 2))
@@ -23,25 +23,28 @@ class TritonVersion(str):
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """Every release that it may be, the oldest first; none where the text tells none."""
+        """Every possible release, oldest first; empty if the text has none."""
         return _releases(str(self))
 
     @property
     def release(self) -> Release | None:
-        """The oldest release that it may be."""
+        """The oldest possible release."""
         return next(iter(self.releases), None)
 
     def since(self, release: Release) -> bool | None:
-        """Whether it is that release or a later one; None where that is not known."""
+        """Whether it is that release or a later one; None if unknown."""
         answers = {one >= release for one in self.releases}
         return answers.pop() if len(answers) == 1 else None
 
     def is_of(self, wanted: str) -> bool:
-        """Whether it is the version wanted, or one of that release: `3.2.0` is of `3.2`."""
+        """Whether it equals the requested version, or belongs to that release: `3.2.0` belongs to `3.2`."""
         return self == wanted or self.startswith(f"{wanted}.")
 
     def fits(self, wanted: str) -> bool:
-        """Whether it may be the version wanted: `3.2` may be `3.2.0`, for older caches tell no more."""
+        """Whether it may be the requested version: `3.2` may be `3.2.0`.
+
+        Older caches only show the release.
+        """
         return any(
             TritonVersion(one).is_of(wanted) or TritonVersion(wanted).is_of(one) for one in self.split("/")
         )

@@ -1,4 +1,4 @@
-"""A word of a fixed list: what an enumeration's member is in documents and in print."""
+"""Enumerations whose members are strings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class Word(str, Enum):
-    """An enumeration whose members are the words that users read.
+    """An enumeration whose members are strings that are printed.
 
-    A member equals its word, hashes and prints as it, and is written to JSON as it, so that a
-    document or an option can be held against it. Code compares members.
+    A member equals its string, hashes and prints like it, and is written to JSON as it, so documents and
+    options can be compared with it. Code compares members.
 
     Example:
         >>> from artifact_inspector.model import Verdict

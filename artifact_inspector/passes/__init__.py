@@ -1,5 +1,5 @@
-"""Which pass of the compiler changed a kernel, and which release.
+"""Find the compiler pass, and the Triton release, that changed a kernel.
 
-A kernel is compiled with its IR written after every pass; each text is read with the readers that read a
-cache, and what a pass changed is what two neighbouring texts tell differently.
+A kernel is compiled with an IR dump at every pass. The dumps are parsed like the stages of a cache, and a
+pass changed the facts that differ between the dumps before and after it.
 """

@@ -1,6 +1,6 @@
-"""The pass behind a fact of a cache entry: the entry compiled again from its TTIR with its own Triton.
+"""Find the pass that made a fact of a cache entry, by compiling the entry again from its TTIR.
 
-A pass is named only where the compile made here ends with what the entry says; else none is.
+A pass is reported only if this compile ends with the same value as the entry.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from artifact_inspector.vocabulary.names import STEPS, FactKey
 
 
 class Asked(NamedTuple):
-    """A fact whose pass is asked for."""
+    """A fact whose pass is requested."""
 
     key: str
-    """As kernels are compared by it: `loop1.verdict.ttgir`."""
+    """Key of the fact in comparisons: `loop1.verdict.ttgir`."""
     name: str
-    """The same at every stage: `loop1.verdict`."""
+    """Key without the stage: `loop1.verdict`."""
     step: str | None
-    """The stage that it is told of; None for the last text."""
+    """Stage of the fact; None for the last dump."""
     what: What
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The passes behind some facts of one entry."""
+    """The passes that made some facts of one entry."""
 
     made_by: Mapping[str, tuple[Step, Change] | None]
-    """Key → the last pass that changed it, up to its stage; None where none is seen to have made it so."""
+    """Key → the last pass that changed the fact, up to its stage; None if no pass is known."""
     why: str | None = None
     """Why the entry could not be compiled again."""
 
 
 def earliest(facts: Iterable[tuple[str, str, str]]) -> tuple[Asked, ...]:
-    """What passes can be asked for, of a fact of several stages the earliest alone.
+    """The facts that passes can be found for; of a fact with several stages only the earliest.
 
     Args:
-        facts: key, category and label of each.
+        facts: key, category and label of each fact.
     """
     found: dict[str, Asked] = {}
     for key, category, label in facts:
@@ -71,13 +71,13 @@ def attribute(
     *,
     notice: Notice = lambda sentence: None,
 ) -> Attribution:
-    """Who made some facts of an entry what they are.
+    """Find the passes that made some facts of an entry.
 
     Args:
         artifact: the entry.
         asked: the facts.
-        values: what the entry says, by key.
-        notice: called with a sentence before anything that takes long.
+        values: the entry's values by key.
+        notice: called with a sentence before a slow step.
     """
     wanted = tuple(asked)
     try:

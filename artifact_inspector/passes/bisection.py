@@ -1,4 +1,4 @@
-"""The release of Triton in which a fact changed, and the pass on either side that made it."""
+"""Find the Triton release in which a fact changed, and the passes that made it before and after."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ _TOLD_BY = (Stage.TTGIR, Stage.LLIR, Stage.PTX, Stage.AMDGCN)
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One release that was compiled with."""
+    """The result of compiling with one release."""
 
     triton: str
     values: Mapping[str, Value]
-    """Stage and fact (`ttgir straight.verdict`) → what it says; empty where the compiler refused."""
+    """Stage and fact (`ttgir straight.verdict`) → value; empty if the compiler refused the kernel."""
     message: str | None
-    """What the compiler said when it refused."""
+    """The compiler's error message; None if it compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A fact that is another in the newer release."""
+    """A fact whose value differs in the newer release."""
 
     stage: str
     key: str
     before: Value
     after: Value
     older_pass: tuple[Step, Change] | None
-    """The last pass of the older release that changed it; null where none did."""
+    """The last pass of the older release that changed it; null if none did."""
     newer_pass: tuple[Step, Change] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """Where between some releases a kernel's facts changed."""
+    """The release in which a kernel's facts changed."""
 
     kernel: str
     target: str
     what: tuple[What, ...]
     tried: tuple[Tried, ...]
-    """In the order of releases; those in between that need not be tried are left out."""
+    """The compiled releases in order; releases that the search skipped are missing."""
     changed: tuple[str, str] | None
-    """The last release that is as the first one, and the next one that is not; null where all agree."""
+    """The last release with the facts of the first, and the next one; null if all agree."""
     differences: tuple[Difference, ...]
     """Earliest stage first."""
 
@@ -67,25 +67,23 @@ def bisect(
     notice: Notice = lambda sentence: None,
     progress: Callable[[str], None] = lambda release: None,
 ) -> Bisection:
-    """The release where the facts of a kernel changed, by halves where only the ends are given.
+    """Find the release in which the facts of a kernel changed, by bisection if only two ends are given.
 
-    A release that refuses the kernel is a row, and the search goes on around it.
+    A release that refuses the kernel is recorded, and the search continues with its neighbours.
 
     Args:
         subject: the kernel.
         wanted: the facts.
-        releases: two ends, between which the known releases are tried by halves; or all that are to be tried.
-        notice: called with a sentence before an environment is made.
-        progress: called with each release before it is compiled with.
+        releases: two ends, between which the known releases are bisected, or all releases to compile.
+        notice: called with a sentence before an environment is created.
+        progress: called with each release before it is compiled.
 
     Raises:
         UsageError: fewer than two releases.
         CompileError: one of the ends refuses the kernel.
     """
     if len(releases) < 2:
-        raise UsageError(
-            "A change stands between two releases.", "Give --between 3.2.0,3.3.1, or more of them."
-        )
+        raise UsageError("A bisection needs two releases.", "Give --between 3.2.0,3.3.1, or more releases.")
     line = list(releases) if len(releases) > 2 else list(releases_between(*releases))
     search = _Search(subject, frozenset(wanted), notice, progress)
     first, last = search.of(line[0]), search.of(line[-1])
@@ -120,7 +118,7 @@ class _Search:
         self.traces: dict[str, PassTrace] = {}
 
     def of(self, release: str) -> Tried:
-        """What a release makes of the kernel."""
+        """Compile the kernel with a release, once."""
         if release not in self.known:
             self.progress(release)
             try:
@@ -130,7 +128,7 @@ class _Search:
                         for stage in _TOLD_BY
                         if stage.value in artifact.files
                         for key, fact in observe(artifact, stage, None, self.wanted).items()
-                        if not fact.by_names  # names of values come and go between releases
+                        if not fact.by_names  # names of values differ between releases
                     }
                 self.known[release] = Tried(release, values, None)
             except CompileError as error:
@@ -138,7 +136,7 @@ class _Search:
         return self.known[release]
 
     def between(self, line: Sequence[str], *, is_list: bool) -> tuple[str, str] | None:
-        """The two neighbours that differ, among those that compile the kernel."""
+        """The two neighbouring releases that differ, among those that compile the kernel."""
         if is_list:
             for release in line:
                 self.of(release)
@@ -163,7 +161,7 @@ class _Search:
         return line[low], line[high]
 
     def differences(self, older: str, newer: str) -> tuple[Difference, ...]:
-        """The facts that differ, each with the pass of either release that made it so."""
+        """The facts that differ, each with the pass of either release that made it."""
         before, after = self.known[older].values, self.known[newer].values
         found = []
         for name in dict.fromkeys((*before, *after)):

@@ -1,9 +1,9 @@
-"""One kernel compiled twice: once with every text written, once with every pass timed.
+"""Compile one kernel twice: once with all IR dumps, once with all passes timed.
 
-Source: triton's python/src/ir.cc and llvm.cc for the variables. `MLIR_DUMP_PATH` sends the texts of MLIR to a
-file, which is much faster than the unbuffered standard error; Tritons that do not know it write everything
-there. `DISABLE_LLVM_OPT` takes names of LLVM's switches, and `print-module-scope` makes LLVM write whole
-modules, without which a function's text has no lines of the source.
+Source: triton's python/src/ir.cc and llvm.cc for the variables. `MLIR_DUMP_PATH` sends the MLIR dumps to a
+file, which is much faster than the unbuffered standard error; Tritons without it write everything to standard
+error. `DISABLE_LLVM_OPT` takes names of LLVM options. `print-module-scope` makes LLVM print whole modules,
+since the dump of a single function has no source lines.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ Notice = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class DumpedCompile:
-    """What one compile left: its cache entry, and the files of all that it said."""
+    """The output of one compile: its cache entry, and the files with its dumps and timings."""
 
     artifact: Artifact
     triton: str | None
     seconds: float
-    """Of the compile without the texts."""
+    """Duration of the compile without dumps."""
     texts: tuple[Path, ...]
-    """Files with the texts, in the order in which they were written."""
+    """Files with the dumps, in the order in which they were written."""
     times: Path
 
     def dumps(self) -> Iterator[Dump]:
-        """The texts, one at a time."""
+        """Yield the dumps one at a time."""
         for file in self.texts:
             with file.open(encoding="utf-8", errors="replace") as lines:
                 yield from read_dumps(lines)
 
     def pass_times(self) -> PassTimes:
-        """How long the passes took."""
+        """The durations of the passes."""
         with self.times.open(encoding="utf-8", errors="replace") as lines:
             return PassTimes(lines)
 
@@ -58,17 +58,17 @@ def compile_with_dumps(
     *,
     notice: Notice,
 ) -> DumpedCompile:
-    """Compile one kernel for one target, and keep all that the compiler says.
+    """Compile one kernel for one target, with all dumps and timings.
 
     Args:
-        ask: the kernel, as `KernelRequest.as_json` gives it; its place may be a saved `.ttir` too.
+        ask: the request as `KernelRequest.as_json` returns it; its place may also be a saved `.ttir`.
         target: the GPU.
-        triton: the version to compile with, as `parse_triton` reads it; the one installed here by default.
-        directory: an empty one, for the caches and texts of these compiles.
-        notice: is called with a sentence before an environment is made, which takes a minute.
+        triton: the version to compile with, as `parse_triton` reads it; by default the installed one.
+        directory: an empty directory for the caches and dumps of these compiles.
+        notice: called with a sentence before an environment is created, which takes a minute.
 
     Raises:
-        UsageError, CompileError: as `compile_kernels`; the compiler's own message.
+        UsageError, CompileError: as `compile_kernels`, with the compiler's message.
     """
     mlir, llvm, times = (directory / name for name in ("mlir.txt", "llvm.txt", "times.txt"))
     written = {
@@ -90,7 +90,7 @@ def compile_with_dumps(
 def compile_alone(
     ask: Mapping[str, Any], target: Target, triton: str | None, directory: Path, *, notice: Notice
 ) -> Artifact:
-    """The same without any text: what a release makes of the kernel.
+    """Compile one kernel for one target without dumps.
 
     Raises:
         UsageError, CompileError: as `compile_kernels`.
@@ -107,7 +107,7 @@ def _artifact(entry: Mapping[str, Any]) -> Artifact:
 def _compile(
     asks: Sequence[Mapping[str, Any]], target: Target, triton: str | None, notice: Notice
 ) -> list[dict[str, Any]]:
-    """The rows of some asks for one target, in their order."""
+    """Compile requests for one target; returns their rows in order."""
     chosen = None if triton is None else parse_triton(triton)
     interpreter = this_interpreter() if chosen is None else find_interpreter(*chosen, notice=notice)
     rows: dict[int, dict[str, Any]] = {}

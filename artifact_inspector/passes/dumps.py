@@ -1,15 +1,15 @@
-"""The texts that a compiler writes while it compiles, one for each pass, read as they come.
+"""Parse the IR dumps that a compiler prints, one for each pass, as a stream.
 
 Source:
     MLIR writes `// -----// IR Dump Before NAME (argument) ('op' operation: @symbol) //----- //`, newer ones
-    `NAME: argument{options}`: mlir/lib/Pass/IRPrinting.cpp. Triton asks for it before every pass
+    `NAME: argument{options}`: mlir/lib/Pass/IRPrinting.cpp. Triton enables it before every pass
     (`MLIR_ENABLE_DUMP`): python/src/ir.cc.
     LLVM writes `; *** IR Dump After NAME on SCOPE ***` (llvm/lib/Passes/StandardInstrumentations.cpp), its
-    code generator `*** IR Dump After TITLE (argument) ***`, with `# ` in front of machine code
-    (llvm/lib/IR/LegacyPassManager.cpp, llvm/lib/CodeGen/MachineFunctionPass.cpp). Triton asks for it after
+    code generator `*** IR Dump After TITLE (argument) ***`, with `# ` before machine code
+    (llvm/lib/IR/LegacyPassManager.cpp, llvm/lib/CodeGen/MachineFunctionPass.cpp). Triton enables it after
     every pass (`LLVM_IR_ENABLE_DUMP`): python/src/llvm.cc.
 
-Cannot read: what a pass prints of its own between two texts (it is passed over).
+Cannot read: other output of a pass between two dumps, which is skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class Language(Enum):
-    """What a text is written in."""
+    """Language of a dump."""
 
     MLIR = "MLIR"
     LLVM = "LLVM IR"
@@ -29,19 +29,19 @@ class Language(Enum):
 
 
 class Dump(NamedTuple):
-    """One text, and the pass that it belongs to."""
+    """One dump, and its pass."""
 
     name: str
-    """As the compiler prints it: `TritonAMDGPUReorderInstructions`, `SROAPass`, `Code sinking`."""
+    """Pass name as the compiler prints it: `TritonAMDGPUReorderInstructions`, `SROAPass`, `Code sinking`."""
     argument: str | None
-    """As pipelines spell it: `tritonamdgpu-reorder-instructions`; None where the compiler does not say."""
+    """Pass name in pipelines: `tritonamdgpu-reorder-instructions`; None if the compiler does not print it."""
     is_before: bool
-    """True for the text that the pass is given, False for the one that it leaves."""
+    """True for a dump before the pass, False for one after it."""
     language: Language
     scope: str
-    """What the pass runs on: a symbol, empty for the whole module."""
+    """Symbol of the function that the pass runs on; empty for the whole module."""
     line: int
-    """1-based line of the header in what the compiler said."""
+    """1-based line of the header in the compiler's output."""
     text: str
 
 
@@ -64,7 +64,7 @@ _MARK = "IR Dump "
 
 
 def read_dumps(lines: Iterable[str]) -> Iterator[Dump]:
-    """The texts in the order in which they were written; one of them at a time is in memory."""
+    """Yield the dumps in the order in which they were written, with one at a time in memory."""
     found: Dump | None = None
     text: list[str] = []
     ended = False
@@ -75,7 +75,7 @@ def read_dumps(lines: Iterable[str]) -> Iterator[Dump]:
                 yield found._replace(text="".join(text))
             found, text, ended = head, [], False
         elif found is not None and not ended:
-            # LLVM tells of its passes between the texts
+            # LLVM prints messages about its passes between the dumps
             if _NOISE.match(line):
                 ended = found.language is not Language.MLIR
             else:

@@ -1,4 +1,4 @@
-"""A kernel of a cache as it would be on another GPU: compiled for that one, from its saved TTIR on."""
+"""Compile a kernel of a cache for other GPUs, from its saved TTIR."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.passes.subject import of_entry
 
 _OF_EVERY_VENDOR = frozenset({"num_warps", "num_stages", "num_ctas"})
-"""Options that mean the same on another vendor's GPU; of the others it has its own."""
+"""Options with the same meaning for all vendors; the others are dropped for another vendor's GPU."""
 
 
 class Elsewhere(NamedTuple):
-    """What a kernel takes on another GPU when it is compiled for that one."""
+    """Resources and occupancy of a kernel compiled for another GPU."""
 
     target: Target
     triton: str
-    """The version that compiled it."""
+    """Version of the Triton that compiled it."""
     occupancy: Occupancy | None
     resources: Resources | None
     message: str | None
-    """Why it could not be compiled."""
+    """Why it could not be compiled; None if it compiled."""
 
 
 def compile_elsewhere(kernel: KernelFacts, targets: Sequence[Target]) -> tuple[Elsewhere, ...]:
-    """A kernel compiled for other targets by the Triton that is installed here; no code of the user's runs.
+    """Compile a kernel for other targets with the installed Triton; no user code runs.
 
-    Its own target is left out. An entry without TTIR, and a Triton that is not here, are messages.
+    Its own target is skipped. An entry without TTIR, and a missing Triton, are reported as messages.
     """
     return tuple(_compiled(kernel, target) for target in targets if target != kernel.artifact.target)
 

@@ -1,7 +1,7 @@
-"""What one text says of a kernel, as far as passes change it: facts with names that do not shift.
+"""Read the facts of one IR dump that passes change, under names that are equal at all stages.
 
-The facts are the rows that kernels are compared by, and three that only a compile in progress asks for: the
-order as it is read, the loops that are there, and the bytes that a layout gives each thread of a load.
+The facts are the rows of comparisons, and three others: the order of loads and computes, the list of loops,
+and the contiguous bytes per thread that a load's layout allows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from artifact_inspector.vocabulary.names import FactKey, name_regions, step_of
 from artifact_inspector.vocabulary.rows import FACTS, summarise
 
 WIDEST = 16
-"""Bytes that a thread moves with one instruction (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
+"""Most bytes that a thread moves with one instruction (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
 
 
 class What(Word):
-    """What a fact is about; `--what` takes these words."""
+    """Topic of a fact; the values of `--what`."""
 
     ORDER = "order"
     PIPELINE = "pipeline"
@@ -57,21 +57,21 @@ _FOLLOWED = tuple(fact for fact in FACTS if fact.category in _OF_CATEGORY)
 
 
 def what_of(category: str) -> What | None:
-    """What passes are asked for to follow the facts of a category; None where they change none of them."""
+    """The topic of a fact category; None if passes do not change such facts."""
     return next((what for own, what in _OF_CATEGORY.items() if own.value == category), None)
 
 
 class Observation(NamedTuple):
-    """One thing that a text says."""
+    """One fact of a dump."""
 
     what: What
     key: str
-    """What it is called at every stage alike: `loop1.verdict`, `loads.widths`."""
+    """Key without the stage: `loop1.verdict`, `loads.widths`."""
     label: str
     unit: str
     value: Value
     by_names: bool = False
-    """True for what tells values by their names, which come and go."""
+    """Whether the value contains names of SSA values, which differ between releases."""
 
 
 def observe(
@@ -81,14 +81,14 @@ def observe(
     wanted: Collection[What],
     disassemble: Disassemble | None = None,
 ) -> dict[str, Observation]:
-    """The facts of a text by their keys.
+    """The facts of a dump by their keys.
 
     Args:
-        artifact: the kernel as it was compiled; its earlier stages tell what the program's rounds are.
-        stage: what the text is.
-        text: in place of the one that the artifact has.
-        wanted: what is asked for.
-        disassemble: makes the text of machine code.
+        artifact: the compiled kernel; its earlier stages define the program's rounds.
+        stage: the stage of the dump.
+        text: the dump; None for the artifact's own text of that stage.
+        wanted: the topics of facts to return.
+        disassemble: disassembles machine code.
     """
     files = {
         at: file
@@ -140,7 +140,7 @@ def _of_regions(own: StageFacts, names: dict[str, str]) -> Iterator[Observation]
 
 
 def _layout_widths(text: str) -> Iterator[Observation]:
-    """Bytes that the layout of each load gives a thread side by side, by the line that loads."""
+    """Contiguous bytes per thread in the layout of each load, by source line."""
     language = format_of(Stage.TTGIR)
     module = language.parse(SourceText("", text), Stage.TTGIR)
     widths: dict[str, set[int]] = {}
@@ -159,12 +159,16 @@ def _layout_widths(text: str) -> Iterator[Observation]:
     for line, found in widths.items():
         words = tuple(f"{width}" for width in sorted(found))
         yield Observation(
-            What.WIDTHS, f"load {line}.bytes", f"load at {line}", "B per thread by its layout", words
+            What.WIDTHS,
+            f"load {line}.bytes",
+            f"load at {line}",
+            "contiguous B per thread in its layout",
+            words,
         )
 
 
 def _of_the_kernel(names: dict[str, str], artifact: Artifact) -> dict[str, str]:
-    """Names of regions without those of helpers, which are functions of their own until they are inlined."""
+    """Names of the kernel's own regions, without those of helper functions that are not yet inlined."""
     found = {}
     for region, name in names.items():
         function, slash, rest = name.rpartition("/")

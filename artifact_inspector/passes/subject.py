@@ -1,4 +1,4 @@
-"""What is compiled pass by pass: a kernel as `compile` takes it, or an entry of a cache from its TTIR on."""
+"""The kernel whose passes are traced: a compile request, or a cache entry that is compiled from its TTIR."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.request import KernelRequest
+from artifact_inspector.compiling.untrusted import allowed_options, describe_dropped
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.assembler_directives import refuse_inline_directives
 from artifact_inspector.files.cache import Artifact, read_stage
 from artifact_inspector.files.disassembly import disassemble as sass_of
 from artifact_inspector.files.disassembly import find_disassembler
@@ -26,38 +28,37 @@ from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.trace import Keep, PassTrace, trace
 from artifact_inspector.vocabulary.options import read_options
 
-_WORDS_FOR_TOOLS = frozenset({"ptx_options", "ir_override", "instrumentation_mode"})
-"""Options that are words for ptxas, or name files: of a stranger's cache they could have any file written."""
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kernel for one GPU."""
+    """A kernel to compile for one GPU."""
 
     ask: Mapping[str, Any]
-    """As `KernelRequest.as_json`; of a cache entry the place is empty until its TTIR is written."""
+    """The request, as `KernelRequest.as_json` returns it; for a cache entry without a place."""
     target: Target
     triton: str | None
-    """The version to compile with; None for the one installed here."""
+    """The version to compile with; None for the installed one."""
     saved: str | None = None
-    """The TTIR of a cache entry."""
+    """The TTIR of a cache entry; None for a request."""
     name: str = ""
     notes: tuple[str, ...] = ()
+    dropped_options: tuple[str, ...] = ()
+    """Options of a cache entry that are not passed to the compiler."""
 
     @contextmanager
     def compiled(self, notice: Notice, triton: str | None = None) -> Iterator[DumpedCompile]:
-        """One compile of it with all texts, in a directory that goes with the block.
+        """Compile it with all dumps, in a temporary directory that is removed when the block ends.
 
         Args:
-            notice: as of `compile_with_dumps`.
-            triton: another version.
+            notice: as in `compile_with_dumps`.
+            triton: a version that overrides the subject's.
         """
         with self._placed() as (ask, directory):
             yield compile_with_dumps(ask, self.target, triton or self.triton, directory, notice=notice)
 
     @contextmanager
     def compiled_alone(self, notice: Notice, triton: str) -> Iterator[Artifact]:
-        """One compile of it without texts, likewise."""
+        """Compile it without dumps, likewise."""
         with self._placed() as (ask, directory):
             yield compile_alone(ask, self.target, triton, directory, notice=notice)
 
@@ -73,54 +74,57 @@ class Subject:
 
 
 def of_request(request: KernelRequest, target: Target, triton: str | None = None) -> Subject:
-    """A kernel as `compile` takes it.
+    """The subject of a compile request.
 
     Raises:
-        UsageError: a signature or constant that cannot be read.
+        UsageError: a signature or constant is invalid.
     """
     return Subject(request.as_json(), target, triton, name=request.place.rpartition(":")[2])
 
 
 def of_entry(artifact: Artifact, triton: str | None = None) -> Subject:
-    """An entry of a cache, compiled again from its TTIR with its own options.
+    """The subject of a cache entry, which is compiled from its TTIR with its own options.
 
     Args:
         artifact: the entry.
-        triton: another version than its own.
+        triton: a version that overrides its own.
 
     Raises:
-        UsageError: it has no TTIR, no target, or no Triton that is known.
-        CacheError: its TTIR cannot be read.
+        UsageError: its TTIR, target or Triton version is unknown.
+        CacheError: its TTIR cannot be read, or holds assembler directives that open files.
     """
     name = artifact.display_name
     if "ttir" not in artifact.files:
-        raise UsageError(f"{name} has no TTIR to compile again.", "Name the kernel as FILE.py:KERNEL.")
+        raise UsageError(f"{name} has no TTIR to compile.", "Name the kernel as FILE.py:KERNEL.")
     if artifact.target is None:
-        raise UsageError(f"The target of {name} is not known.", "Name the kernel as FILE.py:KERNEL, with -t.")
+        raise UsageError(f"The target of {name} is unknown.", "Name the kernel as FILE.py:KERNEL, with -t.")
     version = artifact.triton_version
     if triton is None and version is None:
-        raise UsageError(f"The Triton that compiled {name} is not known.", "Say which: --triton 3.6.0.")
-    notes = ["compiled again from the TTIR of the cache: the passes that made it are not among these"]
+        raise UsageError(f"The Triton version of {name} is unknown.", "Name it: --triton 3.6.0.")
+    notes = ["compiled from the TTIR of the cache: passes before TTIR are not traced"]
     if triton is None:
         assert version is not None
         candidates = str(version).split("/")
         triton = candidates[-1]
-        if "=" in triton:  # of whoever types it, the Python that is to be run
-            raise UsageError(f"{version!r} is no version of Triton.", "Say which: --triton 3.6.0.")
+        if "=" in triton:  # VERSION=PYTHON runs that Python, which only the user may choose
+            raise UsageError(f"{version!r} is not a version of Triton.", "Name it: --triton 3.6.0.")
         if len(candidates) > 1:
-            notes.append(f"its metadata does not tell {' from '.join(candidates)}: Triton {triton} was taken")
-    left_out = sorted(name for name in _WORDS_FOR_TOOLS if artifact.metadata.get(name))
-    if left_out:
-        notes.append(f"compiled without {', '.join(left_out)}: a cache's words reach no tool")
+            notes.append(f"its metadata fits Triton {' and '.join(candidates)}: {triton} was used")
+    chosen = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
+    options, dropped = allowed_options(chosen)
+    if dropped:
+        notes.append(describe_dropped(dropped))
     text = read_stage(artifact, "ttir").source.text
+    refuse_inline_directives(text, f"The TTIR of {name}")
     ask = {
         "place": "",
         "signature": None,
         "constexprs": {},
-        "options": _options(artifact),
+        "options": options,
         "configs": None,
+        "untrusted": True,
     }
-    return Subject(ask, artifact.target, triton, text, artifact.stem, tuple(notes))
+    return Subject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped)
 
 
 def trace_passes(
@@ -132,15 +136,15 @@ def trace_passes(
     keep_texts: Path | None = None,
     notice: Notice = lambda sentence: None,
 ) -> PassTrace:
-    """Compile a kernel and say what each pass changed.
+    """Compile a kernel and report what each pass changed.
 
     Args:
         subject: the kernel.
-        wanted: the facts to follow.
-        triton: another version than the subject's.
-        keep: is told of each text that a pass changed.
-        keep_texts: a directory that gets all that the compiler said.
-        notice: called with a sentence before anything that takes long.
+        wanted: the topics of facts to follow.
+        triton: a version that overrides the subject's.
+        keep: called with each dump that a pass changed.
+        keep_texts: a directory for all output of the compiler.
+        notice: called with a sentence before a slow step.
 
     Raises:
         UsageError, CompileError: as `compile_kernels`.
@@ -153,9 +157,3 @@ def trace_passes(
         disassemble = None if tool is None else lambda suffix, binary: sass_of(binary, tool)
         times = compiled.pass_times()
         return trace(compiled.artifact, compiled.dumps(), times, wanted, keep, disassemble)
-
-
-def _options(artifact: Artifact) -> dict[str, Any]:
-    """What the compile was asked for, as a compile takes it: the numbers of a tuple are numbers."""
-    options = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
-    return {name: value for name, value in options.items() if name not in _WORDS_FOR_TOOLS}

@@ -1,8 +1,8 @@
-"""How long each pass took, by the compilers' own clocks.
+"""Parse the durations of passes that MLIR and LLVM print.
 
 Source: mlir/lib/Support/Timing.cpp prints a tree of passes in the order in which they ran
-(`MLIR_ENABLE_TIMING`); llvm/lib/Support/Timer.cpp prints the passes of the code generator, those of one name
-together (`LLVM_ENABLE_TIMING`). LLVM's middle end prints no times.
+(`MLIR_ENABLE_TIMING`); llvm/lib/Support/Timer.cpp prints the passes of the code generator, summed by name
+(`LLVM_ENABLE_TIMING`). LLVM's middle end prints no times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOT_PASSES = frozenset({"Total", "Rest"})
 
 
 class PassTimes:
-    """Seconds of passes: those of MLIR one by one in their order, those of the code generator by name."""
+    """Durations of passes in seconds: MLIR passes one by one in order, code generator passes by name."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._in_order: list[tuple[str, float]] = []
@@ -41,9 +41,9 @@ class PassTimes:
                 self._in_order.append((name, seconds))
 
     def of_mlir(self, names: Sequence[str]) -> list[float | None]:
-        """Seconds of the passes that wrote texts, in the order in which they did.
+        """Durations in seconds of the passes with the given names, in order; None for those without a time.
 
-        A pass that runs on several functions writes a text for each and is timed once: the first bears it.
+        A pass that runs on several functions has a dump for each but one time, which the first dump gets.
         """
         timed = [name for name, _ in self._in_order]
         found: list[float | None] = [None] * len(names)
@@ -53,5 +53,5 @@ class PassTimes:
         return found
 
     def total_of(self, name: str) -> float | None:
-        """Seconds of all runs of a pass of the code generator."""
+        """Total seconds of all runs of a code generator pass."""
         return self._by_name.get(name)

@@ -1,4 +1,4 @@
-"""What each pass did to a kernel: neighbouring texts of its compile, held against each other."""
+"""Find what each pass changed in a kernel, by comparing the dumps before and after it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from artifact_inspector.vocabulary.names import STEPS
 
 
 class Level(Word):
-    """Where in the compile a pass stands."""
+    """Level of the compile that a pass works on."""
 
     TTIR = "ttir"
     TTGIR = "ttgir"
     LOWERING = "lowering"
-    """From Triton's dialects to LLVM's, in MLIR: half of either, which no reader reads."""
+    """Lowering from Triton's dialects to LLVM's in MLIR; the dumps mix both and are not parsed."""
     LLVM = "llir"
     BACK_END = "back end"
-    """LLVM's code generator, while it still works on LLVM IR."""
+    """LLVM's code generator, in its passes over LLVM IR."""
     MACHINE = "machine"
-    """The code generator on its machine code, of which the order alone is read, and AMD's alone."""
+    """LLVM's code generator, in its passes over machine code; only the order is read, and for AMD only."""
     ASSEMBLY = "assembly"
-    """What the code generator wrote: PTX or AMDGCN."""
+    """Output of the code generator: PTX or AMDGCN."""
     SASS = "sass"
 
 
@@ -51,7 +51,7 @@ _STEP = {
     Level.ASSEMBLY: "assembly",
     Level.SASS: "sass",
 }
-"""The stage that a pass works towards, by the name that both vendors share."""
+"""Level → the stage that its passes produce, by the name common to both vendors."""
 MACHINE_ORDER = "machine.order"
 CODE_GENERATOR = "LLVM's code generator as a whole"
 PTXAS = "ptxas"
@@ -60,11 +60,11 @@ _DIALECTS_OF_TTGIR = ("ttg.", "triton_gpu.", "#ttg", "#triton_gpu")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A fact that is another after a pass than it was before."""
+    """A fact whose value differs before and after a pass."""
 
     what: What
     key: str
-    """The fact's, as kernels are compared by it: `loop1.verdict`, `loads.widths`."""
+    """Key of the fact: `loop1.verdict`, `loads.widths`."""
     label: str
     unit: str
     before: Value
@@ -73,43 +73,43 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One pass that ran."""
+    """One run of a pass."""
 
     index: int
-    """Place among all, from 1."""
+    """Position among all passes, from 1."""
     name: str
-    """As the compiler prints it: `TritonAMDGPUReorderInstructions`."""
+    """Pass name as the compiler prints it: `TritonAMDGPUReorderInstructions`."""
     argument: str | None
-    """As pipelines spell it: `tritonamdgpu-reorder-instructions`; null where the compiler does not say."""
+    """Pass name in pipelines: `tritonamdgpu-reorder-instructions`; null if the compiler does not print it."""
     level: Level
     line: int
-    """Of its text in what the compiler said."""
+    """Line of its dump in the compiler's output."""
     changed_text: bool | None
-    """Whether it left another text than it was given; null where neither text was written whole."""
+    """Whether it changed the IR; null if its dumps are incomplete."""
     seconds: float | None
-    """By the compiler's own clock; of passes of one name in LLVM's code generator, all together."""
+    """Duration by the compiler's timer; for LLVM's code generator, the sum of all passes of this name."""
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PassTrace:
-    """One compile, pass by pass."""
+    """The passes of one compile, with their changes."""
 
     kernel: str
     target: str
     triton: str | None
     steps: tuple[Step, ...]
     final: tuple[Observation, ...]
-    """What the last text says."""
+    """The facts of the last dump."""
     notes: tuple[str, ...]
-    """What could not be had of this compile."""
+    """Limitations of this trace."""
 
     def last_change(self, keys: Collection[str], until: str | None = None) -> tuple[Step, Change] | None:
-        """The last pass that changed one of these facts, and how.
+        """The last pass that changed one of the given facts, and the change; None if no pass did.
 
         Args:
-            keys: the facts.
-            until: the last stage whose passes count, by the name that both vendors share; None for all.
+            keys: keys of the facts.
+            until: the last stage whose passes count, by the name common to both vendors; None for all.
         """
         end = len(STEPS) if until is None else STEPS.index(until)
         for step in reversed(self.steps):
@@ -122,7 +122,7 @@ class PassTrace:
 
 
 Keep = Callable[[Step, Level, str, str], None]
-"""Is told of each step that changed its text: the step, the text's level, the text before and after."""
+"""Called with each step that changed the IR: the step, its level, the dump before and the dump after."""
 
 
 def trace(
@@ -133,14 +133,14 @@ def trace(
     keep: Keep | None = None,
     disassemble: Disassemble | None = None,
 ) -> PassTrace:
-    """What each pass changed; one pair of texts is in memory at a time.
+    """Find what each pass changed, with one pair of dumps in memory at a time.
 
     Args:
-        artifact: what the same compile left in its cache.
-        dumps: what it wrote while it compiled, in order.
-        wanted: the facts to follow.
-        keep: is told of the texts.
-        disassemble: makes SASS of a cubin, to tell what ptxas did.
+        artifact: the cache entry of the compile.
+        dumps: the dumps of the compile, in order.
+        wanted: the topics of facts to follow.
+        keep: called with the changed dumps.
+        disassemble: disassembles a cubin, to include the changes by ptxas.
     """
     walk = _Walk(artifact, frozenset(wanted), times, keep, disassemble)
     for dump in dumps:
@@ -150,7 +150,7 @@ def trace(
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A text between two passes, and what it says."""
+    """A dump between two passes, with its facts."""
 
     level: Level
     text: str
@@ -170,16 +170,16 @@ class _Walk:
         self.disassemble = disassemble
         self.steps: list[Step] = []
         self.state: _State | None = None
-        """The last text that a reader of a stage read."""
+        """The last dump that was parsed as a stage."""
         self.machine: _State | None = None
         self.given: Dump | None = None
-        """The pass of MLIR whose text before it has been read, and whose text after it has not."""
+        """The open MLIR pass: the dump before it was read, the dump after it was not."""
         self.unread: Counter[Level] = Counter()
         self.of_mlir: list[int] = []
-        """Places of the steps that the compiler timed one by one."""
+        """Indices of the steps of MLIR passes, which have individual times."""
 
     def take(self, dump: Dump) -> None:
-        """The next text: in MLIR what a pass is given, in LLVM what one leaves."""
+        """Process the next dump: in MLIR the one before a pass, in LLVM the one after it."""
         level = _level(dump, self.state)
         if level is Level.LOWERING or (level is Level.MACHINE and not self._is_amd):
             self._pass_over(dump, level)
@@ -223,20 +223,20 @@ class _Walk:
         self._step(dump, level, None, ())
 
     def _close(self, text: str | None, level: Level) -> None:
-        """End the pass of MLIR that is open: its text after it is the next one's before it."""
+        """Finish the open MLIR pass: the dump after it is the one before the next pass."""
         dump, self.given = self.given, None
         if text is None:
             if dump is not None:
                 self._step(dump, self.state.level if self.state is not None else level, None, ())
             return
         if dump is None:
-            # the first text, or the first behind texts that no reader reads
+            # the first dump, or the first after dumps that are not parsed
             self.state = self._observed(level, text)
             return
         self._advance(dump, level, text)
 
     def _advance(self, dump: Dump, level: Level, text: str) -> None:
-        """A pass with the text that it left."""
+        """Record a pass with the dump after it."""
         before = self.machine if level is Level.MACHINE else self.state
         if before is not None and before.text == text:
             self._step(dump, level, False, ())
@@ -266,17 +266,17 @@ class _Walk:
             found = {} if What.ORDER not in self.wanted else {MACHINE_ORDER: _machine_fact(text)}
             return _State(level, text, found)
         if level is Level.TTIR and text.count("tt.func ") > 1:
-            return _State(level, text, {})  # what a kernel calls has yet to be inlined
+            return _State(level, text, {})  # calls are not yet inlined
         return _State(level, text, observe(self.artifact, _STAGE[level], text, self.wanted))
 
     @property
     def _is_amd(self) -> bool:
         return Stage.AMDGCN.value in self.artifact.files
 
-    # -- what comes behind the last pass ------------------------------------------------
+    # -- after the last pass ------------------------------------------------------------
 
     def _finish(self) -> None:
-        """The code generator as a whole and ptxas, from what they left."""
+        """Add steps for the whole code generator and for ptxas, by their output."""
         files = self.artifact.files
         for stage in (Stage.PTX, Stage.AMDGCN):
             if stage.value in files:
@@ -294,18 +294,18 @@ class _Walk:
 
     def _notes(self) -> Iterator[str]:
         for level, words in (
-            (Level.LOWERING, "lower Triton's dialects to LLVM's: their texts, half of either, are not read"),
+            (Level.LOWERING, "lower Triton's dialects to LLVM's; their dumps mix both and are not parsed"),
             (
                 Level.MACHINE,
-                "work on LLVM's machine code for NVIDIA, which is not read: PTX tells what they did",
+                "work on LLVM's machine code for NVIDIA, which is not parsed; PTX shows their result",
             ),
         ):
             if self.unread[level]:
                 yield f"{self.unread[level]} passes {words}"
         if not any(step.level is Level.LLVM for step in self.steps):
-            yield "this Triton wrote no text of LLVM's passes"
+            yield "this Triton wrote no dumps of LLVM's passes"
         if Stage.PTX.value in self.artifact.files:
-            yield "ptxas writes no text of its passes: of it, PTX against SASS is all that can be told"
+            yield "ptxas writes no dumps of its passes; only its input (PTX) and output (SASS) are compared"
 
 
 def _level(dump: Dump, state: _State | None) -> Level:
@@ -321,9 +321,9 @@ def _level(dump: Dump, state: _State | None) -> Level:
 
 
 def _changes(before: _State, after: _State) -> Iterator[Change]:
-    """Facts of both texts that differ; where the stage is another, only what both have means the same."""
+    """Yield the facts that differ; between two stages, only facts that both have are compared."""
     if not before.facts or not after.facts:
-        return  # one of them could not be read
+        return  # one of them could not be parsed
     is_other = _STAGE.get(before.level, before.level) is not _STAGE.get(after.level, after.level)
     for key, fact in after.facts.items():
         old = before.facts.get(key)
@@ -339,7 +339,7 @@ def _changes(before: _State, after: _State) -> Iterator[Change]:
 
 
 def _is_comparable(before: Observation, after: Observation, level: Level) -> bool:
-    """Whether a fact means the same in two languages: figures of PTX and SASS do, words spell opcodes."""
+    """Whether a fact is comparable between two languages: numbers of PTX and SASS are, opcodes are not."""
     if after.what in _COMPARABLE:
         return True
     is_figure = isinstance(before.value, int) or (before.value is None and after.what is What.REGISTERS)
@@ -351,4 +351,4 @@ def _machine_fact(text: str) -> Observation:
 
 
 _COMPARABLE = frozenset({What.ORDER, What.LOOPS})
-"""What means the same at every stage."""
+"""Topics of facts that are comparable between all stages."""

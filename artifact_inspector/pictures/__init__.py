@@ -1,1 +1,1 @@
-"""Pictures of a kernel as SVG: each a pure function from facts to text, with no fact of its own."""
+"""Pictures of a kernel as SVG: pure functions from facts to text."""

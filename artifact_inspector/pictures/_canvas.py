@@ -1,4 +1,4 @@
-"""SVG put together from shapes: every word in it is escaped here, and every colour is a class."""
+"""Builds SVG from shapes; escapes every text and gives every colour a class."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.pictures._colours import DARK, FAMILIES, INK, LIGHT
 
 SIZE = 11
-"""Of letters, in pixels."""
+"""Font size, in pixels."""
 ADVANCE = 0.61
-"""Width of a character in parts of its size, of DejaVu Sans Mono: the widest of the fonts named here."""
+"""Width of a character divided by the font size: of DejaVu Sans Mono, the widest of the fonts below."""
 _LONGEST = 400
-"""Characters of one text; what is longer is cut."""
+"""Most characters of one text; a longer one is cut."""
 
 
 def _rules(colours: dict[str, str]) -> str:
-    """Fills and strokes of one mode."""
+    """Fills and strokes of the light or dark mode."""
     fills = {"paper": "paper", "faint": "faint", "accent": "accent", "alarm": "alarm", "solid": "text"}
     strokes = {"rule": "line", "edge": "text", "go": "accent", "stop": "alarm"}
     rules = [f".ai-pic text{{fill:{colours['text']}}}", f".ai-pic .area{{fill:{colours['accent']}}}"]
@@ -41,22 +41,22 @@ STYLE = (
     + ".ai-pic [tabindex]:focus{outline:none}.ai-pic [tabindex]:focus .box,.ai-pic [tabindex]:hover .box"
     "{stroke-width:2.5}"
 )
-"""The rules of all pictures, for pages that show several and need them once."""
+"""The style rules of all pictures; a page with several pictures includes them once."""
 SWITCHED_STYLE = (
     STYLE
     + f':root[data-theme="light"]{{{_rules(LIGHT)}}}'
     + f':root[data-theme="dark"]{{{_rules(DARK)}}}:root[data-theme] .ai-pic .ink{{fill:{INK}}}'
 )
-"""The same for a page that has a switch for light and dark."""
+"""The same for a page with a switch between light and dark."""
 
 
 def width_of(text: str, size: float = SIZE) -> float:
-    """Pixels that a text takes at most."""
+    """The most pixels that a text takes."""
     return len(text) * size * ADVANCE
 
 
 def cut(text: str, room: float, size: float = SIZE) -> str:
-    """A text that fits into some pixels: what is too long ends in an ellipsis; empty where none fits.
+    """The text, cut with an ellipsis to fit some pixels; empty if nothing fits.
 
     Example:
         >>> cut("matmul_kernel", 60)
@@ -69,7 +69,7 @@ def cut(text: str, room: float, size: float = SIZE) -> str:
 
 
 class Canvas:
-    """A picture while it is drawn; places are pixels from its upper left corner."""
+    """A picture being drawn; coordinates are pixels from its upper left corner."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -89,17 +89,17 @@ class Canvas:
         )
 
     def path(self, steps: str, classes: str) -> None:
-        """A path of SVG's own commands, which no text of a file is part of."""
+        """A path of SVG commands; never contains text from a file."""
         self._parts.append(f'<path d="{steps}" class="{classes}"/>')
 
     def text(self, x: float, y: float, text: str, classes: str = "", anchor: str = "") -> None:
-        """A line of text on its base line; `anchor` is `middle` or `end`."""
+        """A line of text at its baseline; `anchor` is `middle` or `end`."""
         if text:
             more = (f' class="{classes}"' if classes else "") + (f' text-anchor="{anchor}"' if anchor else "")
             self._parts.append(f'<text x="{_number(x)}" y="{_number(y)}"{more}>{_safe(text)}</text>')
 
     def arrow(self, x: float, y: float, direction: int, classes: str = "solid", size: float = 5) -> None:
-        """A small triangle whose tip is at a place, pointing right (1) or left (-1)."""
+        """A small triangle with its tip at (x, y), pointing right (1) or left (-1)."""
         back = x - direction * size
         tail, half = _number(back), size * 0.7
         self._parts.append(
@@ -109,10 +109,10 @@ class Canvas:
 
     @contextmanager
     def told(self, title: str, *, focus: bool = True, place: str = "") -> Iterator[None]:
-        """What is drawn inside is one thing, whose title shows when it is pointed at or focused.
+        """Group the shapes drawn inside; the title is shown as a tooltip and on focus.
 
         Args:
-            place: stage and line that a page with the code shows when it is chosen, `ptx:187`.
+            place: stage and line that the page shows on a click, `ptx:187`.
         """
         stop = ' tabindex="0"' if focus else ""
         goes = f' data-go="{_safe(place)}"' if place else ""
@@ -122,17 +122,17 @@ class Canvas:
 
     @contextmanager
     def side(self, name: str) -> Iterator[None]:
-        """What is drawn inside is of one of two kernels: a page shows its places in that one's code."""
+        """Mark the shapes drawn inside as of one of two kernels, so that clicks show that kernel's code."""
         self._parts.append(f'<g data-side="{_safe(name)}">')
         yield
         self._parts.append("</g>")
 
     def render(self, width: float, height: float, title: str, summary: str, *, style: bool = True) -> str:
-        """The picture as an SVG document, which also stands in a page as it is.
+        """The picture as an SVG document, which can also be inlined in a page.
 
         Args:
-            summary: says in words what the picture shows, for those who cannot see it.
-            style: with the rules; a page that has them already (`STYLE`) does without.
+            summary: description of the picture for screen readers.
+            style: include the style rules; False for a page that has `STYLE` already.
         """
         size = f"{_number(width)} {_number(height)}"
         rules = f"<style>{STYLE}</style>" if style else ""
@@ -150,6 +150,6 @@ def _number(value: float) -> str:
 
 
 def _safe(text: str) -> str:
-    """Untrusted words: cut, without what shows nothing or turns a line round, and escaped for XML."""
+    """Untrusted text: cut, without invisible and bidirectional characters, and escaped for XML."""
     shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return escape(escaped(shown), quote=True)

@@ -1,10 +1,10 @@
-"""The colours of all pictures: what each stands for, in light and in dark.
+"""The colours of all pictures, in light and dark mode.
 
-Every fill bears dark ink in either mode; every colour goes with a letter, a word or a pattern, so that none
-tells anything alone.
+Text on fills is dark in both modes. Every colour comes with a letter, a word or a pattern, so that no
+information depends on colour alone.
 
-Source: Okabe and Ito, Color Universal Design (2008), whose eight colours are told apart by colour-blind
-readers; WCAG 2.2 §1.4.3 and §1.4.11 for contrast (4.5 for text, 3 for shapes).
+Source: Okabe and Ito, Color Universal Design (2008), eight colours that colour-blind readers can
+distinguish; WCAG 2.2 §1.4.3 and §1.4.11 for contrast (4.5 for text, 3 for shapes).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from artifact_inspector.model import EventKind
 
 INK = "#111111"
-"""Of text on any fill, in both modes."""
+"""Colour of text on any fill, in both modes."""
 
 LIGHT = {
     "paper": "#ffffff",
@@ -22,7 +22,7 @@ LIGHT = {
     "accent": "#0060a8",
     "alarm": "#a63d00",
 }
-"""Surfaces, words and lines on white."""
+"""Background, text and lines of the light mode."""
 
 DARK = {
     "paper": "#14181d",
@@ -32,7 +32,7 @@ DARK = {
     "accent": "#6cb8f0",
     "alarm": "#ff9d5c",
 }
-"""The same on a dark page."""
+"""The same for the dark mode."""
 
 FAMILIES = {
     "load": "#56b4e9",
@@ -44,10 +44,10 @@ FAMILIES = {
     "barrier": "#d98cb8",
     "other": "#d3d8dd",
 }
-"""Fills, alike in both modes."""
+"""Fills of event families, equal in both modes."""
 
 CYCLE = ("load", "float", "matrix", "shared", "barrier", "wait", "store", "other")
-"""Fills for what is told apart by number alone: neighbours differ most, and each bears its number."""
+"""Fills for numbered items; neighbours differ most, and each shows its number."""
 
 FAMILY_OF = {
     EventKind.GLOBAL_LOAD: "load",
@@ -64,7 +64,7 @@ FAMILY_OF = {
     EventKind.GLOBAL_STORE: "store",
     EventKind.ATOMIC: "store",
 }
-"""The family of each kind; the letter tells its members apart."""
+"""The family of each event kind; letters distinguish its members."""
 
 
 def contrast(one: str, other: str) -> float:

@@ -1,4 +1,4 @@
-"""The events of a lane as blocks side by side: what does not fit is put together and counted."""
+"""Lays out the events of a lane as a row of blocks; events that do not fit are merged and counted."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from artifact_inspector.pictures._colours import FAMILY_OF
 from artifact_inspector.vocabulary.letters import LETTERS
 
 LONGEST = 8
-"""Events of a pattern that is looked for."""
+"""Most events of a repeating pattern."""
 _MAJOR = LOADS | {EventKind.WAIT, EventKind.MATRIX}
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a row is laid out in."""
+    """The unit of a layout: pixels or terminal columns."""
 
     advance: float
     """Width of a character."""
     pad: float
-    """Around a label."""
+    """Padding of a label."""
     stretches: bool
-    """What is left over is shared out."""
+    """True if blocks grow to fill the row."""
 
     @property
     def narrow(self) -> float:
-        """Of a block that has a letter alone."""
+        """Width of a block with a single letter."""
         return self.advance + (self.pad if not self.stretches else 3.3)
 
     def width_of(self, label: str) -> float:
-        """Of a block with a label."""
+        """Width of a block with a label."""
         return max(self.narrow, len(label) * self.advance + self.pad)
 
 
 PIXELS = Measure(SIZE * ADVANCE, 6, stretches=True)
 COLUMNS = Measure(1, 1, stretches=False)
-"""Of a terminal; a blank stands behind each block."""
+"""Columns of a terminal; each block is followed by a blank."""
 
 
 @dataclass(slots=True)
 class Block:
-    """One or several events, as one box."""
+    """One or more events, drawn as one box."""
 
     events: Sequence[Event]
     label: str
@@ -56,25 +56,25 @@ class Block:
 
     @property
     def start(self) -> int:
-        """Place of its first instruction."""
+        """Index of its first instruction."""
         return self.events[0].step.start
 
     @property
     def stop(self) -> int:
-        """Place behind its last instruction."""
+        """Index after its last instruction."""
         return self.events[-1].step.stop
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Blocks that stand there several times one behind the other, and are drawn once."""
+    """A run of blocks that repeats and is drawn once."""
 
     first: int
-    """Number of the first block."""
+    """Index of the first block."""
     last: int
     times: int
     stop: int
-    """Place behind the last copy."""
+    """Instruction index after the last copy."""
 
 
 @dataclass(slots=True)
@@ -84,17 +84,17 @@ class Row:
     x: float
     width: float
     start: int
-    """Place of its left edge."""
+    """Instruction index at its left edge."""
     stop: int
     blocks: list[Block]
     repeats: list[Repeat]
     merged: int
-    """Events that share a box with others."""
+    """Number of events that are merged with others."""
 
     _anchors: tuple[list[int], list[float]] | None = None
 
     def x_of(self, place: float) -> float:
-        """Where an instruction stands: between blocks where it is no event."""
+        """The x coordinate of an instruction; between blocks if it is not an event."""
         if self._anchors is None:
             self._anchors = self._find_anchors()
         places, xs = self._anchors
@@ -105,7 +105,7 @@ class Row:
         return xs[left] + share * (xs[right] - xs[left])
 
     def _find_anchors(self) -> tuple[list[int], list[float]]:
-        """Places whose pixels are known; what a repeat leaves out stands at its right edge."""
+        """Instruction indices with known x; omitted copies of a repeat map to its right edge."""
         anchors = [(self.start, self.x)]
         ends = {repeat.last: repeat.stop for repeat in self.repeats}
         for number, block in enumerate(self.blocks):
@@ -117,14 +117,14 @@ class Row:
 
 
 def demand(events: Sequence[Event], measure: Measure = PIXELS) -> float:
-    """Width in which all events have their labels."""
+    """The width at which all events have their labels."""
     return sum(measure.width_of(_label(event)) for event in events)
 
 
 def lay_out(
     events: Sequence[Event], x: float, width: float, start: int, stop: int, measure: Measure = PIXELS
 ) -> Row:
-    """The blocks of some events in a width: with their numbers, with letters alone, or put together."""
+    """The blocks of some events in a width: with counts, with letters only, or merged."""
     blocks, repeats, merged = [_block((event,)) for event in events], list[Repeat](), 0
 
     def fits() -> bool:
@@ -164,7 +164,7 @@ def _block(events: Sequence[Event]) -> Block:
 
 
 def _fold(events: Sequence[Event]) -> tuple[list[Block], list[Repeat]]:
-    """Patterns that repeat, once each: first the longest stretch that one explains."""
+    """The blocks with each repeating pattern drawn once; the longest repetition first."""
     keys = [(event.step.kind, event.step.times, event.step.region) for event in events]
     blocks, repeats, at = list[Block](), list[Repeat](), 0
     while at < len(events):
@@ -178,7 +178,7 @@ def _fold(events: Sequence[Event]) -> tuple[list[Block], list[Repeat]]:
 
 
 def _repeats(keys: Sequence[object], at: int) -> tuple[int, int]:
-    """How long the pattern at a place is, and how often it stands there in a row."""
+    """Length and count of the repeating pattern at an index."""
     best = (1, 1)
     for period in range(1, LONGEST + 1):
         times = 1
@@ -191,7 +191,7 @@ def _repeats(keys: Sequence[object], at: int) -> tuple[int, int]:
 
 
 def _merge(events: Sequence[Event], most: int) -> tuple[list[Block], int]:
-    """At most so many blocks: events between loads, waits and matrix operations first, then all alike."""
+    """At most `most` blocks: merges events between loads, waits and matrix instructions, then all events."""
     groups: list[list[Event]] = []
     for event in events:
         if groups and event.step.kind not in _MAJOR and groups[-1][-1].step.kind not in _MAJOR:
@@ -206,7 +206,7 @@ def _merge(events: Sequence[Event], most: int) -> tuple[list[Block], int]:
 
 
 def describe(block: Block) -> str:
-    """What a block holds, for whoever points at it."""
+    """The tooltip of a block."""
     if len(block.events) > 1:
         kinds = Counter[EventKind]()
         for event in block.events:

@@ -1,4 +1,4 @@
-"""One strip of a timeline: its events, its loads in flight, and how much that is."""
+"""One strip of a timeline: its events, the loads in flight, and their amount."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from artifact_inspector.pictures._canvas import Canvas, cut
 from artifact_inspector.pictures._row import Row, describe, lay_out
 
 GUTTER, MARGIN = 116, 14
-"""Pixels to the left of a strip, for what is said of it; at the edges of a picture."""
+"""Pixels left of a strip, for its label; pixels at the edges of a picture."""
 ARC, BOX, BAR, AREA = 14, 24, 13, 34
-"""Heights: of a back edge, of a block, of a load in flight, of the area beneath."""
+"""Heights of a back edge, a block, a load in flight, and the area chart."""
 MOST_BARS = 8
 DENSE = 400
-"""Changes of what is in flight from which on they are drawn pixel by pixel."""
+"""Number of changes of the amount in flight above which it is drawn per pixel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A lane, or one of the partitions that run side by side in it."""
+    """A lane, or one of its warp partitions."""
 
     lane: Lane
     title: str
     cuts: tuple[tuple[int, int], ...]
-    """Its parts by first and last places: in front of the loop, in it and behind it; or its rounds."""
+    """Its parts as instruction ranges: before, in and after the loop; or its rounds."""
 
 
 def inside(lane: Lane, start: int, stop: int) -> list[Event]:
-    """The events from one place to another."""
+    """The events in a range of instructions."""
     return [event for event in lane.events if start <= event.step.start < stop]
 
 
 def group_loads(lane: Lane, start: int, stop: int) -> list[list[Loading]]:
-    """Loads between two places that are complete with one wait, or in one run of instructions."""
+    """Loads in a range of instructions, grouped by the wait or the run that completes them."""
     stops = [event.step.stop for event in lane.events]
     together: dict[tuple[object, ...], list[Loading]] = {}
     for loading in lane.loadings:
@@ -54,7 +54,7 @@ def group_loads(lane: Lane, start: int, stop: int) -> list[list[Loading]]:
 
 
 def loop_around(lane: Lane, flight: Flight) -> tuple[int, int] | None:
-    """The loop that loads go round before they are complete; None for those that do not."""
+    """The loop whose back edge a load crosses before it completes; None if there is none."""
     if flight.end is None or flight.behind or not flight.turns:
         return None
     loops = [s for s in lane.stretches if s.kind is RegionKind.LOOP and s.start <= flight.end < s.stop]
@@ -63,7 +63,7 @@ def loop_around(lane: Lane, flight: Flight) -> tuple[int, int] | None:
 
 
 def label_of(lane: Lane, loadings: Sequence[Loading]) -> str:
-    """Loads in few letters: `A5 80 B +3`."""
+    """A short label of some loads: `A5 80 B +3`."""
     flight = loadings[0].flight
     loads = sum(loading.flight.loads for loading in loadings)
     sizes = [loading.flight.bytes for loading in loadings]
@@ -79,7 +79,7 @@ def short(amount: float) -> str:
 
 
 def amounts_of(lane: Lane, start: int, stop: int) -> tuple[list[tuple[int, float]], bool]:
-    """What is in flight from which place on, and whether in bytes per thread, else in loads."""
+    """The amounts in flight with their start, and whether they are bytes per thread (else loads)."""
     has_bytes, before = all(level.bytes is not None for level in lane.levels), 0.0
     found: list[tuple[int, float]] = []
     for level in lane.levels:
@@ -92,7 +92,7 @@ def amounts_of(lane: Lane, start: int, stop: int) -> tuple[list[tuple[int, float
 
 
 def most_in_flight(lane: Lane, start: int, stop: int) -> str:
-    """The most between two places, with its unit."""
+    """The most in flight in a range of instructions, with its unit."""
     amounts, has_bytes = amounts_of(lane, start, stop)
     most = max(amount for _, amount in amounts)
     return f"{short(most)} B/thread" if has_bytes else f"{most:g} loads"
@@ -100,26 +100,26 @@ def most_in_flight(lane: Lane, start: int, stop: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Loads that are complete with the same wait, or in the same run of instructions."""
+    """Loads that the same wait or the same run of instructions completes."""
 
     loadings: list[Loading]
     pieces: list[tuple[float, float]]
-    """From left to right; of two the loads go out of the loop at its end, and come in at its start."""
+    """Segments from left to right; two if the loads cross the back edge of the loop."""
     turns: int
     through: tuple[float, float] | None
-    """The loop that they go through as a whole."""
+    """The x range of the loop if they are in flight for a full iteration."""
     last: float
-    """Where the last of them is complete."""
+    """x at which the last of them completes."""
 
     @property
     def reach(self) -> tuple[float, float]:
-        """All that it takes."""
+        """Its x range."""
         ends = [x for piece in self.pieces for x in piece] + [*(self.through or ()), self.last]
         return min(ends), max(ends)
 
 
 class Drawing:
-    """A strip while it is drawn."""
+    """A strip being drawn."""
 
     def __init__(self, canvas: Canvas, scene: Scene, strip: Strip, columns: Sequence[float]) -> None:
         self.canvas, self.scene, self.strip = canvas, scene, strip
@@ -128,7 +128,9 @@ class Drawing:
         self.start, self.stop = self.rows[0].start, self.rows[-1].stop
 
     def _rows(self, columns: Sequence[float]) -> Iterator[Row]:
-        last = len(self.strip.cuts) - 1  # the last part has what is left, where others are cut more often
+        last = (
+            len(self.strip.cuts) - 1
+        )  # the last part takes the remaining width if other strips have more parts
         widths = [*columns[:last], sum(columns[last:])]
         x = float(GUTTER)
         for (start, stop), width in zip(self.strip.cuts, widths, strict=True):
@@ -136,14 +138,14 @@ class Drawing:
             x += width
 
     def x_of(self, place: float) -> float:
-        """Where a place stands; what is outside stands at the edge."""
+        """The x coordinate of an instruction; at the edge if it is outside."""
         for row in self.rows:
             if place < row.stop or row is self.rows[-1]:
                 return row.x_of(max(place, row.start))
         raise AssertionError
 
     def draw(self, y: float) -> float:
-        """The lane from a height down; returns where it ends."""
+        """Draw the lane at a height; returns its bottom."""
         arcs = self._arcs(y)
         top = y + arcs
         bars, left_out = self._bars()
@@ -206,11 +208,11 @@ class Drawing:
 
     @property
     def _numbered(self) -> bool:
-        """True where there are rounds to be told apart."""
+        """True if there are several rounds."""
         return any((event.step.round or 0) > 1 for event in self.lane.events)
 
     def _arcs(self, y: float) -> float:
-        """The back edges of loops, outer ones above; returns their height."""
+        """Draw the back edges of loops, outer ones above; returns their height."""
         loops = [
             found
             for found in self.lane.stretches
@@ -222,7 +224,7 @@ class Drawing:
             at = y + 10 + (loop.depth - least) * ARC
             left, right = self.x_of(loop.start) + 2, self.x_of(loop.stop) - 2
             bottom = y + 6 + (deepest - least + 1) * ARC
-            with self.canvas.told(f"{loop.region}: goes back to its start", focus=False):
+            with self.canvas.told(f"{loop.region}: back edge", focus=False):
                 up, over = f"M{right:.1f} {bottom:.1f}V{at + 3:.1f}q0 -3 -3 -3", f"H{left + 3:.1f}q-3 0 -3 3"
                 self.canvas.path(f"{up}{over}V{bottom:.1f}", "line go")
                 if right - left > 90:
@@ -235,7 +237,7 @@ class Drawing:
     # -- loads in flight ---------------------------------------------------------------------------------
 
     def _bars(self) -> tuple[list[list[Bar]], int]:
-        """The loads in flight row by row, and how many loads there is no row for."""
+        """The loads in flight by row, and the number of loads without a row."""
         groups = group_loads(self.lane, self.start, self.stop)
         rows: list[list[Bar]] = []
         left_out = 0
@@ -282,7 +284,7 @@ class Drawing:
                 canvas.arrow(bar.pieces[0][0] + 1, y + 5.5, 1)
 
     def _gates(self, top: float, bottom: float) -> None:
-        """A line down from every wait that something in flight is complete with."""
+        """Draw a line down from every wait that completes loads."""
         ends = {
             loading.flight.end
             for loading in self.lane.loadings
@@ -307,7 +309,7 @@ class Drawing:
         left, right = self.x_of(self.start), self.x_of(self.stop)
         path = [f"M{left:.1f} {base:.1f}"]
         peaks: dict[float, tuple[float, float]] = {}
-        for start, amount in steps:  # of what changes within a pixel, the most and the last
+        for start, amount in steps:  # of several changes within a pixel, keep the largest and the last
             x = round(self.x_of(start - 0.5), 0 if len(steps) > DENSE else 1)
             peaks[x] = (max(amount, peaks.get(x, (0.0, 0.0))[0]), amount)
         for x, heights in peaks.items():
@@ -318,7 +320,7 @@ class Drawing:
 
 
 def _tell_bar(bar: Bar) -> str:
-    """A bar in words."""
+    """The tooltip of a bar."""
     flight, first = bar.loadings[0].flight, bar.loadings[0]
     loads = sum(loading.flight.loads for loading in bar.loadings)
     sizes = [loading.flight.bytes for loading in bar.loadings]
@@ -326,14 +328,14 @@ def _tell_bar(bar: Bar) -> str:
     moved = f", {short(sum(known))} bytes per thread" if len(known) == len(sizes) else ""
     lines = sorted({loading.issue.line for loading in bar.loadings})
     what = "load" if loads == 1 else "loads"
-    said = f"{loads} {what} issued from line {lines[0]} on{moved}\n{first.issue.text}"
+    said = f"{loads} {what} issued from line {lines[0]}{moved}\n{first.issue.text}"
     if first.completion is None:
-        return f"{said}\nwhat completes them is not told"
-    how = "waited for" if flight.by_wait else "over at the latest" if flight.bounded else "used"
+        return f"{said}\ncompletion unknown"
+    how = "waited for" if flight.by_wait else "complete at the latest" if flight.bounded else "used"
     when = ""
     if flight.behind:
-        when = ", behind the loop"
+        when = ", after the loop"
     elif flight.turns:
-        when = f", {flight.turns} {'trip' if flight.turns == 1 else 'trips'} of the loop later"
+        when = f", {flight.turns} {'iteration' if flight.turns == 1 else 'iterations'} later"
     source = "" if first.issue.source is None else f"\n{first.issue.source}"
     return f"{said}{source}\n{how} at line {first.completion.line}{when}\n{first.completion.text}"

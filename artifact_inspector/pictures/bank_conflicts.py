@@ -1,4 +1,4 @@
-"""One warp's access to shared memory: lanes × banks, and the wavefront that serves each word."""
+"""A warp's access to shared memory: lanes × banks, and the wavefront that serves each word."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ MARGIN, LEFT, TOP = 14, 112, 84
 WIDEST, ROW = 26, 15
 """Pixels of a bank and of a lane."""
 BARS = 46
-"""Pixels of the bars below, at most."""
+"""Most pixels of the bars below."""
 
 
 def find_access(prediction: Prediction, place: str | None = None) -> SharedAccess:
-    """The access that loses most to bank conflicts.
+    """The access with the most bank conflicts.
 
     Args:
-        place: a line of the source whose accesses count, `kernel.py:39` or `39`, or of
-            the machine code, `sass:1146`; any where None.
+        place: a source line, `kernel.py:39` or `39`, or a line of machine code, `sass:1146`; None for any.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such access.
     """
     name, known = prediction.kernel, prediction.shared_accesses
     if prediction.is_amd:
-        raise UsageError(f"No bank conflicts of {name} are known: {NOT_OF_AMD['shared_wavefronts']}.")
+        raise UsageError(f"Bank conflicts of {name} are unknown: {NOT_OF_AMD['shared_wavefronts']}.")
     if not known:
         raise UsageError(
-            f"No load, store or atomic of {name} is known to access shared memory in this launch."
+            f"No load, store or atomic of {name} with known addresses accesses shared memory in this launch."
         )
     fits = [one for one in known if place is None or _stands_at(one.line, place)]
     if not fits:
         places = ", ".join(dict.fromkeys(one.line.source or _machine_line(one.line) for one in known))
-        raise UsageError(f"No access to shared memory stands at {place}.", f"There are some at {places}.")
+        raise UsageError(f"No access to shared memory at {place}.", f"There are accesses at {places}.")
     return fits[0]
 
 
 def _stands_at(line: Line, place: str) -> bool:
-    """True for a line of the source, or of machine code; a bare number is of the source where it is known."""
+    """Whether a line is at a place; a bare number is a source line if the source is known."""
     own = _machine_line(line)
     return f":{line.source or own}".endswith(f":{place}") or place == own
 
@@ -57,10 +56,10 @@ def bank_conflicts(
     """An access of a launch as SVG.
 
     Args:
-        access: one of the launch's, that which loses most by default.
+        access: one of the launch; the one with the most conflicts by default.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such access.
     """
     access = access or find_access(prediction)
     line, warp = access.line, access.warp
@@ -72,10 +71,10 @@ def bank_conflicts(
     canvas.text(MARGIN, 20, cut(title, width - 2 * MARGIN, 13), "head")
     taking = sum(address is not None for address in warp.addresses)
     each = f"{warp.size} {'byte' if warp.size == 1 else 'bytes'}"
-    of = "lane" if warp.served == 32 else "row of a matrix"
+    of = "lane" if warp.served == 32 else "matrix row"
     said = (
-        f"{found} {_wavefronts(found)} where {ideal} would do: warp {warp.warp} of CTA {warp.cta}, "
-        f"{taking} lanes, {each} for each {of}"
+        f"{found} {_wavefronts(found)}, {ideal} without conflicts: warp {warp.warp} of CTA {warp.cta}, "
+        f"{taking} lanes, {each} per {of}"
     )
     canvas.text(MARGIN, 38, cut(said, width - 2 * MARGIN), "alarm bold" if found > ideal else "bold")
     canvas.text(MARGIN, 54, cut(_launch(access), width - 2 * MARGIN, 9), "small faint")
@@ -89,13 +88,13 @@ def bank_conflicts(
 
 
 def _launch(access: SharedAccess) -> str:
-    """What all warps of the launch lose there."""
+    """The wavefronts of all warps of the launch at this line."""
     line = access.line
     if line.wavefronts is None or line.wavefronts_ideal is None:
-        return "what all warps of the launch take is not known, for some addresses are not"
+        return "wavefronts of all warps: unknown, because some addresses are unknown"
     return (
-        f"all warps of the launch: {line.wavefronts:,} {_wavefronts(line.wavefronts)} where "
-        f"{line.wavefronts_ideal:,} would do; one of them is drawn"
+        f"all warps of the launch: {line.wavefronts:,} {_wavefronts(line.wavefronts)}, "
+        f"{line.wavefronts_ideal:,} without conflicts; one warp is drawn"
     )
 
 
@@ -104,7 +103,7 @@ def _wavefronts(count: int) -> str:
 
 
 def _lanes(canvas: Canvas, warp: WarpAccess, turns: tuple[Turn, ...], column: float) -> float:
-    """A row for each lane, with a box on each bank that it asks; returns where they end."""
+    """Draw a row for each lane, with a box at each bank that it accesses; returns the bottom."""
     height, right = ROW * len(warp.addresses), LEFT + BANKS * column
     canvas.text(MARGIN, TOP - 6, "lane  address", "small faint")
     for bank in range(BANKS + 1):
@@ -118,7 +117,7 @@ def _lanes(canvas: Canvas, warp: WarpAccess, turns: tuple[Turn, ...], column: fl
         asked.setdefault(turn.lane, []).append(turn)
     for lane, address in enumerate(warp.addresses):
         y = float(TOP + lane * ROW)
-        where = "off" if address is None else f"{address:#x}"
+        where = "masked" if address is None else f"{address:#x}"
         canvas.text(MARGIN, y + 11, f"{lane:>2}", "small")
         canvas.text(MARGIN + 34, y + 11, where, "small faint" if address is None else "small")
         if lane in asked:
@@ -136,7 +135,7 @@ def _lanes(canvas: Canvas, warp: WarpAccess, turns: tuple[Turn, ...], column: fl
 
 
 def _say(turns: list[Turn]) -> str:
-    """Banks and wavefronts of a lane in words."""
+    """The banks and wavefronts of a lane."""
     banks = [turn.bank for turn in turns]
     waves = sorted({turn.wavefront + 1 for turn in turns})
     asked = f"bank {banks[0]}" if len(banks) == 1 else f"banks {banks[0]} to {banks[-1]}"
@@ -144,34 +143,33 @@ def _say(turns: list[Turn]) -> str:
 
 
 def _busy(canvas: Canvas, turns: tuple[Turn, ...], top: float, column: float) -> float:
-    """How many wavefronts each bank is busy in, as bars; returns where they end."""
+    """Draw the number of wavefronts of each bank as bars; returns the bottom."""
     busy: dict[int, set[int]] = {}
     for turn in turns:
         busy.setdefault(turn.bank, set()).add(turn.wavefront)
     most = max(map(len, busy.values()), default=1)
-    canvas.text(MARGIN, top + 16, "wavefronts that", "small")
-    canvas.text(MARGIN, top + 27, "a bank serves in", "small")
+    canvas.text(MARGIN, top + 16, "wavefronts", "small")
+    canvas.text(MARGIN, top + 27, "per bank", "small")
     for bank, waves in busy.items():
         x, tall = LEFT + bank * column, BARS * len(waves) / most
-        with canvas.told(f"bank {bank} serves in {len(waves)} {_wavefronts(len(waves))}", focus=False):
+        with canvas.told(f"bank {bank}: {len(waves)} {_wavefronts(len(waves))}", focus=False):
             canvas.rect(x + 2, top + 6, column - 4, tall, "box edge other")
             canvas.text(x + column / 2, top + 6 + tall + 10, str(len(waves)), "small", "middle")
     return top + BARS + 36
 
 
 def _notes(warp: WarpAccess) -> list[str]:
-    """How to read it."""
+    """The legend."""
     notes = [
-        "each box: 4 bytes that a lane asks a bank for, with the number of the wavefront that serves them; "
-        "a bank serves one such word in each",
+        "box: a 4-byte word that a lane accesses, with its wavefront; a bank serves one word per wavefront",
     ]
     if warp.operands:
-        notes.append("an atomic shares nothing: lanes that ask for the same word take turns, too")
+        notes.append("atomics: lanes that access the same word are served in separate wavefronts")
         if warp.operands > 1:
-            notes.append(f"each of its {warp.operands} operands takes these wavefronts once")
+            notes.append(f"each of the {warp.operands} operands takes these wavefronts once")
     else:
-        notes.append("lanes that ask for the same word are served together: the same number in one column")
+        notes.append("lanes that access the same word share a wavefront: the same number in one column")
     if len(find_groups(warp)) > 1:
-        notes.append("lines across: lanes beyond them are served apart, whatever their banks")
-    notes.append("how many wavefronts there are is as measured; which of a bank's comes first is not known")
+        notes.append("horizontal lines separate groups of lanes that never share a wavefront")
+    notes.append("the number of wavefronts matches measurements; their order within a bank is unknown")
     return notes

@@ -1,4 +1,4 @@
-"""The CTAs of a launch as the tiles that they write, by the wave that they run in, and what a wave reads."""
+"""The CTAs of a launch: the tile that each writes, its wave, and the bytes each wave reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from artifact_inspector.pictures._colours import CYCLE
 
 MARGIN, TOP, SIDE = 14, 64, 380
 MOST_TILES = 128
-"""Rows and columns of tiles that are drawn."""
+"""Most rows and columns of drawn tiles."""
 MOST_WAVES, MOST_OTHERS = 12, 8
 STRIP = 7
 
@@ -21,32 +21,28 @@ def cta_grid(prediction: Prediction, *, width: float = 960, style: bool = True) 
     """The grid of a launch as SVG.
 
     Raises:
-        UsageError: its CTAs write no grid of tiles, or which wave each runs in is not known.
+        UsageError: its CTAs write no grid of tiles, or their waves are unknown.
     """
     order, name = prediction.cta_order, prediction.kernel
     if order is None:
-        raise UsageError(
-            f"In which waves the CTAs of {name} run is not known.", "Give --gpu or --ctas-per-wave."
-        )
+        raise UsageError(f"The waves of the CTAs of {name} are unknown.", "Pass --gpu or --ctas-per-wave.")
     if not order.tiles:
-        raise UsageError(f"The CTAs of {name} write no grid of tiles that could be drawn.")
+        raise UsageError(f"The CTAs of {name} do not write a grid of tiles.")
     canvas = Canvas()
     title = f"{name} · {len(order.tiles):,} CTAs, {order.ctas_per_wave:,} in a wave ({order.basis})"
     canvas.text(MARGIN, 20, cut(title, width - 2 * MARGIN, 13), "head")
-    canvas.text(
-        MARGIN, 38, "each cell: the tile that a CTA writes, with the number of its wave", "small faint"
-    )
+    canvas.text(MARGIN, 38, "cell: tile that a CTA writes, with the number of its wave", "small faint")
     bottom = _grid(canvas, order)
     bottom = max(bottom, _waves(canvas, order, MARGIN + SIDE + 40, width))
     summary = (
         f"{order.waves_in_all} waves; the first reads {order.waves[0].distinct_bytes_read:,} distinct bytes "
-        f"where {order.waves[0].bytes_asked:,} are asked for"
+        f"of {order.waves[0].bytes_asked:,} requested"
     )
     return canvas.render(width, bottom + 14, f"CTAs of {name}", summary, style=style)
 
 
 def _grid(canvas: Canvas, order: CtaOrder) -> float:
-    """Tiles by row and column; returns where the grid ends."""
+    """Draw the tiles by row and column; returns the bottom."""
     wave_of = {tile: place // order.ctas_per_wave for place, tile in enumerate(order.tiles)}
     rows, columns = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))
     shown = (min(rows, MOST_TILES), min(columns, MOST_TILES))
@@ -73,7 +69,7 @@ def _grid(canvas: Canvas, order: CtaOrder) -> float:
     for column in sorted({column for _, column in first if column < shown[1]}):
         canvas.rect(left + column * cell + 1, TOP - STRIP - 3, cell - 2, STRIP, "solid")
     y = TOP + shown[0] * cell + 16
-    canvas.text(MARGIN, y, "dark at the edges: rows and columns of tiles in wave 1", "small faint")
+    canvas.text(MARGIN, y, "dark marks at the edges: rows and columns of tiles in wave 1", "small faint")
     if (rows, columns) != shown:
         y += 13
         canvas.text(MARGIN, y, f"drawn: {shown[0]} × {shown[1]} of {rows} × {columns} tiles", "small alarm")
@@ -86,7 +82,7 @@ def _number_waves(
     shown: tuple[int, int],
     place: tuple[float, float, float],
 ) -> None:
-    """One number in the middle of each wave, where cells are too small for theirs."""
+    """Draw one number in the middle of each wave if the cells are too small for numbers."""
     left, top, cell = place
     tiles: dict[int, list[tuple[int, int]]] = {}
     for (row, column), wave in wave_of.items():
@@ -99,10 +95,10 @@ def _number_waves(
 
 
 def _waves(canvas: Canvas, order: CtaOrder, left: float, width: float) -> float:
-    """What each wave reads, against what its CTAs ask for; then the same of other orders."""
+    """Draw the bytes that each wave reads and requests, then the bytes of other orders."""
     full, y = width - MARGIN - left, 58.0
     most = max((wave.bytes_asked for wave in order.waves), default=1) or 1
-    canvas.text(left, y, "read by each wave: distinct, of what its CTAs ask for", "bold")
+    canvas.text(left, y, "bytes read by each wave: distinct, of requested", "bold")
     y += 8
     for number, wave in enumerate(order.waves[:MOST_WAVES], 1):
         with canvas.told(f"wave {number}: {_reads(wave)}"):
@@ -121,18 +117,18 @@ def _waves(canvas: Canvas, order: CtaOrder, left: float, width: float) -> float:
         y += 14
     y += 22
     if order.others:
-        canvas.text(left, y, "distinct bytes of all waves, this order and others", "bold")
+        canvas.text(left, y, "distinct bytes of all waves, by CTA order", "bold")
         y += 8
-        ways = [("as it is", order.distinct_bytes_read)]
+        ways = [("this order", order.distinct_bytes_read)]
         ways += [(other.name, other.distinct_bytes_read) for other in order.others[:MOST_OTHERS]]
         most = max(amount for _, amount in ways) or 1
         for name, amount in ways:
-            family = "load" if name == "as it is" else "other"
+            family = "load" if name == "this order" else "other"
             canvas.rect(left, y, full * amount / most, 15, f"box edge {family}")
             canvas.text(left + 4, y + 11, cut(f"{name}  {_size(amount)}", full - 8, 9), "ink small")
             y += 19
     if order.fits_l2:
-        said = "all that it reads and writes fits in the L2: the order saves little"
+        said = "everything fits in L2, so the order matters little"
         canvas.text(left, y + 12, cut(said, full, 9), "small faint")
         y += 14
     return y

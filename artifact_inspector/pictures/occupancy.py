@@ -1,4 +1,4 @@
-"""Occupancy as bars: how many blocks each resource would allow, and which of them binds."""
+"""Occupancy as bars: the blocks that each resource allows, and the limiting resource."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 MARGIN, LEFT, BAR, PITCH = 14, 130, 16, 24
 ROOM = 150
-"""Pixels behind the bars, for their words."""
+"""Pixels right of the bars, for their labels."""
 
 
 def occupancy_bars(kernel: KernelFacts, *, width: float = 640, style: bool = True) -> str:
     """The bars of a kernel as SVG.
 
     Raises:
-        UsageError: nothing is known of what it takes, or of its target.
+        UsageError: its resources or its target are unknown.
     """
     found, name = kernel.occupancy, kernel.artifact.display_name
     if found is None or not found.allowed:
-        raise UsageError(f"What limits the occupancy of {name} is not known.")
+        raise UsageError(f"The occupancy limits of {name} are unknown.")
     canvas = Canvas()
     canvas.text(MARGIN, 20, cut(f"{name} · occupancy", width - 2 * MARGIN, 13), "head")
     if found.blocks is None:
-        said = f"unknown: {', '.join(found.missing)}"
+        said = f"unknown (needs {', '.join(found.missing)})"
     else:
         share = "" if found.share is None else f" ({found.share:.0%})"
         blocks = "block" if found.blocks == 1 else "blocks"
         said = (
-            f"{found.blocks} {blocks}, {found.warps} of {found.warps_at_most} warps of a {found.unit}{share}"
+            f"{found.blocks} {blocks}, {found.warps} of {found.warps_at_most} warps per {found.unit}{share}"
         )
     canvas.text(MARGIN, 38, cut(said, width - 2 * MARGIN, 11), "accent")
     most = max(1, *found.allowed.values())
@@ -40,8 +40,8 @@ def occupancy_bars(kernel: KernelFacts, *, width: float = 640, style: bool = Tru
     for resource, blocks_allowed in sorted(found.allowed.items(), key=lambda row: row[1]):
         binds = resource in found.limited_by
         length = full * blocks_allowed / most
-        words = f"{blocks_allowed}" + (" ← binds" if binds else "")
-        with canvas.told(f"{resource} would allow {blocks_allowed} blocks{', and binds' if binds else ''}"):
+        words = f"{blocks_allowed}" + (" ← limit" if binds else "")
+        with canvas.told(f"{resource}: {blocks_allowed} blocks{', the limit' if binds else ''}"):
             canvas.text(LEFT - 8, y + 12, resource, "bold" if binds else "", "end")
             canvas.rect(LEFT, y, max(2, length), BAR, f"box edge {'wait' if binds else 'other'}", round_=2)
             canvas.text(LEFT + length + 6, y + 12, words, "bold alarm" if binds else "")
@@ -50,7 +50,5 @@ def occupancy_bars(kernel: KernelFacts, *, width: float = 640, style: bool = Tru
                 x = LEFT + full * block / most
                 canvas.line(x, y, x, y + BAR, "line edge dotted")
         y += PITCH
-    canvas.text(
-        MARGIN, y + 10, f"blocks that each resource alone would allow on one {found.unit}", "small faint"
-    )
+    canvas.text(MARGIN, y + 10, f"blocks per {found.unit} that each resource alone allows", "small faint")
     return canvas.render(width, y + 18, f"Occupancy of {name}", said, style=style)

@@ -1,4 +1,4 @@
-"""Two kernels' timelines on one scale, stage by stage, round below round; where they part is marked."""
+"""The timelines of two kernels on one scale, aligned by rounds, with the first divergence marked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from artifact_inspector.pictures.timeline import columns_of, legend
 from artifact_inspector.vocabulary.names import step_of
 
 MOST_ROUNDS = 12
-"""Rounds that stand below each other; what comes behind them follows as it is."""
+"""Most rounds that are aligned."""
 
 
 def pair_timelines(
@@ -28,16 +28,16 @@ def pair_timelines(
     width: float = 960,
     style: bool = True,
 ) -> str:
-    """The timelines of the region that two kernels are compared by, as SVG.
+    """The timelines of the compared region of two kernels, as SVG.
 
     Args:
-        pair: the two.
-        labels: what they are called.
-        made_by: the pass that made them differ, where somebody found it.
-        stages: those to show; without any, where they part, what comes before it, and the last.
+        pair: the two kernels.
+        labels: their names.
+        made_by: the pass that made them differ, if known.
+        stages: the stages to show; by default the first divergence, the stage before it, and the last.
 
     Raises:
-        UsageError: they have no region in common that could be drawn.
+        UsageError: they have no region in common.
     """
     region = _region(pair)
     scenes = [
@@ -55,7 +55,10 @@ def pair_timelines(
     marked = False
     for step, row in rows:
         if parting is not None and step == parting.step and not marked:
-            y, marked = _mark(canvas, y, width, f"{step}: here they part", parting.components, made_by), True
+            y, marked = (
+                _mark(canvas, y, width, f"{step}: first divergence", parting.components, made_by),
+                True,
+            )
         for side, strip in row:
             scene = scenes[side]
             canvas.text(
@@ -65,14 +68,14 @@ def pair_timelines(
                 y = Drawing(canvas, scene, strip, columns).draw(y + 12) + 10
         y += 10
     y = legend(canvas, scenes, y, width)
-    said = "the same at every stage" if parting is None else f"they part at {parting.step}"
+    said = "equal at every stage" if parting is None else f"first divergence at {parting.step}"
     return canvas.render(
         width, y + 8, f"Timelines of {labels[0]} and {labels[1]}", f"{title}: {said}", style=style
     )
 
 
 def _region(pair: Pair) -> RegionPair:
-    """The one that parts first, else the principal one."""
+    """The first region with a divergence, else the main one."""
     both = [region for region in pair.regions if region.left is not None and region.right is not None]
     parted = [region for region in both if region.parting is not None]
     found = next(iter([*parted, *both]), None)
@@ -82,11 +85,11 @@ def _region(pair: Pair) -> RegionPair:
 
 
 _Rows = list[tuple[str, list[tuple[int, Strip]]]]
-"""Steps of the compilation, each with its strips and the sides that they are of."""
+"""Compiler stages, each with its strips and their sides."""
 
 
 def _decisive(rows: _Rows, parting: str) -> _Rows:
-    """The step at which two kernels part, the one before it, and the last."""
+    """The stage of the first divergence, the one before it, and the last."""
     steps = [step for step, _ in rows]
     at = steps.index(parting) if parting in steps else 0
     kept = {max(0, at - 1), at, len(rows) - 1}
@@ -94,7 +97,7 @@ def _decisive(rows: _Rows, parting: str) -> _Rows:
 
 
 def _rows(scenes: Sequence[Scene]) -> _Rows:
-    """The lanes of both by compilation step, each with its side and cut into its rounds."""
+    """The lanes of both by compiler stage, each with its side and cut into its rounds."""
     steps = dict.fromkeys(
         step_of(stage)
         for stage in Stage
@@ -114,7 +117,7 @@ def _rows(scenes: Sequence[Scene]) -> _Rows:
 
 
 def _marks(lane: Lane, region: str | None) -> list[int]:
-    """Places at which the computes of each round begin, as long as rounds begin in their order."""
+    """The instructions at which the computes of each round begin, while the rounds are in order."""
     first: dict[int, int] = {}
     for event in lane.events:
         number = event.step.round
@@ -143,7 +146,7 @@ def _what(label: str, scene: Scene, lane: Lane) -> str:
 def _mark(
     canvas: Canvas, y: float, width: float, said: str, components: Sequence[str], made_by: str
 ) -> float:
-    """A line across, with who did it; returns where it ends."""
+    """Draw a horizontal line with the compiler component; returns its bottom."""
     canvas.line(MARGIN, y + 4, width - MARGIN, y + 4, "thick stop dashed")
     who = made_by or " or ".join(components)
     canvas.text(

@@ -1,7 +1,4 @@
-"""How the resident warps of a multiprocessor overlap: what each does and waits for, and how busy units are.
-
-It is drawn from a model, and says so.
-"""
+"""The schedule of the resident warps of an SM, from a model: what each warp does, and how busy units are."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ MARGIN, LEFT, TOP, ROW, GAP = 14, 104, 74, 13, 5
 MOST_ROWS = 32
 UNITS = ("tensor", "fma", "alu", "xu", "double", "lsu", "l2", "dram")
 LEAST = 0.02
-"""Share of the time for which a unit is busy that has a strip."""
+"""Least share of busy time of a unit that is drawn."""
 STRIP = 24
 
 LOOKS = {
@@ -24,7 +21,7 @@ LOOKS = {
     Activity.MEMORY: ("W", "wait"),
     Activity.BARRIER: ("B", "barrier"),
 }
-"""Letter and colour of each; what a warp waits for is a thin bar."""
+"""Letter and colour family of each activity; waits are thin bars."""
 
 
 def residency(found: Residency, *, width: float = 960, style: bool = True) -> str:
@@ -37,14 +34,14 @@ def residency(found: Residency, *, width: float = 960, style: bool = True) -> st
     canvas.text(
         MARGIN,
         36,
-        cut("model: nothing was measured; the first CTAs to run, in modelled cycles", room),
+        cut("model, not measured: the first CTAs, in modelled cycles", room),
         "alarm",
     )
     said = "no warp waits for global memory"
     if found.hidden is not None:
         said = (
-            f"in {found.hidden:.0%} of the cycles in which a warp waits for global memory, at least one "
-            "other computes or is at shared memory"
+            f"latency hidden: in {found.hidden:.0%} of the cycles in which a warp waits for global memory, "
+            "another one computes or uses shared memory"
         )
     canvas.text(MARGIN, 51, cut(said, room), "accent")
     scale = (width - LEFT - MARGIN) / (found.cycles or 1)
@@ -56,7 +53,7 @@ def residency(found: Residency, *, width: float = 960, style: bool = True) -> st
 
 
 def _axis(canvas: Canvas, found: Residency, scale: float, width: float) -> float:
-    """Cycles along the top; returns where the lanes begin."""
+    """Draw the cycle axis; returns its bottom."""
     step = 1
     while found.cycles / step > 8:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -70,7 +67,7 @@ def _axis(canvas: Canvas, found: Residency, scale: float, width: float) -> float
 
 
 def _lanes(canvas: Canvas, found: Residency, scale: float, y: float) -> float:
-    """Rows of some warps of each CTA; returns where they end."""
+    """Draw rows for some warps of each CTA; returns the bottom."""
     ctas = min(found.ctas, MOST_ROWS)
     warps = max(1, min(found.warps, MOST_ROWS // ctas))
     for cta in range(ctas):
@@ -110,7 +107,7 @@ def _words(lane: WarpLane, cycles: float) -> str:
 
 
 def _units(canvas: Canvas, found: Residency, width: float, y: float) -> float:
-    """How busy each unit is over the same time; returns where that ends."""
+    """Draw how busy each unit is over time; returns the bottom."""
     for unit in UNITS:
         shares = found.busy.get(unit, ())
         mean = sum(shares) / len(shares) if shares else 0.0
@@ -145,7 +142,7 @@ def _legend(canvas: Canvas, found: Residency, width: float, y: float) -> float:
         canvas.text(x + 17, y + 8.5, activity.value, "small")
         x += long
     y += 12
-    notes = ["thick: works; thin: waits. Each piece of time shows what takes most of it."]
+    notes = ["thick: working; thin: waiting. Each interval shows its most frequent activity."]
     if found.followed < found.instructions:
         notes.append(
             f"drawn: the first {found.followed:,} of {found.instructions:,} instructions of each warp"

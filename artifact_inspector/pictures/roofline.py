@@ -1,4 +1,4 @@
-"""The roofline: what a launch can do at most, by the FLOP that it does for each distinct byte."""
+"""The roofline: the peak rate of launches at their arithmetic intensity."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MARGIN, LEFT, TOP, TALL = 14, 84, 44, 300
 
 
 def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, style: bool = True) -> str:
-    """Launches under the roof of one product as SVG; a point lies on the roof, for no time was measured.
+    """Launches on the roofline of one GPU as SVG; points lie on the roof because no time was measured.
 
     Args:
-        launches: names and places, all of one product.
+        launches: names and roofline positions, all for one GPU.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no launch.
     """
     if not launches:
-        raise UsageError("No launch has an intensity and a product whose peaks are known.", "Give --gpu.")
+        raise UsageError("No launch has a known intensity and a GPU with known peaks.", "Pass --gpu.")
     roof = launches[0][1]
     canvas = Canvas()
     title = f"{roof.product} · {roof.peak / 1e12:g} TFLOP/s {roof.unit}, {roof.bandwidth / 1e12:g} TB/s"
@@ -53,12 +53,12 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
     canvas.path(
         f"M{LEFT} {y_of(start * roof.bandwidth):.1f}L{ridge:.1f} {flat:.1f}H{right:.1f}", "thick edge"
     )
-    canvas.text(ridge, flat - 8, f"turns at {roof.ridge:.0f}", "small faint", "middle")
+    canvas.text(ridge, flat - 8, f"ridge at {roof.ridge:.0f}", "small faint", "middle")
     y = TOP + TALL + 50.0
     for number, (name, found) in enumerate(launches, 1):
         family = CYCLE[(number - 1) % len(CYCLE)]
-        by = "memory" if found.is_bound_by_memory else "arithmetic"
-        said = f"{name}: {found.intensity:.3g} FLOP/B, at most {_rate(found.attainable)}FLOP/s, bound by {by}"
+        by = "memory" if found.is_bound_by_memory else "compute"
+        said = f"{name}: {found.intensity:.3g} FLOP/B, at most {_rate(found.attainable)}FLOP/s, {by}-bound"
         if found.intensity > 0:
             x, at = x_of(found.intensity), y_of(found.attainable)
             with canvas.told(said):
@@ -68,7 +68,10 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
         canvas.text(MARGIN, y, cut(f"{number}  {said}", width - 2 * MARGIN), "")
         y += 16
     canvas.text(
-        MARGIN, y + 2, "from counts of a launch run on paper: the roof, not a measured rate", "small faint"
+        MARGIN,
+        y + 2,
+        "counters from a simulated launch; points show the peak, not a measured rate",
+        "small faint",
     )
     summary = "; ".join(name for name, _ in launches)
     return canvas.render(width, y + 12, f"Roofline of {roof.product}", summary, style=style)

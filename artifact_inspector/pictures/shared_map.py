@@ -1,4 +1,4 @@
-"""The shared-memory map: every allocation at its place, over the lines of TTGIR at which it is live."""
+"""The shared-memory map: every allocation by offset, and the lines of TTGIR at which it is live."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 MARGIN, LEFT, TOP, TALL = 14, 70, 52, 260
 ROW = 16
 MOST = 40
-"""Allocations that are drawn."""
+"""Most allocations that are drawn."""
 
 
 def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -> str:
     """The map of a kernel as SVG.
 
     Raises:
-        UsageError: it has no TTGIR, or no shared memory.
+        UsageError: it has no TTGIR or no shared memory.
     """
     bill, name = kernel.bill, kernel.artifact.display_name
     if bill is None or not bill.entries:
-        raise UsageError(f"{name} has no allocation of shared memory that could be read from TTGIR.")
+        raise UsageError(f"{name} has no shared-memory allocation in TTGIR.")
     entries = bill.entries[:MOST]
     canvas = Canvas()
     declared = "" if bill.declared is None else f", {bill.declared:,} bytes per block"
@@ -35,8 +35,8 @@ def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -
     bottom = float(TOP - 12)
     if placed and bill.peak:
         bottom = _chart(canvas, entries, bill.peak, width)
-    said = "Each box: bytes from top to bottom, lines of TTGIR at which it is live from left to right"
-    notes = [said] if placed else ["where each lies is not known, for the bill does not add up"]
+    said = "box: height = bytes, width = lines of TTGIR at which the allocation is live"
+    notes = [said] if placed else ["offsets unknown: the allocations do not add up to the declared size"]
     notes += [bill.note] if bill.note else []
     notes += [f"… and {len(bill.entries) - MOST} more allocations"] if len(bill.entries) > MOST else []
     y = bottom + 22
@@ -53,7 +53,7 @@ def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -
 
 
 def _chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: float) -> float:
-    """Boxes over lines and bytes; returns where the chart ends."""
+    """Draw boxes over lines and bytes; returns the bottom of the chart."""
     first = min(entry.first for entry in entries)
     last = max(entry.last for entry in entries) + 1
     right = width - MARGIN
@@ -85,14 +85,14 @@ def _chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: fl
                 canvas.line(x, at, x + wide, at, "line edge dotted")
             if tall >= 11 and wide >= 12:
                 canvas.text(x + wide / 2, y + tall / 2 + 4, str(number), "ink bold", "middle")
-            else:  # too small for a number: it stands beside
+            else:  # too small for a number, which is drawn next to it
                 spot = _free(taken, min(x + wide + 3, right - 12), max(y + 3, TOP + 9))
                 canvas.text(spot[0], spot[1], str(number), "small")
     return TOP + TALL + 16.0
 
 
 def _free(taken: list[tuple[float, float]], x: float, y: float) -> tuple[float, float]:
-    """The first place from one to the left or above at which no label stands."""
+    """The first position at or above a given one without a label."""
     while any(abs(x - left) < 13 and abs(y - top) < 9 for left, top in taken):
         y -= 9
     taken.append((x, y))
@@ -105,4 +105,4 @@ def _describe(entry: Allocation) -> str:
     name = f"{entry.name}: " if entry.name else ""
     source = f", {entry.source}" if entry.source else ""
     at = "" if entry.offset is None else f" at {entry.offset:,}"
-    return f"{name}{entry.purpose}, {size}{parts}{at}, live in lines {entry.first}–{entry.last}{source}"
+    return f"{name}{entry.purpose}, {size}{parts}{at}, live at lines {entry.first}–{entry.last}{source}"

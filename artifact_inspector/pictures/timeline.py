@@ -1,4 +1,4 @@
-"""The timeline: a lane for each stage, its events in order, every load from its issue to its completion."""
+"""The timeline: a lane for each stage, its events in order, every load from issue to completion."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 MOST_NOTES = 4
 MOST_STRIPS = 32
-"""Functions of a stage, or parts of it that run side by side, that are drawn below each other."""
+"""Most functions and warp partitions of a stage that are drawn."""
 LEAST = 14.0
-"""Pixels of a column that holds nothing."""
+"""Least pixels of a column."""
 
 
 def timeline(
@@ -38,10 +38,10 @@ def timeline(
     """The timeline of a kernel as SVG.
 
     Args:
-        region: id of a loop or partition to look at; the whole kernel without one.
-        stages: those to show; all without any.
+        region: id of a loop or partition; None for the whole kernel.
+        stages: the stages to show; None for all.
         width: in pixels.
-        style: with its rules; see `Canvas.render`.
+        style: include the style rules; see `Canvas.render`.
 
     Raises:
         UsageError: the kernel has no such region or stage.
@@ -64,7 +64,7 @@ def draw_scene(scene: Scene, *, width: float = 960, style: bool = True) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    """The picture in words."""
+    """A description of the picture."""
     said = []
     for lane in scene.lanes:
         letters = " ".join(f"{event.letter}{event.step.times}" for event in lane.events[:60])
@@ -73,11 +73,11 @@ def _summary(scene: Scene) -> str:
     return "Events in execution order. " + ". ".join(said)
 
 
-# -- strips: what of a lane is drawn side by side ------------------------------------------------------------
+# -- strips of a lane ----------------------------------------------------------------------------------------
 
 
 def strips_of(scene: Scene) -> Iterator[Strip]:
-    """The strips of a scene, in the order of its lanes; of each stage the first ones."""
+    """The strips of a scene, in the order of its lanes; at most `MOST_STRIPS` per stage."""
     for _, lanes in groupby(scene.lanes, lambda lane: lane.stage):
         yield from islice((strip for lane in lanes for strip in _strips(scene, lane)), MOST_STRIPS)
 
@@ -98,7 +98,7 @@ def _strips(scene: Scene, lane: Lane) -> Iterator[Strip]:
 
 
 def _side_by_side(scene: Scene, lane: Lane) -> list[Stretch]:
-    """What different warps run at the same time: partitions, or the loops that they became."""
+    """Code that different warps run at the same time: partitions, or the loops that they became."""
     found = [part for part in lane.stretches if part.kind is RegionKind.PARTITION]
     if not found and scene.principal is not None:
         name = scene.principal
@@ -107,7 +107,7 @@ def _side_by_side(scene: Scene, lane: Lane) -> list[Stretch]:
 
 
 def columns_of(strips: Sequence[Strip], room: float) -> list[float]:
-    """Widths of the parts: those that most strips need, scaled to the room that there is."""
+    """Widths of the parts: the largest needs of the strips, scaled to the available room."""
     parts = max(len(strip.cuts) for strip in strips)
     needs = [LEAST] * parts
     for strip in strips:
@@ -115,24 +115,24 @@ def columns_of(strips: Sequence[Strip], room: float) -> list[float]:
             for number, (start, stop) in enumerate(strip.cuts):
                 needs[number] = max(needs[number], min(demand(inside(strip.lane, start, stop)), 4 * room))
     total = sum(needs)
-    if total > room and parts == 3:  # the loop is what people came for
+    if total > room and parts == 3:  # the loop matters most
         sides = min(needs[0], room * 0.3), min(needs[2], room * 0.25)
         needs, total = [sides[0], room - sum(sides), sides[1]], room
     return [need * room / total for need in needs]
 
 
-# -- what it all means -------------------------------------------------------------------------------------
+# -- legend ------------------------------------------------------------------------------------------------
 
 
 def legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float) -> float:
-    """Letters and notes below the lanes; returns where they end."""
+    """Draw letters and notes below the lanes; returns the bottom."""
     lanes = [lane for scene in scenes for lane in scene.lanes]
     present = {event.step.kind for lane in lanes for event in lane.events}
     said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
     if EventKind.WAIT in present:
-        said.append("line down from W: what it completes")
+        said.append("line down from W: loads that the wait completes")
     if any(loading.flight.turns for lane in lanes for loading in lane.loadings):
-        said.append("+n: complete n trips of the loop later")
+        said.append("+n: complete n iterations later")
     notes = list(dict.fromkeys(note for scene in scenes for note in notes_of(scene)))
     x = float(MARGIN)
     for piece in said:
@@ -149,7 +149,7 @@ def legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float) -> f
 
 
 def notes_of(scene: Scene) -> list[str]:
-    """What a scene lacks, the first of it."""
+    """Notes on what is missing in a scene."""
     notes = [*_left_out(scene), *_untold(scene), *scene.missing]
     if len(notes) > MOST_NOTES:
         notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
@@ -167,4 +167,4 @@ def _untold(scene: Scene) -> Iterator[str]:
     for lane in scene.lanes:
         for stretch in lane.stretches:
             if stretch.untold is not None and scene.region in (None, stretch.region):
-                yield f"{lane.stage.value} {stretch.region}: in flight not told: {stretch.untold}"
+                yield f"{lane.stage.value} {stretch.region}: loads in flight unknown: {stretch.untold}"

@@ -1,4 +1,4 @@
-"""The timetable of a pipelined loop: iterations by trips, and what each buffer holds when."""
+"""The timetable of a pipelined loop: when each iteration is loaded and computed, and in which buffer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 MARGIN, LEFT, TOP, ROW = 14, 96, 70, 26
 MOST_HEAD = 7
-"""Trips at the beginning that are drawn; two stand at the end."""
+"""Most iterations drawn at the beginning; two more are drawn at the end."""
 
 
 def timetable(
     kernel: KernelFacts, region: str | None = None, *, width: float = 960, style: bool = True
 ) -> str:
-    """The timetable of a loop as SVG, of the principal one by default.
+    """The timetable of a loop as SVG; of the main loop by default.
 
     Raises:
-        UsageError: it is not pipelined.
+        UsageError: the loop is not pipelined.
     """
     return draw_timetable(find_timetable(kernel, region), width=width, style=style)
 
@@ -37,16 +37,16 @@ def draw_timetable(table: Timetable, *, width: float = 960, style: bool = True) 
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """One iteration: where it is copied, complete and computed on, in pixels."""
+    """One iteration: when it is loaded, complete and computed, in pixels."""
 
     name: str
     buffer: int | None
     issue: tuple[float, float] | None
-    """None where that stands in what is left out."""
+    """None if it is in an omitted iteration."""
     complete: float | None
     compute: tuple[float, float]
     begins: float
-    """Where its buffer begins to be taken."""
+    """x at which its buffer is first written."""
 
 
 class _Drawing:
@@ -66,7 +66,9 @@ class _Drawing:
         canvas, table = self.canvas, self.table
         title = f"{table.kernel} · {table.region} · {table.kind}, {table.distance} ahead"
         canvas.text(MARGIN, 20, cut(title, self.width - 2 * MARGIN, 13), "head")
-        canvas.text(MARGIN, 38, f"as {table.stage.value} has it: each row an iteration", "small faint")
+        canvas.text(
+            MARGIN, 38, f"from {table.stage.value}; one row per iteration of the source", "small faint"
+        )
         lives = self._lives()
         bottom = TOP + ROW * (len(lives) + self.has_tail)
         self._columns(bottom)
@@ -83,19 +85,19 @@ class _Drawing:
         y = self._legend(y)
         summary = (
             f"Iteration i is loaded in trip i − {table.distance}, "
-            f"complete {'?' if table.lag is None else table.lag} trips later, and computed on in trip i."
+            f"complete {'?' if table.lag is None else table.lag} trips later, and computed in trip i."
         )
         return canvas.render(self.width, y + 6, f"Timetable of {table.region}", summary, style=style)
 
-    # -- where things stand --------------------------------------------------------------------------------
+    # -- layout ---------------------------------------------------------------------------------------------
 
     def _x(self, trip: int) -> float:
-        """The left edge of a trip; those behind the gap stand after it, -1 is the prologue."""
+        """The left edge of a trip; trips after the gap are right of it; -1 is the prologue."""
         gap = 1 if self.has_tail and trip >= self.head else 0
         return LEFT + self.column * (trip + 1 + gap)
 
     def _slot(self, trip: int, kinds: frozenset[EventKind]) -> tuple[float, float]:
-        """The part of a trip in which it does something."""
+        """The part of a trip for some kinds of events."""
         at = next((n for n, kind in enumerate(self.table.order) if kind in kinds), 0)
         part = self.column / self.parts
         return self._x(trip) + at * part + 1, part - 2
@@ -106,7 +108,7 @@ class _Drawing:
             issued = number - table.distance
             in_gap = self.has_tail and number >= self.head and issued < self.head
             issue: tuple[float, float] | None = None
-            if issued < 0:  # in front of the loop, one after the other
+            if issued < 0:  # in the prologue
                 part = self.column / table.distance
                 issue = (self._x(-1) + number * part + 1, part - 2)
             elif not in_gap:
@@ -121,13 +123,13 @@ class _Drawing:
             lives.append(_Life(name, buffer, issue, complete, self._slot(number, COMPUTES), begins))
         return lives
 
-    # -- what is drawn -------------------------------------------------------------------------------------
+    # -- drawing --------------------------------------------------------------------------------------------
 
     def _columns(self, bottom: float) -> None:
         canvas, table = self.canvas, self.table
         names = [(-1, "prologue"), *((n, f"trip {name}") for n, name in enumerate(self.trips))]
         last = len(self.trips)
-        behind = "behind" if table.epilogue_line is None else f"line {table.epilogue_line}: none left"
+        behind = "epilogue" if table.epilogue_line is None else f"line {table.epilogue_line}: drained"
         for trip, name in [*names, (last, behind)]:
             x = self._x(trip)
             canvas.line(x, TOP - 12, x, bottom, "line rule dotted")
@@ -155,7 +157,7 @@ class _Drawing:
         if life.issue is not None:
             with canvas.told(f"iteration {life.name}: loaded{held}"):
                 self._box(life.issue, y, load, life.buffer)
-        with canvas.told(f"iteration {life.name}: computed on{held}"):
+        with canvas.told(f"iteration {life.name}: computed{held}"):
             self._box(life.compute, y, compute, life.buffer)
 
     def _box(self, place: tuple[float, float], y: float, kind: EventKind, buffer: int | None) -> None:
@@ -165,11 +167,14 @@ class _Drawing:
         self.canvas.text(x + wide / 2, y + 15.5, label, "ink", "middle")
 
     def _buffers(self, lives: list[_Life], y: float) -> float:
-        """What each buffer holds, over the same trips; returns where that ends."""
+        """Draw what each buffer holds over the same trips; returns the bottom."""
         canvas, count = self.canvas, self.table.buffers or 0
         canvas.text(MARGIN, y, "buffers", "bold")
         canvas.text(
-            LEFT, y, "which iteration each holds, from the issue of its copy to its computes", "small faint"
+            LEFT,
+            y,
+            "iteration that each buffer holds, from the issue of its copy to its computes",
+            "small faint",
         )
         y += 6
         for number in range(min(count, 16)):
@@ -191,9 +196,9 @@ class _Drawing:
         canvas, table = self.canvas, self.table
         said = [f"{kind.letter} {LETTERS[kind]}" for kind in table.order]
         said += ["digit: buffer"] if table.buffers else []
-        said += ["thin bar: in flight", "dashes: complete, not yet used"]
-        said += ["line down: the wait of a trip"] if EventKind.WAIT in table.order else []
-        said += ["blue: being filled, green: complete"] if table.buffers else []
+        said += ["thin bar: in flight", "dashed: complete, not yet used"]
+        said += ["vertical line: wait"] if EventKind.WAIT in table.order else []
+        said += ["blue: being filled; green: complete"] if table.buffers else []
         x = float(MARGIN)
         for piece in said:
             room = width_of(piece, 9) + 16

@@ -1,4 +1,4 @@
-"""How wide a kernel's memory accesses are, and what narrows them."""
+"""The widths of a kernel's memory accesses and the reasons for narrow ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from artifact_inspector.model import Stage
 
 
 def access_block(kernel: KernelFacts) -> RenderableType | None:
-    """The widths at the last stage, and each load statement with its width and causes."""
+    """Access widths at the last stage, and each narrow load statement with its causes."""
     last = kernel.last
     if last is None or last.stage.order <= Stage.TTGIR.order or not last.accesses.total:
         return None
@@ -33,7 +33,8 @@ def access_block(kernel: KernelFacts) -> RenderableType | None:
     for policy in kernel.policies:
         if policy.lost:
             where = policy.source or f"line {policy.line}"
-            body.append(Text(f"{', '.join(policy.lost)} asked for at {where} is not there", "yellow"))
+            said = f"{', '.join(policy.lost)} requested at {where}, but missing in {last.stage.value}"
+            body.append(Text(said, "yellow"))
     return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
 
 
@@ -43,10 +44,10 @@ def _histograms(found: Accesses) -> Iterator[tuple[str, str]]:
             yield label, _histogram(widths)
     for label, sizes in (("tile loads", found.tiles), ("tile stores", found.tile_stores)):
         if sizes:
-            yield label, f"{_histogram(sizes)} for the whole block"
+            yield label, f"{_histogram(sizes)} per block"
     if found.predicated:
         folded = f", {found.folded} with the mask folded into the access" if found.folded else ""
-        yield "guarded", f"{found.predicated} of {found.total}{folded}"
+        yield "masked", f"{found.predicated} of {found.total}{folded}"
     if found.cache:
         yield "cache", ", ".join(f"{word} ×{count}" for word, count in sorted(found.cache.items()))
 
@@ -61,9 +62,9 @@ def _histogram(widths: Mapping[int | None, int]) -> str:
 
 def _causes(kernel: KernelFacts) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for heading, right in (("load", False), ("B", True), ("×", True)):
+    for heading, right in (("load", False), ("B", True), ("count", True)):
         table.add_column(heading, justify="right" if right else "left", no_wrap=True)
-    table.add_column("no wider, because", overflow="fold")
+    table.add_column("why it is not wider", overflow="fold")
     for load in kernel.widths:
         if load.causes:
             table.add_row(

@@ -1,4 +1,4 @@
-"""Two signatures one below the other, each with room for the runs that only the other has."""
+"""Two signatures aligned, with gaps for runs that only the other one has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from artifact_inspector.comparison.alignment import Column
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """One of two signatures with room for the runs that only the other has; what does not fit is counted."""
+    """One of two aligned signatures; runs that do not fit are counted."""
 
     columns: tuple[Column, ...]
     place: int

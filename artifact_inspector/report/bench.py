@@ -1,4 +1,4 @@
-"""Measured kernels beside what the compiler made of them: a row for each kernel and configuration."""
+"""Measured times and compiler facts: a row for each kernel and configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from artifact_inspector.report.words import mma_count
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """The table, with what it was measured on above and what went wrong below."""
+    """The device, the table, and the failures."""
 
     bench: Bench
 
@@ -43,14 +43,14 @@ class BenchReport:
 
 
 _KEY = (
-    "ms: median of a launch, with the L2 cache emptied before it. TFLOP/s, GB/s: of what the result takes "
-    "at least. of peak: the time of what bounds it, at the maker's peak, over the measured one."
+    "ms: median launch time, L2 flushed before each launch. TFLOP/s, GB/s: from the least work and traffic "
+    "of the problem. of peak: time at the vendor's peak, divided by the measured time. blk: blocks per SM."
 )
-_FACTS = (("verdict", False), ("wait", True), ("MMA", True), ("regs", True), ("bl", True))
+_FACTS = (("verdict", False), ("wait", True), ("MMA", True), ("regs", True), ("blk", True))
 _TIMES = (("ms", True), ("TFLOP/s", True), ("GB/s", True), ("of peak", True), ("result", False))
-_SHORT = {"num_warps": "w", "num_stages": "st"}
+_SHORT = {"num_warps": "warps", "num_stages": "stages"}
 _Column = tuple[tuple[str, bool], Callable[[Measurement], str]]
-"""Heading, whether it is aligned to the right, and what stands in it."""
+"""Heading, right-aligned or not, and cell."""
 
 
 def _describe_device(device: Device) -> str:
@@ -62,21 +62,21 @@ def _describe_device(device: Device) -> str:
 def _describe_peaks(device: Device) -> str:
     peaks = device.peaks
     if peaks is None:
-        return "no source here says what it can do at most: there is no share of its peak"
+        return "peak rates unknown: no shares of the peak"
     rates = ", ".join(f"{unit} {rate / 1e12:g}" for unit, rate in peaks.flops.items())
-    return f"at most {peaks.bandwidth / 1e9:g} GB/s; TFLOP/s in {rates} ({peaks.source})"
+    return f"peak: {peaks.bandwidth / 1e9:g} GB/s; TFLOP/s: {rates} ({peaks.source})"
 
 
 def _as_written(rows: Sequence[Measurement]) -> str:
-    """The order in the source of one kernel."""
+    """The order of loads and computes in the source of one kernel."""
     orders = {next(iter(row.verdicts.values()), "") for row in rows}
-    return f", {' or '.join(sorted(orders))} as written" if orders - {""} else ""
+    return f", {' or '.join(sorted(orders))} in the source" if orders - {""} else ""
 
 
 def _configurations(
     rows: Sequence[Measurement], device: Device, console: Console, options: ConsoleOptions
 ) -> RenderableType:
-    """One kernel: a column for each thing that its configurations choose."""
+    """One kernel: a column for each parameter of its configurations."""
     keys = list(dict.fromkeys(key for row in rows for key in row.config))
     return _fitting(rows, device, ([_chosen(key) for key in keys],), console, options)
 
@@ -88,7 +88,7 @@ def _chosen(key: str) -> _Column:
 def _kernels(
     rows: Sequence[Measurement], device: Device, console: Console, options: ConsoleOptions
 ) -> RenderableType:
-    """Kernels in their own configuration; on a narrow terminal without the sizes."""
+    """Kernels in their default configuration; without sizes on a narrow terminal."""
     kernel: _Column = (("kernel", False), lambda row: row.kernel)
     size: _Column = (("size", False), lambda row: row.size)
     return _fitting(rows, device, ([kernel, size], [kernel]), console, options)
@@ -101,10 +101,10 @@ def _fitting(
     console: Console,
     options: ConsoleOptions,
 ) -> RenderableType:
-    """The first of some tables that is no wider than the terminal, else the last.
+    """The first table that fits the terminal, else the last.
 
     Args:
-        choices: columns in front of what the compiler made and the times.
+        choices: alternative first columns, before the compiler's facts and the times.
     """
     for columns in choices:
         for padding in (2, 1):

@@ -1,24 +1,24 @@
-"""Reports in a few lines, for who reads many of them: `--brief`."""
+"""Short reports: the line limit of `--brief`."""
 
 from __future__ import annotations
 
 MOST_LINES = 12
-"""Of one run of the command."""
+"""Lines that one run of the command prints with `--brief`."""
 _state: dict[str, int | None] = {"left": None}
 
 
 def set_brief(*, wanted: bool) -> None:
-    """Begin a run that may print a few lines, or as many as it likes."""
+    """Start a run with or without the line limit."""
     _state["left"] = MOST_LINES if wanted else None
 
 
 def is_brief() -> bool:
-    """Whether reports are to be short."""
+    """Whether `--brief` is on."""
     return _state["left"] is not None
 
 
 def cut(text: str) -> str:
-    r"""What may still be printed of a text; where that is not all, the last line says how much there is.
+    r"""The text cut to the lines left of the limit; the last line then counts the omitted ones.
 
     Example:
         >>> set_brief(wanted=True)

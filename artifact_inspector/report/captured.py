@@ -1,4 +1,4 @@
-"""What was captured of a program: a row for each kernel and target, and what could not be faked."""
+"""The kernels captured from a program: a row for each kernel and target, failures and notes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ HASH_CHARACTERS = 6
 
 
 def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
-    """Kernels by target with their launches, then refusals, shortages and notes."""
+    """Kernels by target with their launches, then compiler errors, resource limits and notes."""
     kernels = [kernel for run in runs for kernel in run.kernels]
     targets = ", ".join(run.target.arch for run in runs)
     if not kernels:
-        return Group(Text(f"Nothing was captured for {targets}", "bold"), *_notes(runs))
+        return Group(Text(f"No kernel captured for {targets}", "bold"), *_notes(runs))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading, right in (
         ("kernel", False), ("hash", False), ("target", False), ("warps", True), ("stages", True),
         ("constants", False), ("launches", True), ("grid", False), ("launched at", False),
     ):  # fmt: skip
-        folds = heading in ("constants", "launched at")  # what tells forms apart is never cut
+        folds = heading in ("constants", "launched at")  # what distinguishes variants is never cut
         table.add_column(heading, justify="right" if right else "left", no_wrap=not folds, overflow="fold")
     words = [f"{name}={value}" for kernel in kernels for name, value in kernel.constexprs.items()]
     table.columns[5].min_width = min(max(map(len, words), default=0), MOST_OF_A_CONSTANT)
@@ -44,21 +44,21 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
         if kernel.message is not None:
             refused.setdefault(kernel.message, []).append(f"{kernel.name} for {kernel.target}")
     for message, names in refused.items():
-        whose = f"{', '.join(dict.fromkeys(names))} {'was' if len(set(names)) == 1 else 'were'} refused:"
+        whose = f"{', '.join(dict.fromkeys(names))} failed to compile:"
         parts.append(Text(f"\n{whose}", "bold red"))
         parts.append(Padding(Text(message), (0, 0, 0, 2)))
     short = list(dict.fromkeys(f"{k.name} for {k.target} {k.shortage}" for k in kernels if k.shortage))
     if short:
-        parts.append(Text("\nToo big to be launched, though compiled:", "bold"))
+        parts.append(Text("\nCompiled, but too large to launch:", "bold"))
         parts.extend(Padding(Text(line), (0, 0, 0, 2)) for line in short)
     return Group(*parts, *_notes(runs))
 
 
 def failures(runs: Sequence[ProgramRun]) -> RenderableType:
-    """What went wrong with the program, and what it printed where that was not seen yet."""
+    """Failures of the program, with its output if it was not printed yet."""
     parts: list[RenderableType] = []
     for run in runs:
-        ended = f"The program ended with exit status {run.status} for {run.target}."
+        ended = f"The program exited with status {run.status} for {run.target}."
         if run.status:
             if run.output.strip():
                 parts.append(Text(run.output.rstrip()))
@@ -71,7 +71,7 @@ def failures(runs: Sequence[ProgramRun]) -> RenderableType:
 
 
 MOST_OF_A_CONSTANT = 24
-"""Characters of a constant that are kept on one line."""
+"""Most characters of a constant that stay on one line."""
 LEAST_OF_A_PLACE = 16
 
 
@@ -84,7 +84,7 @@ def _row(kernel: CapturedKernel) -> list[RenderableType]:
     refused = kernel.hash is None
     return [
         Text(kernel.name),
-        Text("refused", "magenta") if refused else Text((kernel.hash or "")[:HASH_CHARACTERS], "dim"),
+        Text("failed", "magenta") if refused else Text((kernel.hash or "")[:HASH_CHARACTERS], "dim"),
         Text(kernel.target.arch),
         Text(str(options.get("num_warps", ""))),
         Text(str(options.get("num_stages", ""))),
@@ -96,7 +96,7 @@ def _row(kernel: CapturedKernel) -> list[RenderableType]:
 
 
 def _trimmed(grid: Sequence[int]) -> list[int]:
-    """A grid without the ones at its end."""
+    """A grid without trailing ones."""
     sizes = list(grid)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()

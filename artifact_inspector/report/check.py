@@ -1,4 +1,4 @@
-"""A cache held against a baseline, for people."""
+"""The comparison of a cache with a baseline."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.text import Text
 
 from artifact_inspector.comparison.baseline import Baseline
 from artifact_inspector.comparison.corpus import Corpus
-from artifact_inspector.report.corpus import CorpusReport
+from artifact_inspector.report.corpus import CorpusReport, describe_failures
 from artifact_inspector.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Whether the check passed, then what changed, worst first."""
+    """Whether the check passed, then the changes, worst first."""
 
     baseline: Baseline
     corpus: Corpus
@@ -25,11 +25,11 @@ class CheckReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         failures = self.corpus.failures(self.gates)
         if failures:
-            yield Text(f"failed on {', '.join(failures)}", "bold red")
+            yield Text(describe_failures(failures), "bold red")
         elif self.gates:
-            yield Text(f"passed: nothing of {', '.join(self.gates)} changed", "bold green")
+            yield Text(f"Passed: no gated fact changed ({', '.join(self.gates)}).", "bold green")
         else:
-            yield Text("passed: it was asked to fail on nothing", "bold green")
+            yield Text("Passed: no gates are set.", "bold green")
         yield from _notes(self.baseline)
         yield CorpusReport(self.corpus, ())
 
@@ -37,7 +37,7 @@ class CheckReport:
 def _notes(baseline: Baseline) -> Iterator[Text]:
     if baseline.generator != __version__:
         yield Text(
-            f"the baseline was recorded by inspect-kernel {baseline.generator}, this is {__version__}: "
-            "a fact that only one of them tells counts as changed",
+            f"The baseline was recorded by inspect-kernel {baseline.generator}; this is {__version__}. "
+            "Facts that only one version reports count as changed.",
             "yellow",
         )

@@ -1,4 +1,4 @@
-"""What came of compiling kernels: a row for each kernel and target."""
+"""The results of compiling kernels: a row for each kernel and target."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from artifact_inspector.compiling import CompileResult
 
 
 def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = False) -> RenderableType:
-    """Kernels by target with the time each took, then the compiler's refusals.
+    """Kernels by target with their compile times, then the compiler's errors.
 
     Args:
-        rows: what came of each.
-        out: the cache that they went to.
-        verbose: print all that the compiler printed when it refused.
+        rows: the results.
+        out: the cache directory they were written to.
+        verbose: print the full output of the compiler on errors.
     """
     configured = any(row.config is not None for row in rows)
     versions = len({row.triton for row in rows}) > 1
@@ -31,9 +31,9 @@ def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = 
     if configured:
         table.add_column("configuration")
     table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("entry", overflow="ellipsis")  # the one that a narrow terminal may cut
+    table.add_column("entry", overflow="ellipsis")  # the only column that a narrow terminal cuts
     for row in rows:
-        entry = Text("refused", "magenta") if row.directory is None else Text(row.directory.name, "dim")
+        entry = Text("failed", "magenta") if row.directory is None else Text(row.directory.name, "dim")
         entry.no_wrap = True
         cells: list[RenderableType] = [Text(row.kernel), row.target.arch]
         if versions:
@@ -47,24 +47,24 @@ def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = 
 
 
 def refusals(rows: Sequence[CompileResult]) -> RenderableType:
-    """The compiler's refusals alone."""
+    """The compiler's errors only."""
     return Group(*_refused(rows, verbose=False))
 
 
 def _refused(rows: Sequence[CompileResult], *, verbose: bool) -> list[RenderableType]:
-    """Each refusal once, with all the targets that it is for."""
+    """Each compiler error once, with its targets."""
     alike: dict[tuple[str, str, str | None, str | None], list[CompileResult]] = {}
     for row in rows:
         if row.directory is None:
-            message = (row.message or "no reason was given").replace(row.target.arch, "\0")
+            message = (row.message or "no reason given").replace(row.target.arch, "\0")
             alike.setdefault((row.kernel, message, row.remedy, row.triton), []).append(row)
     found: list[RenderableType] = []
     several = len({row.triton for row in rows}) > 1
     for (kernel, _, remedy, triton), same in alike.items():
         targets = ", ".join(dict.fromkeys(row.target.arch for row in same))
-        by = f" by Triton {triton}" if several and triton else ""
-        found.append(Text(f"\n{kernel} for {targets} was refused{by}:", "bold red"))
-        found.append(Padding(Text(same[0].message or "no reason was given"), (0, 0, 0, 2)))
+        by = f" with Triton {triton}" if several and triton else ""
+        found.append(Text(f"\n{kernel} failed to compile for {targets}{by}:", "bold red"))
+        found.append(Padding(Text(same[0].message or "no reason given"), (0, 0, 0, 2)))
         if remedy:
             found.append(Padding(Text(remedy, "dim"), (0, 0, 0, 2)))
         if verbose and same[0].details and same[0].details.strip() != (same[0].message or "").strip():

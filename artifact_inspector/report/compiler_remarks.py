@@ -1,4 +1,4 @@
-"""What the compilers said of a kernel, by the line that it is about."""
+"""Remarks and warnings of the compilers about a kernel, by source line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from artifact_inspector.model import RemarkKind
 
 
 def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | None:
-    """A row for each remark; None where there is none, or where nobody kept what was said."""
+    """A row for each remark; None if there is none, or if the compiler output was not recorded."""
     if not remarks:
         return None
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -25,7 +25,7 @@ def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | 
         text.append(f"  {_place(said)}".rstrip(), "dim")
         style = "" if said.kind is RemarkKind.REMARK else "yellow"
         grid.add_row(Text(said.code or f"{said.tool} {said.kind}", style), text)
-    return Group(Text("the compilers said", "bold"), Padding(grid, (0, 0, 0, 2)))
+    return Group(Text("compiler remarks", "bold"), Padding(grid, (0, 0, 0, 2)))
 
 
 def _place(said: CompilerRemark) -> str:

@@ -1,6 +1,6 @@
-"""Where reports are written: width, colour and encoding of a stream, and nothing unprintable on it.
+"""Writes reports to a stream with its width, colour and encoding, and without control characters.
 
-Or as text and HTML for whoever shows them otherwise.
+Also renders reports as plain text for other front ends.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from artifact_inspector.report.brief import cut, is_brief
 from artifact_inspector.report.printable import obeyed_by_nobody
 
 PIPE_WIDTH = 200
-"""Columns where no terminal sets a limit: wide enough that tables need no cut."""
+"""Columns where no terminal sets a width: wide enough that tables are not cut."""
 LEAST_WIDTH = 32
 WIDEST = 10_000
-"""Columns that a report is laid out for, however many are asked for."""
+"""Most columns that a report is laid out for."""
 _DIGITS = 10
 
 _PLAIN = "white-space: pre; overflow-x: auto; line-height: 1.25; font-family: monospace"
@@ -32,9 +32,9 @@ _ASCII = str.maketrans({"…": "...", "–": "-", "×": "x", "÷": "/", "·": "|
 
 
 def make_console(stream: TextIO) -> Console:
-    """A console on a stream; COLUMNS and NO_COLOR are honoured, markup in names is not."""
+    """A console on a stream; honours COLUMNS and NO_COLOR, and prints markup in names literally."""
     columns = os.environ.get("COLUMNS", "")
-    size = shutil.get_terminal_size()  # which, unlike rich, passes over a number of 5,000 digits
+    size = shutil.get_terminal_size()  # unlike rich, it accepts a number of 5,000 digits
     if columns.isdecimal() and len(columns) < _DIGITS and int(columns) > 0:
         width: int | None = min(int(columns), WIDEST)
     elif stream.isatty():
@@ -48,12 +48,12 @@ def make_console(stream: TextIO) -> Console:
 
 
 def is_for_a_screen(console: Console) -> bool:
-    """Whether a person reads it as wide as it is: a terminal, or a width that was asked for; no pipe."""
+    """Whether the width limits the layout: a terminal or an explicit COLUMNS, not a pipe."""
     return console.is_terminal or console.width != PIPE_WIDTH
 
 
 def show(report: RenderableType, stream: TextIO) -> None:
-    """Write a report to a stream in one piece; its `brief` one where few lines are wanted."""
+    """Write a report to a stream in one call; its short version with `--brief`."""
     short = getattr(report, "brief", None) if is_brief() and stream is sys.stdout else None
     report = report if short is None else short()
     console = make_console(stream)
@@ -63,7 +63,7 @@ def show(report: RenderableType, stream: TextIO) -> None:
 
 
 def write_lines(text: str, stream: TextIO) -> None:
-    """Write lines for people, no more of them than are wanted on standard output."""
+    """Write lines of text; on standard output, at most as many as `--brief` allows."""
     write(cut(text) if stream is sys.stdout else text, stream)
 
 
@@ -78,15 +78,15 @@ def to_text(report: RenderableType, width: int) -> str:
 
 
 def _unpadded(text: str) -> str:
-    """Without what tables pad their last column with: nobody wants to copy that."""
+    """The text without trailing blanks, which tables use to pad their last column."""
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def write(text: str, stream: TextIO, *, commands: bool = False) -> None:
-    """Write text in whatever encoding the stream has; what it lacks is written in ASCII.
+    """Write text in the encoding of the stream; characters that it lacks are replaced by ASCII.
 
     Args:
-        commands: the text is meant as commands to a CI system.
+        commands: the text is a list of commands to a CI system, and is not escaped.
     """
     text = text if commands else obeyed_by_nobody(text)
     encoding = (stream.encoding or "utf-8").lower().replace("_", "-")
@@ -100,7 +100,7 @@ def write(text: str, stream: TextIO, *, commands: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Printable:
-    """A renderable whose text can move no cursor: files hold what their author liked."""
+    """A renderable whose text has no control characters; the text of a cache file is not trusted."""
 
     content: RenderableType
 

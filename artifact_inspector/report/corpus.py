@@ -1,4 +1,4 @@
-"""Two caches held against each other: the summary first, then each kernel, worst first."""
+"""The comparison of two caches: the summary first, then each kernel, worst first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.comparison.consequence import rank_of
@@ -33,7 +32,7 @@ MOST_CANDIDATES = 12
 MOST_FACTS = 5
 MOST_NOTES = 6
 _TOLD = (Degree.CHANGED, Degree.CODE, Degree.UNKNOWN)
-"""Degrees that are told kernel by kernel."""
+"""Degrees that are listed kernel by kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class CorpusReport:
 
     corpus: Corpus
     gates: Sequence[str]
-    """What it is to fail on; empty where any difference is meant."""
+    """The facts to fail on; empty for any difference."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         corpus = self.corpus
@@ -54,9 +53,7 @@ class CorpusReport:
         for sentence in describe_gates(corpus, self.gates):
             yield Text(sentence, "bold yellow")
         told = [change for change in corpus.changes if change.degree in _TOLD]
-        if told:
-            yield ""
-            yield _table(told)
+        yield from _kernels(told)
         for sentence in describe_lonely(corpus):
             yield Text(f"\n{sentence}", overflow="fold")
         for sentence in describe_uncompared(corpus):
@@ -69,19 +66,19 @@ class CorpusReport:
                     Text(f"{side} {problem.path}: {problem.problem}", overflow="fold"), (0, 0, 0, 2)
                 )
             if count > MOST_CANDIDATES:
-                yield Text(f"  and {count - MOST_CANDIDATES} more; --json has them all", "dim")
+                yield Text(f"  and {count - MOST_CANDIDATES} more; --json lists all", "dim")
 
 
 def summary_pieces(corpus: Corpus) -> list[str]:
-    """How many kernels there are of each degree of change, and without a partner."""
+    """The number of kernels of each degree of change, and of kernels without a match."""
     count = len(corpus.changes)
     said = [f"{count} {plural('kernel', count)} compared"]
     words = {
         Degree.IDENTICAL: "identical",
         Degree.BENIGN: corpus.sides.benign,
-        Degree.CODE: "differ in code, in no fact",
+        Degree.CODE: "with different code but equal facts",
         Degree.CHANGED: "changed",
-        Degree.UNKNOWN: "with nothing in common to compare",
+        Degree.UNKNOWN: "without a common file to compare",
     }
     said += [f"{corpus.count(degree)} {word}" for degree, word in words.items() if corpus.count(degree)]
     matching = corpus.matching
@@ -93,14 +90,19 @@ def summary_pieces(corpus: Corpus) -> list[str]:
 
 
 def describe_gates(corpus: Corpus, gates: Sequence[str]) -> Iterator[str]:
-    """Which gates are shut."""
+    """The gates that fail."""
     failures = corpus.failures(gates)
     if failures:
-        yield f"fails on: {', '.join(failures)}"
+        yield describe_failures(failures)
+
+
+def describe_failures(failures: Sequence[str]) -> str:
+    """`Failed: 2 gates (waits, mma).`."""
+    return f"Failed: {len(failures)} {plural('gate', len(failures))} ({', '.join(failures)})."
 
 
 def describe_lonely(corpus: Corpus) -> Iterator[str]:
-    """Kernels that were compared with nothing, each kind in one paragraph."""
+    """Kernels without a match, one paragraph per side."""
     matching, (here, there, _) = corpus.matching, corpus.sides
     for where, side in ((here, matching.left), (there, matching.right)):
         if side:
@@ -108,13 +110,13 @@ def describe_lonely(corpus: Corpus) -> Iterator[str]:
     fitting = _axis_that_fits(matching) if matching.left and matching.right else None
     if fitting is not None:
         axis, count = fitting
-        yield f"{count} of these would fit across {axis.value}: add --across {axis.value}"
+        yield f"--across {axis.value} would match {count} of these"
     for left, right in matching.ambiguous:
-        yield f"not compared: {len(left)} {here} fit {len(right)} {there}\n" + _listed((*left, *right))
+        yield f"not compared: {len(left)} {here} match {len(right)} {there}\n" + _listed((*left, *right))
 
 
 def describe_uncompared(corpus: Corpus) -> Iterator[str]:
-    """Stages that kernels were not compared by, in one paragraph."""
+    """Stages that could not be compared, in one paragraph."""
     counts = Counter(note for change in corpus.changes for note in change.lacking)
     if counts:
         lines = [
@@ -125,24 +127,24 @@ def describe_uncompared(corpus: Corpus) -> Iterator[str]:
 
 
 def describe_candidates(found: Sequence[Candidate]) -> str:
-    """Kernels that could be meant, as a remedy."""
-    return f"Name one by its hash (CACHE:HASH), or choose with --left and --right:\n{_listed(found)}"
+    """The kernels that match, as a remedy of an error."""
+    return f"Select one by hash (CACHE:HASH) or with --left and --right:\n{_listed(found)}"
 
 
 def suggest_axes(matching: Matching, axes: Sequence[Axis]) -> str:
-    """What would have to be allowed to differ for something to fit."""
+    """The option that would let kernels match, as a remedy of an error."""
     fitting = _axis_that_fits(matching, axes)
     if fitting is not None:
         axis, count = fitting
-        return f"{count} would across {axis.value}: add --across {axis.value}."
-    return f"On the left there are\n{_listed(matching.left)}\non the right\n{_listed(matching.right)}"
+        return f"--across {axis.value} would match {count}."
+    return f"Left:\n{_listed(matching.left)}\nRight:\n{_listed(matching.right)}"
 
 
 def _axis_that_fits(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis, int] | None:
-    """The first axis that would let some kernels without a partner fit, and how many pairs that makes."""
+    """The first axis that would match some unmatched kernels, and the number of pairs."""
     left = [*matching.left, *(x for group, _ in matching.ambiguous for x in group)]
     right = [*matching.right, *(x for _, group in matching.ambiguous for x in group)]
-    # Across targets the number of stages may differ too: what fits by its configuration is asked first.
+    # Pairs across targets may also differ in num_stages, so the configuration is tried first.
     for axis in (Axis.CONFIG, Axis.VERSION, Axis.TARGET, Axis.SOURCE):
         if axis not in matching.across:
             found = match_candidates(left, right, frozenset((*matching.across, *axes, axis)))
@@ -153,7 +155,7 @@ def _axis_that_fits(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis
 
 
 def describe_changes_of(change: Change) -> Iterator[str]:
-    """What changed in one kernel, most telling first, as short sentences."""
+    """The changes of one kernel as short sentences, the worst first."""
     pair, told = change.pair, False
     if change.reason is not None:
         words, evidence, source = change.reason
@@ -172,11 +174,8 @@ def _partings(pair: Pair) -> Iterator[str]:
     return filter(None, (describe_parting(pair, region) for region in pair.regions))
 
 
-def _table(changes: Sequence[Change]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("kernel", overflow="fold")
-    table.add_column("changed", overflow="fold")
-    table.add_column("what", overflow="fold", ratio=1)
+def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
+    """Each kernel with its target and variant, then its changes."""
     versions = len({change.left.artifact.triton_version for change in changes}) > 1
     compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
     labels = label_forms(compiled, vary_in(form.artifact for form in compiled))
@@ -184,21 +183,24 @@ def _table(changes: Sequence[Change]) -> RenderableType:
         said = list(describe_changes_of(change))
         more = len(said) - MOST_FACTS
         lines = said[:MOST_FACTS] + ([f"and {more} more"] if more > 0 else [])
+        lines = lines or [_NOTHING_TO_SAY[change.degree], *(f"not compared: {x}" for x in change.notes)]
+        head = Text(overflow="fold").append(change.left.artifact.display_name, "bold")
+        head.append(f"  {_which(change.left, label, version=versions)}", "dim")
         other = _otherwise(change.differences)
-        name = Text(change.left.artifact.display_name, "bold")
-        name.append(
-            f"\n{_which(change.left, label, version=versions)}" + (f"\n{other}" if other else ""), "dim"
-        )
-        what = "\n".join(
-            lines or [_NOTHING_TO_SAY[change.degree], *(f"not compared: {x}" for x in change.notes)]
-        )
-        table.add_row(name, Text(" ".join(change.categories) or change.degree.value), Text(what))
-    return table
+        head.append(f"  {other}" if other else "", "dim")
+        yield ""
+        yield head
+        yield _indented(f"changed: {', '.join(change.categories) or change.degree.value}", "bold")
+        yield from (_indented(line) for line in lines)
+
+
+def _indented(line: str, style: str = "") -> Padding:
+    return Padding(Text(line, style, overflow="fold"), (0, 0, 0, 2))
 
 
 _NOTHING_TO_SAY = {
-    Degree.CODE: "the files differ in more than names, yet no fact does",
-    Degree.UNKNOWN: "no file of one has its like in the other",
+    Degree.CODE: "the code differs in more than names, but every fact is equal",
+    Degree.UNKNOWN: "the two have no file in common to compare",
 }
 
 
@@ -210,7 +212,7 @@ def _which(candidate: Candidate, label: str, *, version: bool) -> str:
 
 
 def _otherwise(differences: Sequence[Difference]) -> str:
-    """In what two kernels of a pair are not the same kernel."""
+    """The differences between the two kernels of a pair: version, options, tiles."""
     said = [
         f"{x.what} {value_text(x.left)} → {value_text(x.right)}" for x in differences if x.what != Facet.TILES
     ]

@@ -1,4 +1,4 @@
-"""Two kernels side by side: who made them differ, every fact, every region at every stage."""
+"""Two kernels side by side: the first divergence, every fact, every region at every stage."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ from artifact_inspector.vocabulary.fact import Category, Unit, Value
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 NO_LAUNCH = "AI013"
-"""The finding that a launch fails."""
+"""Code of the finding that a launch fails."""
 MOST_ROUNDS = 6
 LABEL_WIDTH = 18
 _COUNTED = {"num_warps": "{} warps", "num_stages": "num_stages {}"}
-"""How a side is called by an option; `3 stages` would be those of the compiler."""
+"""Option → label of a side; not `3 stages`, which would mean stages of the compiler."""
 PIPELINED = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED})
 
 
 @dataclass(frozen=True, slots=True)
 class PairReport:
-    """The whole comparison of two kernels."""
+    """The comparison of two kernels."""
 
     pair: Pair
     only_changes: bool = False
-    """True to leave out facts that are the same on both sides."""
+    """True to omit facts that are equal on both sides."""
     identical: bool = False
-    """True where the files of both are the same: there is nothing more to say."""
+    """True if all files of both are identical."""
 
     def brief(self) -> RenderableType:
-        """What differs in a few lines, the worst first."""
+        """The differences in a few lines, the worst first."""
         pair = self.pair
         if self.identical:
-            return Text("identical: every text is the same to the byte", "bold")
+            return Text("Identical: every file is the same, byte for byte.", "bold")
         labels = side_labels(pair)
         apart = sorted((fact for fact in pair.facts if fact.differs), key=rank_of)
         others = [fact for fact in apart if fact.category != Category.VERDICT]
@@ -71,7 +71,7 @@ class PairReport:
         yield _header(pair)
         yield ""
         if self.identical:
-            yield Text("identical: every text is the same to the byte", "bold")
+            yield Text("Identical: every file is the same, byte for byte.", "bold")
             return
         yield from _news(pair, labels)
         yield from _attribution(pair, labels)
@@ -101,7 +101,7 @@ class PairReport:
 
 
 def side_labels(pair: Pair) -> tuple[str, str]:
-    """What the two sides are called: what tells them apart, shortly; `left` and `right` otherwise."""
+    """Short labels that distinguish the two sides; `left` and `right` if there are none."""
     told: list[tuple[str, str]] = []
     for found in pair.differences:
         if found.what in (Facet.NAME, Facet.TARGET, Facet.VERSION):
@@ -119,14 +119,14 @@ def side_labels(pair: Pair) -> tuple[str, str]:
 
 
 def _forms_apart(pair: Pair) -> list[tuple[str, str]]:
-    """What of their labels is not the same, word for word."""
+    """The words of the two variant labels that differ."""
     left, right = (label.split() for label in labels_of(pair))
     apart = [(ours, theirs) for ours, theirs in zip(left, right, strict=False) if ours != theirs]
     return apart if len(left) == len(right) else []
 
 
 def labels_of(pair: Pair) -> list[str]:
-    """The labels of both forms."""
+    """The labels of both variants."""
     forms = [Compiled(kernel.artifact, kernel.program) for kernel in (pair.left, pair.right)]
     return label_forms(forms, vary_in(form.artifact for form in forms))
 
@@ -136,7 +136,7 @@ def _short(word: str) -> str:
 
 
 def value_text(value: Value) -> str:
-    """A value as tables have it; a dash where there is none."""
+    """A value as text; a dash for None."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -147,7 +147,7 @@ def value_text(value: Value) -> str:
 
 
 def describe_parting(pair: Pair, region: RegionPair) -> str | None:
-    """Where the verdicts of a region part, and whose work that stage is; None where they do not."""
+    """The first stage at which the orders of a region differ, and its compiler component; None if equal."""
     parting = region.parting
     if parting is None:
         return None
@@ -157,21 +157,21 @@ def describe_parting(pair: Pair, region: RegionPair) -> str | None:
     verdicts = [side.region.verdict for side in (there.left, there.right) if side is not None]
     stages = ""
     if asked is not None and len(verdicts) == 2 and PIPELINED.issuperset(verdicts):
-        stages = f"; num_stages {value_text(asked.left)} and {value_text(asked.right)} were asked for"
+        stages = f"; num_stages is {value_text(asked.left)} and {value_text(asked.right)}"
     return (
-        f"{region.name}: the verdicts part at {parting.step}, by {_who(parting.components)}: "
-        f"{parting.left} on {labels[0]}, {parting.right} on {labels[1]}{stages}"
+        f"{region.name}: the order of loads and computes first differs at {parting.step} "
+        f"({_who(parting.components)}): {labels[0]} {parting.left}, {labels[1]} {parting.right}{stages}"
     )
 
 
 def describe_turn(turn: Turn, labels: tuple[str, str], region: str) -> str:
-    """Where one kernel's verdict first differs from its own stage before."""
+    """The stage at which one kernel's verdict changes."""
     label = labels[turn.side is PairSide.RIGHT]
-    return f"{label}: {turn.before} → {turn.after} at {turn.step}, by {_who(turn.components)}"
+    return f"{label}: {turn.before} → {turn.after} at {turn.step} ({_who(turn.components)})"
 
 
 def describe_fact(fact: FactPair) -> str:
-    """One fact that differs: `loop1: wait depth 4 → 0 left in flight`."""
+    """One difference: `loop1: wait depth 4 → 0 left in flight`."""
     where = f"{fact.region}: " if fact.region else ""
     unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
     why = f" ({fact.why})" if fact.why else ""
@@ -201,7 +201,7 @@ def _identity(pair: Pair) -> Iterator[tuple[str, str, str]]:
     yield "Triton", ours.triton_version or "unknown", theirs.triton_version or "unknown"
     forms = labels_of(pair)
     if forms[0] != forms[1]:
-        yield "form", forms[0] or "unknown", forms[1] or "unknown"
+        yield "variant", forms[0] or "unknown", forms[1] or "unknown"
     one, other = left.program, right.program
     if one is not None and other is not None:
         yield "signature", ", ".join(one.signature), ", ".join(other.signature)
@@ -213,7 +213,7 @@ _COSTLY = (Consequence.SPILLS, Consequence.MATRIX, Consequence.OCCUPANCY)
 
 
 def _news(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
-    """What costs more than any order of loads and computes: no launch, spills, a matrix unit that is lost."""
+    """Changes that cost more than the order of loads: failed launches, spills, lost matrix instructions."""
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         for finding in find_findings(kernel):
             if finding.code == NO_LAUNCH:
@@ -226,16 +226,16 @@ def _news(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
 
 
 def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
-    """Who made the two differ, with the lines that prove it."""
+    """The compiler stage that made the two differ, with the lines as evidence."""
     if pair.parting is None:
         compared = any(stage.compared for region in pair.regions for stage in region.stages)
         if pair.is_same and compared:
             yield Text("No fact differs.", "bold")
         else:
             said = (
-                "The verdicts agree at every stage that both have."
+                "Both kernels order loads and computes the same way at every stage."
                 if compared
-                else "No verdict was compared."
+                else "No stage could be compared."
             )
             yield Text(said, "bold")
     for region in pair.regions:
@@ -244,7 +244,7 @@ def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType
             yield Text(describe_parting(pair, region) or "", "bold yellow", overflow="fold")
             for label, lines in zip(labels, (parting.left_lines, parting.right_lines), strict=True):
                 if lines:
-                    yield _indented(f"{label}: {_evidence(lines)} of its {parting.step}")
+                    yield _indented(f"{label} {parting.step}: {_evidence(lines)}")
         if parting is not None or region.is_principal:
             for sentence in _unturned(region, labels):
                 yield _indented(sentence, "dim")
@@ -267,7 +267,7 @@ def _unturned(region: RegionPair, labels: tuple[str, str]) -> Iterator[str]:
 
 
 def _evidence(lines: Sequence[tuple[int, int]]) -> str:
-    rounds = [f"round {number} in lines {span(*pair)}" for number, pair in enumerate(lines[:4], 1)]
+    rounds = [f"round {number} at lines {span(*pair)}" for number, pair in enumerate(lines[:4], 1)]
     return ", ".join(rounds) + (" …" if len(lines) > 4 else "")
 
 
@@ -283,7 +283,7 @@ def _facts(pair: Pair, labels: tuple[str, str], *, only_changes: bool) -> Render
     shown: set[str] = set()
     final = {f"{x.name}.verdict.{x.stages[-1].step}" for x in pair.regions if x.is_principal and x.stages}
     for fact in (*pair.options, *pair.facts):
-        # of the verdicts, the table has the last; all of them stand below, stage by stage
+        # the table has only the last verdict; the others are listed below, stage by stage
         if fact.category == Category.VERDICT and fact.key not in final:
             continue
         if not _is_shown(fact, pair, only_changes=only_changes):
@@ -333,7 +333,7 @@ def _region(region: RegionPair, labels: tuple[str, str]) -> Iterator[RenderableT
     )
     head = Text(region.name, "bold")
     head.append(f"  {' | '.join(ids)}" if ids else "", "dim")
-    head.append(", principal region" if region.is_principal else "", "dim")
+    head.append("  main region" if region.is_principal else "", "dim")
     yield head
     body: list[RenderableType] = [_stages(region, labels)]
     rounds = _rounds(region, labels)
@@ -369,7 +369,7 @@ def _side(
     side: Side | None, stage: StagePair, columns: tuple[Column, ...] | None, place: int
 ) -> tuple[RenderableType, RenderableType]:
     if side is None:
-        return Text("no such loop" if stage.compared else "not there", "dim"), Text()
+        return Text("no such loop" if stage.compared else "no such stage", "dim"), Text()
     phrase = phrase_text(side.region)
     if stage.agree is False:
         phrase.stylize("yellow")
@@ -390,7 +390,7 @@ def _stage_name(stage: StagePair) -> str:
 
 
 def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:
-    """Each round at each stage: how many loads, and where loads and computes stand."""
+    """Each round at each stage: the number of loads, and the lines of loads and computes."""
     most = max(
         (len(side.region.rounds) for stage in region.stages for side in (stage.left, stage.right) if side),
         default=0,
@@ -402,8 +402,8 @@ def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:
     table.add_column("round", justify="right", no_wrap=True)
     for label in labels:
         table.add_column(f"{label} loads", justify="right")
-        table.add_column("at", justify="right", no_wrap=True)
-        table.add_column("computes at", justify="right", no_wrap=True)
+        table.add_column("lines", justify="right", no_wrap=True)
+        table.add_column("computes", justify="right", no_wrap=True)
     for stage in region.stages:
         for number in range(min(most, MOST_ROUNDS)):
             cells = [cell for side in (stage.left, stage.right) for cell in _round(side, number)]

@@ -1,4 +1,4 @@
-"""Findings as text, and the pages of the rules."""
+"""Findings as text, and the explanations of their rules."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from artifact_inspector.vocabulary.forms import Compiled, tell_apart, vary_in
 _STYLES = {Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 MOST_LINES = 6
 MOST_QUOTES = 2
-"""Lines of the source that stand beside a finding."""
+"""Source lines printed with a finding."""
 
 
 def nothing_to_quote(_kernel: KernelFacts) -> Quote:
-    """Where no source is at hand."""
+    """A source line reader without any source."""
     return lambda _where: None
 
 
@@ -35,12 +35,12 @@ class FindingsReport:
     def __init__(
         self, kernels: Sequence[KernelFacts], quotes: Callable[[KernelFacts], Quote] = nothing_to_quote
     ) -> None:
-        """`quotes` reads the lines of a kernel's source."""
+        """`quotes` makes the source line reader of a kernel."""
         self.kernels = kernels
         self.quotes = quotes
 
     def brief(self) -> RenderableType:
-        """One line for each finding, warnings first, those that are alike counted."""
+        """One line for each kind of finding with its count, warnings first."""
         told: dict[str, list[str]] = {}
         for kernel in self.kernels:
             for finding in find_findings(kernel):
@@ -66,19 +66,19 @@ class FindingsReport:
                 yield Padding(_table(found, self.quotes(kernel)), (0, 0, 1, 2))
         kernels = f"{len(self.kernels)} {plural('kernel', len(self.kernels))}"
         yield Text(
-            f"{total} {plural('finding', total)} in {kernels}; "
-            "`inspect-kernel findings --explain CODE` says what one means",
+            f"{total} {plural('finding', total)} in {kernels}. "
+            "Explain one with `inspect-kernel findings --explain CODE`.",
             "dim",
         )
 
 
 def findings_table(found: Iterable[Finding]) -> RenderableType:
-    """Findings alone: code, severity, what is said and where."""
+    """Findings only: code, severity, message and location."""
     return _table(found, lambda _where: None)
 
 
 def findings_block(kernel: KernelFacts, quote: Quote) -> RenderableType | None:
-    """The findings of one kernel; None where there are none."""
+    """The findings of one kernel; None if there are none."""
     found = find_findings(kernel)
     if not found:
         return None
@@ -114,22 +114,22 @@ def place_text(remark: Remark | Limit) -> str:
 
 
 def pick_rules(word: str) -> tuple[Rule, ...]:
-    """The rule of that code or name, every rule for `all`.
+    """The rule of that code or name; every rule for `all`.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such rule.
     """
     found = tuple(rule for rule in RULES if is_called(rule, word))
     if word.lower() == "all":
         return RULES
     if not found:
         known = ", ".join(f"{rule.code} {rule.name}" for rule in RULES)
-        raise UsageError(f"{word!r} is no finding.", f"The findings are {known}.")
+        raise UsageError(f"Unknown finding {word!r}.", f"Expected one of {known}.")
     return found
 
 
 class RulePages:
-    """What some rules say, when, and what it is likely to cost."""
+    """Explanations of rules: when they apply, what they cost, what to do."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules

@@ -1,4 +1,4 @@
-"""Lines that know how wide they may be."""
+"""Text elements that adapt to the available width."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHADES = "█▒"
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Short facts with dots between them; a line ends between two facts, not within one."""
+    """Short texts separated by dots; a line breaks between two texts, never inside one."""
 
     pieces: Sequence[str | Text]
     style: str = ""
@@ -48,7 +48,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature on one line; what there is no room for is counted."""
+    """A signature on one line; runs that do not fit are counted."""
 
     signature: str
     style: str = ""
@@ -63,7 +63,7 @@ class Signature:
 
 
 def cut(words: str, most: int | None) -> str:
-    """The words, or as many characters with an ellipsis; None for all.
+    """The text, cut to `most` characters with an ellipsis; None for all of it.
 
     Example:
         >>> cut("64×128×128 bf16 w8 s3 BK=128", 22)
@@ -73,10 +73,10 @@ def cut(words: str, most: int | None) -> str:
 
 
 def phrase_text(region: RegionFacts, phrase: str | None = None) -> Text:
-    """A region's verdict as it is highlighted: no colour of praise or blame, a verdict is neither.
+    """A region's verdict with its style; a verdict is neither good nor bad, so it is not red or green.
 
     Args:
-        phrase: what is said of it, its whole phrase by default.
+        phrase: the text to style; the region's phrase by default.
     """
     return Text(region.phrase if phrase is None else phrase, _STYLES.get(region.verdict, "bold"))
 
@@ -86,12 +86,12 @@ _STYLES = {Verdict.UNKNOWN: "bold magenta", Verdict.NO_LOADS: "dim", Verdict.NO_
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A range of a whole as a strip: in text so many columns wide, on a page as wide as there is room."""
+    """A range of memory drawn as a strip of `width` characters."""
 
     start: int
     length: int
     parts: int
-    """Shaded in turn."""
+    """Buffers in the range, shaded alternately."""
     whole: int
     width: int
     """Columns."""

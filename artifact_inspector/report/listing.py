@@ -1,4 +1,4 @@
-"""The lines of a region as they stand in the stage's file, with their events in the margin."""
+"""The lines of a region in the file of a stage, with their events in the margin."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from artifact_inspector.vocabulary.letters import LETTERS
 THEME = "ansi_dark"
 """The terminal's own sixteen colours: readable on any background."""
 SHORT = 100
-"""Lines of a region that is shown whole unless something else is asked for."""
+"""Most lines of a region that is listed in full by default."""
 FEW = 2
-"""Lines between two that are shown are shown too: a line that says so would save nothing."""
+"""Most omitted lines that are printed anyway: replacing them by a count would save nothing."""
 
 
 class ListedLine(NamedTuple):
@@ -35,24 +35,24 @@ class ListedLine(NamedTuple):
 
     number: int
     events: str
-    """Letters of its instructions with their number, `L4`; empty for a line that holds no event."""
+    """Letters of its instructions with their count, `L4`; empty for a line without events."""
     in_flight: int | None
-    """Loads in flight after it, on the line where the number changes."""
+    """Loads in flight after it; only on a line where the number changes."""
     text: str
 
 
 class Excerpt(NamedTuple):
-    """What is shown of a region: lines with events, of equal ones the first and last, and what is around."""
+    """The shown lines of a region: the first and last of equal events, and some lines around them."""
 
     shown: frozenset[int]
     """Numbers of the lines."""
     marks: Mapping[int, tuple[str, ...]]
-    """Line → what begins at it: `round 1 loads k flash_attention.py:51`."""
+    """Line → heading before it: `round 1 loads k flash_attention.py:51`."""
     kinds: Mapping[int, Counter[EventKind]]
     """Line → its instructions, by kind."""
 
     def describe(self, first: int, last: int) -> str:
-        """`… 214 lines: 160 of address and integer arithmetic, 31 moves`."""
+        """`… 214 lines: 160 address and integer instructions, 31 moves`."""
         count = last - first + 1
         found: Counter[str] = Counter()
         for line in range(first, last + 1):
@@ -63,7 +63,7 @@ class Excerpt(NamedTuple):
 
 
 _BETWEEN = {
-    EventKind.INTEGER: "step of address and integer arithmetic",
+    EventKind.INTEGER: "address and integer instruction",
     EventKind.MOVE: "move",
     EventKind.BRANCH: "jump",
     EventKind.LOCAL_LOAD: "reload of a register",
@@ -72,14 +72,14 @@ _BETWEEN = {
     EventKind.SHUFFLE: "shuffle",
     EventKind.OTHER: "other instruction",
 }
-"""What instructions without a letter are called."""
+"""Names of instructions without a letter."""
 
 
 def excerpt_of(module: Module, region: RegionFacts, lines: Sequence[ListedLine], around: int) -> Excerpt:
-    """The lines of a region that hold something to see.
+    """The lines of a region with events, and some lines around them.
 
     Args:
-        around: lines that are kept in front of and behind each of them.
+        around: lines to keep before and after each of them.
     """
     kinds: dict[int, Counter[EventKind]] = {}
     for function in module.functions:
@@ -100,7 +100,7 @@ def excerpt_of(module: Module, region: RegionFacts, lines: Sequence[ListedLine],
 
 
 def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
-    """Where the loads and the computes of each round begin and end."""
+    """The first and last lines of each round's loads and computes."""
     found: dict[int, list[str]] = {}
     for number, item in enumerate(region.rounds, 1):
         what = ", ".join(statements(item))
@@ -114,7 +114,7 @@ def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
 
 
 def _until(first: int, last: int) -> str:
-    # execution order may run against that of the lines
+    # execution order can differ from line order
     return "" if last <= first else f", to line {last}"
 
 
@@ -135,7 +135,7 @@ def list_lines(
 
 
 def events_by_line(module: Module) -> dict[int, str]:
-    """Line → letters of its instructions with their number, `L4`; lines that hold an event alone."""
+    """Line → letters of its instructions with their count, `L4`; only lines with events."""
     at: dict[int, list[Instruction]] = {}
     for function in module.functions:
         for instruction in function.instructions:
@@ -157,7 +157,7 @@ class Listing:
     region: RegionFacts
     lines: Sequence[ListedLine]
     excerpt: Excerpt | None = None
-    """What is shown of it; all of it without one."""
+    """The lines to show; None for all."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         head = Text(no_wrap=True, overflow="ignore").append(self.stage.file, "bold")
@@ -166,10 +166,10 @@ class Listing:
         if any(line.events for line in self.lines):
             yield ""
             levels = any(line.in_flight is not None for line in self.lines)
-            said = ["first column: loads in flight from here on"] if levels else []
+            said = ["first column: loads in flight after the line"] if levels else []
             yield Pieces([*said, *legend(line.events for line in self.lines)], "dim")
             if any(is_shown is None for is_shown, _ in self._parts()):
-                yield Text(f"{len(self.lines)} lines in all; `--context N` shows N around each event", "dim")
+                yield Text(f"{len(self.lines)} lines in total; --context N shows N around each event", "dim")
 
     def _rows(self, console: Console) -> Iterator[Text]:
         code = "\n".join(line.text.expandtabs(4) for line in self.lines)
@@ -206,7 +206,7 @@ class Listing:
                 yield row
 
     def _parts(self) -> Iterator[tuple[bool | None, list[int]]]:
-        """Runs of lines by their place: True for those that are shown, None for those that are left out."""
+        """Runs of consecutive lines by index: True if shown, None if replaced by a count."""
         if self.excerpt is None:
             yield True, list(range(len(self.lines)))
             return

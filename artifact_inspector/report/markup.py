@@ -1,4 +1,4 @@
-"""A report as HTML for a notebook: tables are tables, nothing is cut, and a strip is as wide as its cell."""
+"""Converts reports to HTML for notebooks: real tables, no cut text, memory strips as wide as their cells."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from artifact_inspector.model.printable import escaped
 from artifact_inspector.report.layout import Pieces, Signature, Strip
 
 _WIDE = 10**4
-"""Columns: no line is broken and no cell is cut but by the page."""
+"""Columns of the layout, so that only the page wraps lines."""
 _PLAIN = "color:inherit;background:none;font-family:inherit"
 _TABLE = "border-collapse:collapse;border:none;margin:0;font-size:inherit;color:inherit;background:none"
 _CELL = "padding:1px 1em 1px 0;border:none;vertical-align:top;white-space:pre-wrap;color:inherit"
 _HEAD = "font-weight:normal;opacity:.65"
 _INDENT = 0.6
-"""Em for a column of indentation."""
+"""Width of one column of indentation, in em."""
 
 
 def to_html(report: RenderableType) -> str:
-    """A report as a fragment of HTML with its styles inside; text and ground are those of the page."""
+    """A report as an HTML fragment with inline styles; colours are inherited from the page."""
     console = Console(file=io.StringIO(), width=_WIDE, height=1, highlight=False, markup=False)
     body = "".join(_block(report, console))
     return f'<div style="{_PLAIN};line-height:1.35;overflow-x:auto">{body}</div>'
 
 
 def _block(found: RenderableType, console: Console) -> Iterator[str]:
-    """The blocks that something is shown as."""
+    """The HTML blocks of a renderable."""
     if isinstance(found, RichCast):
         found = found.__rich__()
     if isinstance(found, str):
@@ -64,7 +64,7 @@ def _each(parts: Iterable[object], console: Console) -> Iterator[str]:
 
 
 def _inline(found: object, console: Console) -> str:
-    """What stands in a cell or a line."""
+    """The HTML of the content of a cell or a line."""
     if isinstance(found, str):
         return html.escape(escaped(found))
     if isinstance(found, Text):
@@ -106,7 +106,7 @@ def _table(table: Table, console: Console) -> str:
 
 
 def _strip(found: Strip) -> str:
-    """A range of a whole, one shade after the other for its parts, in percent of the cell."""
+    """The HTML of a memory strip; its buffers are shaded alternately."""
     each = found.length / found.parts
     parts = "".join(
         '<span style="position:absolute;top:0;bottom:0;'

@@ -1,4 +1,4 @@
-"""One kernel in all its forms: a grid of verdicts, and a table of configurations."""
+"""One kernel in all its variants: a grid of verdicts and a table of configurations."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from artifact_inspector.report.words import describe_verdict
 from artifact_inspector.vocabulary.names import STEPS
 
 LEAST_LABEL = 16
-"""Characters of a form's label that are worth a column."""
+"""Least characters of a variant's label in a column."""
 UNBOUNDED = 10**4
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixReport:
-    """The grid of targets × stages, then a row for each form."""
+    """The grid of targets × stages, then a row for each variant."""
 
     matrix: Matrix
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         count = len(self.matrix.forms)
-        yield Text(f"{self.matrix.name} in {count} form{'s' if count != 1 else ''}", "bold")
+        yield Text(f"{self.matrix.name}: {count} variant{'s' if count != 1 else ''}", "bold")
         yield ""
         grid = _grid(self.matrix)
         width = Measurement.get(console, options.update(width=UNBOUNDED), grid).minimum
@@ -59,20 +59,20 @@ class MatrixReport:
 
 
 def _widest(console: Console, options: ConsoleOptions, table: Table) -> int:
-    """Columns of the longest line as it is printed: cells that may not be cut can be wider than asked for."""
+    """The width of the printed table; cells that cannot be cut can make it wider than requested."""
     lines = Segment.split_lines(console.render(table, options))
     return max((sum(segment.cell_length for segment in line) for line in lines), default=0)
 
 
 def _grid(matrix: Matrix) -> Table:
-    """Verdicts of the principal region; targets with the same answer share a line."""
+    """Verdicts of the main loop; targets with equal verdicts share a row."""
     steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.forms)]
     lines: dict[tuple[tuple[str, ...], tuple[str | None, ...]], list[Form]] = {}
     for form in matrix.forms:
         known = form.verdicts
         verdicts = tuple(known[step] or "unknown" if step in known else None for step in steps)
         lines.setdefault((_configured(form), verdicts), []).append(form)
-    headings = ("Triton", "form")
+    headings = ("Triton", "variant")
     varying = [at for at in range(len(headings)) if len({config[at] for config, _ in lines}) > 1]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for at in varying:
@@ -81,7 +81,7 @@ def _grid(matrix: Matrix) -> Table:
     table.add_column("target", overflow="fold", min_width=max(names, default=0) + 1)
     for step in steps:
         table.add_column(step, no_wrap=True)
-    labels = [form.label or "?" for form in matrix.forms]  # in the order of their numbers
+    labels = [form.label or "?" for form in matrix.forms]  # in their numeric order
     for (config, verdicts), forms in sorted(
         lines.items(), key=lambda x: (x[0][0][0], labels.index(x[0][0][1]))
     ):
@@ -99,7 +99,7 @@ def _grid(matrix: Matrix) -> Table:
 
 
 def _cards(table: Table) -> RenderableType:
-    """Each row on lines of its own, headings beside the figures: for a narrow terminal."""
+    """Each row as lines of its own, with headings before the values: for a narrow terminal."""
     columns = [(str(column.header), tuple(column.cells)) for column in table.columns]
     lines: list[RenderableType] = []
     for row in range(table.row_count):
@@ -113,15 +113,15 @@ def _configured(form: Form) -> tuple[str, ...]:
 
 
 def _configurations(matrix: Matrix, most: int | None) -> tuple[str, Table]:
-    """What is the same for all, and a row for each form.
+    """The values that all variants share, and a row for each variant.
 
     Args:
-        most: characters that a label may have.
+        most: characters of a label.
     """
     figures = [
         column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)
     ]
-    headings = ["Triton", "form", "target", *matrix.options]
+    headings = ["Triton", "variant", "target", *matrix.options]
     rows = [
         [*_configured(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms
     ]
@@ -135,7 +135,7 @@ def _configurations(matrix: Matrix, most: int | None) -> tuple[str, Table]:
     table.add_column("verdict", no_wrap=True)
     table.add_column("hash", style="dim", no_wrap=True)
     for form, row in zip(matrix.forms, rows, strict=True):
-        words = [cut(cell, most) if headings[at] == "form" else cell for at, cell in enumerate(row)]
+        words = [cut(cell, most) if headings[at] == "variant" else cell for at, cell in enumerate(row)]
         cells: list[RenderableType] = [cell for at, cell in enumerate(words) if at not in same]
         cells += [_figure(form, column.name) for column in figures]
         region = form.kernel.principal_region
@@ -171,4 +171,4 @@ def _meanings(matrix: Matrix) -> Iterator[tuple[str, str]]:
         if any(column.name in form.figures for form in matrix.forms):
             yield column.heading, column.unit
     if any(value is None for form in matrix.forms for value in form.figures.values()):
-        yield "?", "not known; registers, spills and blocks for want of a binary in the cache"
+        yield "?", "not available; registers, spills and blocks need a binary in the cache"

@@ -1,4 +1,4 @@
-"""What a code, a verdict or a word of the reports means."""
+"""Definitions of finding codes, verdicts, facts, stages and degrees of change, for `--explain`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from artifact_inspector.vocabulary.rows import FACTS
 
 
 class Meaning(NamedTuple):
-    """One thing that a word can mean."""
+    """One definition of a word."""
 
     word: str
     kind: str
@@ -24,26 +24,26 @@ class Meaning(NamedTuple):
 
 
 def explain_word(word: str) -> list[Meaning]:
-    """Everything that a word means: a finding's code or name, a verdict, a fact's key or column, a stage.
+    """All definitions of a word: a finding's code or name, a verdict, a fact's key or column, a stage.
 
     Raises:
-        UsageError: nothing here is called so; the remedy names what is near.
+        UsageError: the word is unknown; the remedy lists similar words.
     """
     sought = word.strip().lower()
     known = list(_meanings())
     found = [meaning for names, meaning in known if sought in names]
     if not found:
-        # a key of a row has the region in front and a stage behind: loop1.verdict.ttgir
+        # a row's key starts with a region and ends with a stage: loop1.verdict.ttgir
         bare = sought.partition(".")[2] or sought
         found = [meaning for names, meaning in known if bare in names]
     if not found:
         every = sorted({name for names, _ in known for name in names})
         near = get_close_matches(sought, every, 5, 0.5)
         raise UsageError(
-            f"Nothing here is called {word!r}.",
-            f"Near it are {', '.join(near)}."
+            f"Unknown term {word!r}.",
+            f"Did you mean {', '.join(near)}?"
             if near
-            else "Ask for a finding (AI001), a verdict or a fact's key.",
+            else "Expected a finding (AI001), a verdict (pipelined) or a fact's key.",
         )
     return list(dict.fromkeys(found))
 
@@ -53,10 +53,8 @@ def _meanings() -> Iterator[tuple[set[str], Meaning]]:
         said = f"{rule.severity.value}. {rule.explanation}"
         yield {rule.code.lower(), rule.name}, Meaning(f"{rule.code} {rule.name}", "finding", said)
     for verdict in VERDICTS:
-        yield (
-            {verdict},
-            Meaning(verdict, "verdict", f"Of a region at one stage: {describe_verdict(verdict)}."),
-        )
+        said = f"Order of loads and computes of a region at one stage: {describe_verdict(verdict)}."
+        yield {verdict}, Meaning(verdict, "verdict", said)
     for fact in FACTS:
         column = fact.column
         names = {fact.key.replace("{step}", step.value) for step in Stage} | {fact.label.strip().lower()}
@@ -72,9 +70,9 @@ def _meanings() -> Iterator[tuple[set[str], Meaning]]:
 
 
 _DEGREES = {
-    Degree.IDENTICAL: "Every text and binary that both have is the same to the byte.",
-    Degree.BENIGN: "Only names, places, numbering or the order of constants differ.",
-    Degree.CODE: "Texts or binaries differ in more than names, yet no fact does.",
-    Degree.CHANGED: "Facts differ; the categories say which.",
-    Degree.UNKNOWN: "No file of one has its like in the other.",
+    Degree.IDENTICAL: "Every file that both kernels have is identical, byte for byte.",
+    Degree.BENIGN: "Only names, source locations, numbering or the order of constants differ.",
+    Degree.CODE: "The code differs in more than names, but every fact is equal.",
+    Degree.CHANGED: "Facts differ; the categories list which.",
+    Degree.UNKNOWN: "The two kernels have no file in common to compare.",
 }

@@ -1,4 +1,4 @@
-"""Many kernels on a screen: what there is of each kind, then a row for each name with all of its forms."""
+"""A summary of many kernels: counts by target and verdict, then one row per name with all its variants."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from artifact_inspector.report.rows import shorten
 from artifact_inspector.report.words import plural
 
 MOST_WORDS = 3
-"""Words in a cell; what is beyond them is counted."""
+"""Words in a cell; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The summary, then as many groups as there is room for."""
+    """The summary, then as many kernel names as fit."""
 
     kernels: Sequence[KernelFacts]
     most: int
@@ -40,11 +40,11 @@ class Overview:
         forms = sum(len(found) for _, found in list(groups.items())[self.most :])
         if forms:
             names = len(groups) - len(shown)
-            left = f"{names} more {plural('name', names)} with {forms} {plural('kernel', forms)}"
-            yield Text(f"\n{left} left out", "bold")
+            left = f"Not shown: {names} more {plural('name', names)} with {forms} {plural('kernel', forms)}"
+            yield Text(f"\n{left}", "bold")
         yield Text(
-            "A NAME lists its forms; --limit 0 lists every kernel; --sort spills, --finding AI007, "
-            "--verdict serial, --newest choose",
+            "List the variants of one kernel with a NAME, every kernel with --limit 0. Filter and sort with "
+            "--finding AI007, --verdict serial, --sort spills, --newest.",
             "dim",
         )
 
@@ -79,7 +79,7 @@ def _kind(finding: Finding) -> tuple[Severity, str, str]:
 def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("kernel", no_wrap=True)
-    table.add_column("forms", justify="right", no_wrap=True)
+    table.add_column("variants", justify="right", no_wrap=True)
     table.add_column("targets", overflow="fold")
     table.add_column("verdicts", overflow="fold")
     table.add_column("spilled", justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Who does what in a warp-specialised kernel."""
+"""The warp partitions of a warp-specialised kernel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 
 
 def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | None:
-    """A row for each partition; None for a kernel that is not warp-specialised."""
+    """A row for each partition; None if the kernel is not warp-specialised."""
     if not partitions:
         return None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("partition", no_wrap=True)
-    for heading in ("warps", "registers", "asked for", "loads", "MMA", "barriers"):
+    for heading in ("warps", "registers", "requested", "loads", "MMA", "barriers"):
         table.add_column(heading, no_wrap=True, justify="right")
     for found in partitions:
         numbers = (
@@ -30,4 +30,4 @@ def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | N
             found.barriers,
         )
         table.add_row(found.name, *("–" if number is None else str(number) for number in numbers))
-    return Group(Text("partitions", "bold"), Padding(table, (0, 0, 0, 2)))
+    return Group(Text("warp partitions", "bold"), Padding(table, (0, 0, 0, 2)))

@@ -1,4 +1,4 @@
-"""What each pass changed, in words: the passes that changed a fact, one line each, the decisive one first."""
+"""Describes what each compiler pass changed: the last change of each kind of fact first, then every pass."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from artifact_inspector.passes.trace import Change, PassTrace, Step
 from artifact_inspector.vocabulary.fact import Value
 
 LONGEST = 110
-"""Characters of a fact's value; more are cut in the middle, as `--json` has all."""
+"""Most characters of a fact's value; longer ones are cut in the middle (`--json` has all)."""
 _PLACE = re.compile(
     r" ?loc\([^()]*(?:\([^()]*\)[^()]*)*\)|, !dbg !\d+|^#loc.*$|, debug-location !\d+.*$", re.M
 )
 
 
 def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
-    """The sentence that answers, then the passes that changed a fact, then what could not be had.
+    """The last change of each kind of fact, then the passes that changed a fact, then notes.
 
     Args:
-        trace: one compile.
-        every: list every pass that changed the text, too.
+        trace: one compilation.
+        every: also list passes that changed only the text.
     """
     ran = len(trace.steps)
     texts = sum(step.changed_text is True for step in trace.steps)
     facts = [step for step in trace.steps if step.changes]
     version = f"Triton {trace.triton}" if trace.triton else "an unknown Triton"
-    ran_words = f"{ran} passes, {texts} changed the text, {len(facts)} a fact"
+    ran_words = f"{ran} passes: {texts} changed the IR, {len(facts)} changed a fact"
     yield f"{trace.kernel} · {trace.target} · {version} · {ran_words}"
     yield ""
     yield from _answer(trace)
@@ -45,7 +45,7 @@ def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
 
 
 def _answer(trace: PassTrace) -> Iterator[str]:
-    """Who had the last word on the order, the pipeline and the rest: the line that a reader came for."""
+    """The pass that last changed the order, the pipeline, and so on."""
     told = False
     for what in What:
         keys = {fact.key for fact in trace.final if fact.what is what and not fact.by_names}
@@ -86,11 +86,11 @@ def _words(value: Value) -> str:
 
 
 def describe_bisection(found: Bisection) -> Iterator[str]:
-    """The answer, then each release that was tried."""
+    """The releases between which the kernel changed, then every tried release."""
     what = ", ".join(one.value for one in found.what)
     ends = f"Triton {found.tried[0].triton} to {found.tried[-1].triton}"
     if found.changed is None:
-        yield f"{found.kernel} on {found.target}: {what} is the same from {ends}."
+        yield f"{found.kernel} on {found.target}: no change of {what} from {ends}."
     else:
         older, newer = found.changed
         yield f"{found.kernel} on {found.target}: {what} changed between Triton {older} and {newer}."
@@ -99,7 +99,7 @@ def describe_bisection(found: Bisection) -> Iterator[str]:
     yield ""
     for tried in found.tried:
         if tried.message is not None:
-            yield f"{tried.triton:8} refused: {tried.message.splitlines()[0]}"
+            yield f"{tried.triton:8} compilation failed: {tried.message.splitlines()[0]}"
             continue
         values = [f"{name} {_words(value)}" for name, value in tried.values.items()]
         yield f"{tried.triton:8} {' · '.join(values)}"
@@ -109,7 +109,7 @@ def _difference(difference: Difference, older: str, newer: str) -> Iterator[str]
     before, after = _words(difference.before), _words(difference.after)
     yield f"  {difference.stage} {difference.key}: {before} → {after}"
     for release, found in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        yield f"    {release}: {'no pass changes it' if found is None else _made(*found)}"
+        yield f"    {release}: {'no pass changed it' if found is None else _made(*found)}"
 
 
 def _made(step: Step, change: Change) -> str:
@@ -118,11 +118,11 @@ def _made(step: Step, change: Change) -> str:
 
 
 def describe_attribution(asked: Sequence[Asked], sides: Sequence[tuple[str, Attribution]]) -> Iterator[str]:
-    """Of each fact the pass that made it so on either side; facts that no pass is seen to make are counted.
+    """The pass that last changed each fact on either side; facts that no pass changed are counted.
 
     Args:
         asked: the facts.
-        sides: what each side is called, and its passes.
+        sides: the label of each side and its passes.
     """
     yield "passes"
     silent = 0
@@ -133,12 +133,12 @@ def describe_attribution(asked: Sequence[Asked], sides: Sequence[tuple[str, Attr
             continue
         yield f"  {fact.label}"
         for label, made in told:
-            yield f"    {label}: {'no pass is seen to make it so' if made is None else _made(*made)}"
+            yield f"    {label}: {'no pass changed it' if made is None else _made(*made)}"
     if silent:
-        yield f"  no pass is seen to make the other {silent} so"
+        yield f"  no pass changed the other {silent}"
     for label, side in sides:
         if side.why is not None:
-            yield f"  {label}: not compiled again: {side.why}"
+            yield f"  {label}: could not be compiled again: {side.why}"
 
 
 def name_makers(pair: Pair, asked: Sequence[Asked], sides: Sequence[tuple[str, Attribution]]) -> str:
@@ -152,16 +152,16 @@ def name_makers(pair: Pair, asked: Sequence[Asked], sides: Sequence[tuple[str, A
 
 
 def describe_decision(label: str, asked: Asked, side: Attribution) -> str:
-    """The pass that made one form's verdict, in one line."""
+    """The pass that last changed one variant's verdict, in one line."""
     if side.why is not None:
-        return f"  {label}: not compiled again: {side.why}"
+        return f"  {label}: could not be compiled again: {side.why}"
     made = side.made_by.get(asked.key)
-    said = "no pass is seen to make it so" if made is None else _made(*made)
+    said = "no pass changed it" if made is None else _made(*made)
     return f"  {label}: {said}"
 
 
 def text_difference(step: Step, before: str, after: str, *, context: int = 3) -> Iterator[str]:
-    """A pass's change of the text, without the places of instructions, which number anew."""
+    """The text diff of a pass, without source locations, which are renumbered."""
     old, new = (_PLACE.sub("", text).splitlines() for text in (before, after))
     yield from difflib.unified_diff(
         old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm=""

@@ -1,4 +1,4 @@
-"""What a launch will do, in words and tables."""
+"""The predicted counters, findings and CTA order of a launch, as text."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
 MOST_LINES = 12
-"""Source lines of a table; the costliest stand in it."""
+"""Most source lines of a table: the costliest ones."""
 MOST_UNKNOWN = 6
 MOST_OUTSIDE = 6
-"""Accesses out of bounds that are told one by one."""
+"""Most out-of-bounds accesses that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionReport:
-    """Launches, one after the other."""
+    """The predictions of some launches."""
 
     found: Sequence[Prediction]
     peaks: Peaks | None = None
@@ -36,32 +36,37 @@ class PredictionReport:
             if at:
                 yield Text()
             yield from _prediction(prediction, self.peaks)
-        yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
+        key = _KEY_AMD if all(prediction.is_amd for prediction in self.found) else _KEY
+        yield Padding(Text(key), (1, 0, 0, 0), style="dim")
 
 
 _KEY = (
-    "run on paper: integers, addresses and control flow of the machine code, for every lane of the launch. "
-    "sectors: pieces of 32 B that warps ask for; ideal: had the lanes' bytes stood side by side. "
-    "wavefronts: passes over shared memory; ideal: without bank conflicts."
+    "Simulated without a GPU: addresses and control flow of the machine code, for every lane.\n"
+    "sectors: 32 B pieces that warps request; ideal: if the bytes of all lanes were contiguous\n"
+    "wavefronts: passes over shared memory; ideal: without bank conflicts"
+)
+_KEY_AMD = (
+    "Simulated without a GPU: addresses and control flow of the machine code, for every lane.\n"
+    "cache lines: lines that waves request, counted per instruction"
 )
 
 
 _UNMEASURED = {
-    True: "nothing here was measured on a GPU of this vendor",
-    False: "the same rules were measured on sm_90 alone",
+    True: "Model not validated on AMD GPUs.",
+    False: "Model validated on sm_90 only (H100, H200), not on {target}.",
 }
-"""Of AMD, of NVIDIA."""
+"""For AMD, for NVIDIA."""
 
 
 def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table | Padding]:
     grid = "×".join(str(extent) for extent in found.grid)
     yield Text.assemble((found.kernel, "bold"), f"  {found.target}  grid {grid}, {found.threads} threads")
     if not found.held_against_hardware:
-        yield Text(f"  not held against hardware: {_UNMEASURED[found.is_amd]}")
-    if found.outside:  # a bug: first of all, and told in full below
+        yield Text(f"  {_UNMEASURED[found.is_amd].format(target=found.target)}")
+    if found.outside:  # a bug: printed first, and in full below
         yield Text(f"  {next(describe_limits(found))}", style="bold")
     if found.sampled:
-        yield Text("  some of the CTAs were run, each for those like it")
+        yield Text("  Sampled: some CTAs were simulated, each for a group of similar ones.")
     grown = Table.grid(padding=(0, 2, 0, 0))
     grown.add_column()
     grown.add_column(overflow="fold")
@@ -75,7 +80,7 @@ def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table
 
 
 MOST_DRAWN = 40
-"""Rows and columns of a drawn grid."""
+"""Most rows and columns of a drawn grid."""
 
 
 def _order(order: CtaOrder, is_read_known: bool) -> Iterator[Text | Padding]:
@@ -86,41 +91,43 @@ def _order(order: CtaOrder, is_read_known: bool) -> Iterator[Text | Padding]:
 
 
 def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
-    """The waves of a launch, and, where all of it is known, what they read and another order would."""
+    """The waves of a launch, the bytes they read, and the bytes other CTA orders would read."""
     first = order.waves[0]
-    if first.ctas < order.ctas_per_wave:  # the only one, which does not fill the GPU
-        yield f"waves: 1, of {first.ctas} CTAs; {order.ctas_per_wave} fit side by side ({order.basis})"
+    if first.ctas < order.ctas_per_wave:  # a single wave, which does not fill the GPU
+        yield f"1 wave of {first.ctas} CTAs; {order.ctas_per_wave} are resident at once ({order.basis})"
     else:
-        yield f"waves: {order.waves_in_all} of {order.ctas_per_wave} CTAs side by side ({order.basis})"
+        count = order.waves_in_all
+        waves = "1 wave" if count == 1 else f"{count} waves"
+        yield f"{waves} of {order.ctas_per_wave} resident CTAs ({order.basis})"
     if not is_read_known:
-        yield "what they read is not known"
+        yield "bytes read per wave: unknown"
         return
     blocks = (
         ""
         if first.distinct_tiles is None or first.tiles_asked is None
-        else f", {first.distinct_tiles:,} distinct blocks of {first.tiles_asked:,} asked for"
+        else f"; {first.distinct_tiles:,} distinct of {first.tiles_asked:,} tiles"
     )
     share = first.distinct_bytes_read / first.bytes_asked if first.bytes_asked else 1
     yield (
-        f"the first reads {first.distinct_bytes_read:,} B of {first.bytes_asked:,} B asked for "
+        f"first wave: {first.distinct_bytes_read:,} distinct B of {first.bytes_asked:,} B requested "
         f"({share:.0%}){blocks}"
     )
-    yield f"all waves read {order.distinct_bytes_read:,} B; each byte once is {order.footprint_bytes:,} B"
+    yield f"all waves: {order.distinct_bytes_read:,} B; footprint {order.footprint_bytes:,} B"
     own = (order.distinct_bytes_read, first.distinct_tiles)
     if order.others and all((x.distinct_bytes_read, x.first_wave_tiles) == own for x in order.others):
-        yield "row-major, column-major and grouped orders would read the same"
+        yield "row-major, column-major and grouped CTA orders would read as much"
     else:
         for other in order.others:
             blocks = (
-                "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} blocks"
+                "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} tiles"
             )
             yield f"{other.name}: {other.distinct_bytes_read:,} B{blocks}"
     if order.fits_l2:
-        yield "all of it fits in the L2: another order saves nothing there"
+        yield "everything fits in L2, so another order saves no DRAM traffic"
 
 
 def _drawn(order: CtaOrder) -> Iterator[Padding]:
-    """The grid of tiles, each with the number of its wave."""
+    """The grid of tiles; each cell is the number of its wave."""
     if not order.tiles or order.waves_in_all == 1:
         return
     rows, columns = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))
@@ -135,14 +142,14 @@ def _drawn(order: CtaOrder) -> Iterator[Padding]:
 
 
 def number(value: int | None) -> str:
-    """A count with its thousands apart; `?` where it is not known."""
+    """A count with thousands separators; `?` if unknown."""
     return "?" if value is None else f"{value:,}"
 
 
 def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
-    """What a launch adds up to, as (label, figures); of AMD what is counted there."""
+    """The counters of a launch as (label, text)."""
     c, amd = found.counters, found.is_amd
-    yield "instructions", number(c.instructions) + _part(" of the tensor pipe", c.tensor_instructions)
+    yield "instructions", number(c.instructions) + _part("tensor", c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
         yield "FLOP", by_type
@@ -150,8 +157,8 @@ def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[
         "global memory",
         _join(
             _some("loads", c.global_load_instructions),
-            _some("asynchronous copies", c.async_copy_instructions),
-            _some("tensor copies", c.tensor_copy_instructions),
+            _some("async copies", c.async_copy_instructions),
+            _some("TMA copies", c.tensor_copy_instructions),
             _some("stores", c.global_store_instructions),
             _some("atomics", c.global_atomic_instructions),
         ),
@@ -178,10 +185,10 @@ def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[
         yield "local memory", spilled
     yield "distinct bytes", f"{number(c.unique_bytes_read)} read, {number(c.unique_bytes_written)} written"
     if not amd:
-        yield "from DRAM", _range(c.dram_bytes_read)
+        yield "DRAM", _range(c.dram_bytes_read)
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
-        yield "lanes off", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
+        yield "masked lanes", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
     barriers, branches = "barrier" + "s" * (c.barriers != 1), "branch" + "es" * (c.divergent_branches != 1)
     yield "control", f"{number(c.barriers)} {barriers}, {number(c.divergent_branches)} divergent {branches}"
     yield from _roofline(c, peaks)
@@ -190,16 +197,16 @@ def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[
 def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
     if not counters.intensity:
         return
-    text = f"{counters.intensity:.1f} FLOP/B of distinct bytes"
+    text = f"{counters.intensity:.1f} FLOP per distinct byte"
     found = find_roofline(counters, peaks)
     if found is not None:
-        side = "memory" if found.is_bound_by_memory else "arithmetic"
-        text += f"; {found.product} turns at {found.ridge:.0f} ({found.unit}): bound by {side}"
+        side = "memory" if found.is_bound_by_memory else "compute"
+        text += f": {side}-bound (ridge of {found.product} at {found.ridge:.0f}, {found.unit})"
     yield "roofline", text
 
 
 def _part(words: str, value: int | None) -> str:
-    return f", {number(value)}{words}" if value != 0 else ""
+    return f" ({number(value)} {words})" if value != 0 else ""
 
 
 def _some(words: str, value: int | None) -> str:
@@ -213,7 +220,7 @@ def _join(*parts: str) -> str:
 def _against(value: int | None, ideal: int | None) -> str:
     if value is None or ideal is None or not value:
         return number(value)
-    return f"{value:,}, {ideal:,} ideal ({ideal / value:.0%})"
+    return f"{value:,} (ideal {ideal:,}, {ideal / value:.0%})"
 
 
 def _range(value: Range | None) -> str:
@@ -221,19 +228,19 @@ def _range(value: Range | None) -> str:
         return "?"
     if value.low == value.high:
         return f"{value.low:,} B read"
-    return f"{value.low:,} to {value.high:,} B read (more than the L2 holds)"
+    return f"{value.low:,} to {value.high:,} B read (does not fit in L2)"
 
 
 _COLUMNS: Mapping[str, str] = {
     "executed": "executed", "sectors": "sectors", "sectors_ideal": "ideal", "wavefronts": "wavefronts",
     "wavefronts_ideal": "ideal",
 }  # fmt: skip
-"""Figure of a line → the title of its column."""
+"""Counter of a line → heading of its column."""
 _AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines"}
 
 
 def _lines(lines: Sequence[Line], columns: Mapping[str, str]) -> Iterator[Padding]:
-    """The lines that touch memory, the most wasteful first, else those that execute most."""
+    """The lines that access memory: the most wasteful ones, in source order."""
     touching = [line for line in lines if line.sectors or line.wavefronts or line.cache_lines or _lacks(line)]
     if not touching:
         return
@@ -255,7 +262,7 @@ def _lines(lines: Sequence[Line], columns: Mapping[str, str]) -> Iterator[Paddin
 
 
 def _lacks(line: Line) -> bool:
-    """Whether what it touches is not known."""
+    """Whether its memory accesses are unknown."""
     return line.sectors is None and line.cache_lines is None
 
 
@@ -275,29 +282,29 @@ def _sentences(found: Prediction) -> Iterator[str]:
 
 
 def describe_limits(found: Prediction) -> Iterator[str]:
-    """What went wrong in a launch, and what is not known of it."""
+    """Out-of-bounds accesses of a launch, and counters that are unknown."""
     for outside in found.outside[:MOST_OUTSIDE]:
         source = f" ({outside.source})" if outside.source else ""
         yield (
-            f"out of bounds: {outside.opcode} at line {outside.line}{source}, CTA {outside.cta}, thread "
+            f"Out of bounds: {outside.opcode} at line {outside.line}{source}, CTA {outside.cta}, thread "
             f"{outside.lane}: {outside.kind} at {outside.address:#x}, {outside.near}"
         )
     if found.outside_count > len(found.outside[:MOST_OUTSIDE]):
-        yield f"out of bounds: {found.outside_count:,} lanes in all"
+        yield f"Out of bounds: {found.outside_count:,} lanes in total"
     inherent = NOT_OF_AMD if found.is_amd else {}
     grouped = _grouped(item for item in found.unknown.items() if item[1] != inherent.get(item[0]))
     for names, reason in grouped[:MOST_UNKNOWN]:
-        yield f"not known: {', '.join(names)}: {reason}"
+        yield f"Unknown: {', '.join(names)}: {reason}"
     wanted = dict.fromkeys(name for _, reason in grouped for name in _tensors_in(reason))
     if wanted:
-        yield f'integers of a tensor are given in --launch FILE, "values": […] of {", ".join(wanted)}'
+        yield f'Give the integers of {", ".join(wanted)} in --launch FILE as "values": […].'
     if found.not_understood:
-        yield f"opcodes without semantics here: {', '.join(found.not_understood)}"
+        yield f"Opcodes that are not simulated: {', '.join(found.not_understood)}"
     yield from found.notes
 
 
 def _tensors_in(reason: str) -> Iterator[str]:
-    """Tensors whose values are wanted, not what those point to.
+    """Tensors whose values are needed, without those that only hold pointers.
 
     Example:
         >>> [*_tensors_in("LDG at line 9: values of idx; memory that values of table point to")]
@@ -310,7 +317,7 @@ def _tensors_in(reason: str) -> Iterator[str]:
 
 
 def _grouped(unknown: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Counters that want for the same thing, together."""
+    """Unknown counters, grouped by reason."""
     found: dict[str, list[str]] = {}
     for name, reason in unknown:
         found.setdefault(reason, []).append(name)

@@ -1,4 +1,4 @@
-"""Registers alive in machine code, in words and a table."""
+"""Live registers of machine code, as text and tables."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.pressure import KernelPressure
+from artifact_inspector.report.words import join_words
 
 MOST_LINES = 12
-"""Source lines of the table; those with most registers stand in it."""
+"""Most source lines of the table: those with most live registers."""
 MOST_HELD = 10
 MOST_NAMED = 8
-"""Registers of one place that are named."""
+"""Most registers that are named per row."""
 
 
 @dataclass(frozen=True, slots=True)
 class PressureReport:
-    """Kernels, one after the other."""
+    """The register pressure of some kernels."""
 
     found: Sequence[KernelPressure]
 
@@ -34,8 +35,8 @@ class PressureReport:
 
 
 _KEY = (
-    "alive: registers of a thread whose value is still read, or is written, at an instruction of the machine "
-    "code (AMD: v and a together). A place is where a register that is alive at the peak was written last."
+    "live: registers of a thread that hold a value still needed (AMD: VGPRs and AccVGPRs together). "
+    "The first table groups the registers live at the peak by the instruction that wrote them."
 )
 
 
@@ -43,9 +44,9 @@ def _kernel(found: KernelPressure) -> Iterator[Text | Padding]:
     yield Text.assemble((found.kernel, "bold"), f"  {found.target or '?'}  {found.stage.value}")
     place = f"line {found.peak_line}" + (f" ({found.peak_source})" if found.peak_source else "")
     given = "" if found.allocated is None else f" of {found.allocated} allocated"
-    yield Text(f"  {found.peak} registers alive{given}, at {place}")
+    yield Text(f"  peak: {found.peak} live registers{given}, at {place}")
     others = [f"{count} {bank}" for bank, count in found.by_bank.items()]
-    yield Text(f"  most of each file: {', '.join(others)}")
+    yield Text(f"  peak per register file: {', '.join(others)}")
     yield Text(f"  {_occupancy(found)}")
     yield Padding(_held(found), (1, 0, 0, 2))
     if found.by_source:
@@ -54,17 +55,17 @@ def _kernel(found: KernelPressure) -> Iterator[Text | Padding]:
 
 def _occupancy(found: KernelPressure) -> str:
     if found.blocks is None:
-        return "occupancy: not known"
-    limits = " and ".join(found.limited_by) or "nothing known"
+        return "occupancy unknown"
+    limits = join_words(found.limited_by) or "nothing known"
     blocks = "1 block fits" if found.blocks == 1 else f"{found.blocks} blocks fit"
     text = f"{blocks}, limited by {limits}"
     if found.shed is not None:
-        return f"{text}; {found.shed} registers fewer, and one more fits"
-    return f"{text}: fewer registers alone bring no more"
+        return f"{text}; {found.shed} fewer registers per thread allow one more block"
+    return f"{text}; fewer registers alone do not allow more blocks"
 
 
 def _held(found: KernelPressure) -> Table:
-    table = _table("alive at the peak", "registers", "which")
+    table = _table("live at the peak, written by", "registers", "names")
     for held in found.held[:MOST_HELD]:
         names = ", ".join(held.registers[:MOST_NAMED])
         more = len(held.registers) - MOST_NAMED
@@ -74,7 +75,7 @@ def _held(found: KernelPressure) -> Table:
 
 
 def _lines(found: KernelPressure) -> Table:
-    table = _table("source line", "alive", "line of the code")
+    table = _table("source line", "live", "assembly line")
     most = sorted(found.by_source, key=lambda line: -line.registers)[:MOST_LINES]
     for line in (line for line in found.by_source if line in most):
         table.add_row(line.source, str(line.registers), str(line.line))

@@ -1,6 +1,6 @@
-"""Text that gives no order to a CI system.
+"""Escapes text that a CI system would run as a command.
 
-Source: the runner of GitHub Actions, which obeys every line of output that begins with `::`, and `##[`
+Source: the runner of GitHub Actions, which runs every line of output that begins with `::`, and `##[`
 anywhere in one; the agents of Azure Pipelines (`##vso[`) and TeamCity (`##teamcity[`).
 """
 
@@ -12,7 +12,7 @@ _ORDER = re.compile(r"^([^\S\n]*):(?=:)|#(?=#\w*\[)", re.M)
 
 
 def obeyed_by_nobody(text: str) -> str:
-    r"""The text with a backslash in what a CI system would take for a command.
+    r"""The text with a backslash in everything that a CI system would read as a command.
 
     Example:
         >>> print(obeyed_by_nobody("::stop-commands::x"))
@@ -22,11 +22,11 @@ def obeyed_by_nobody(text: str) -> str:
 
 
 def without_orders(text: str, colon: str, mark: str) -> str:
-    r"""The text with another spelling of the characters that would begin a command.
+    r"""The text with the characters that start a CI command replaced.
 
     Args:
-        colon: for the first one of a line.
-        mark: for `#`.
+        colon: replacement for the first `:` of a line.
+        mark: replacement for `#`.
 
     Example:
         >>> print(without_orders("a ##vso[x]", "&#58;", "&#35;"))

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 """Seconds before anything is shown."""
 _OTHERS, _LEAST = 64, 16
-"""Columns of a terminal that all but a name take, and those that are left to it in any case."""
+"""Columns that the bar takes besides the name, and least columns of the name."""
 
 
 @contextmanager
 def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable[[str], None]]:
-    """A function to call with the name of each piece of work, before it starts.
+    """A function to call with the name of each item before its work starts.
 
     Args:
-        total: how many pieces there are, or what says so as soon as it is known.
-        verb: what is done to them.
+        total: the number of items, or a function that returns it once it is known.
+        verb: label of the bar.
 
-    Nothing is shown where standard error is no terminal, or while the work is young.
+    Nothing is shown in the first second, or if standard error is not a terminal.
     """
     started = time.monotonic()
     begun = 0

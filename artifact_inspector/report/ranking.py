@@ -1,4 +1,4 @@
-"""Launches in order, the fastest first, with the terms that put them there."""
+"""The ranking of launches by modelled cost, fastest first, with the terms of each score."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from artifact_inspector.execution.timing.ranking import Ranked
 from artifact_inspector.execution.timing.trying import Refused
 
 MOST_TERMS = 5
-"""Terms of a launch that are told, the largest first."""
+"""Most terms of a launch that are printed, the largest first."""
 LEAST_SHARE = 0.05
-"""Of the score, below which a term is not told."""
+"""Share of the score below which a term is not printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,11 @@ class RankingReport:
 
     found: Sequence[Ranked]
     refused: Sequence[Refused] = ()
-    """What does not compile."""
+    """Candidates that do not compile."""
     problems: Sequence[str] = ()
-    """What each launch computes, by its place; empty where all are of one problem."""
+    """The problem that each launch computes, by index; empty if all compute the same."""
+    notes: Sequence[str] = ()
+    """What was ignored in the launch record."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         problems: dict[str, list[Ranked]] = {}
@@ -41,19 +43,21 @@ class RankingReport:
             yield from _contest(rows)
         yield from _refusals("not compiled", self.refused)
         yield from _notes(self.found)
+        yield from (Text(note) for note in self.notes)
         if any(row.score is not None for row in self.found):
             yield Padding(Text(_KEY), (1, 0, 0, 0), style="dim")
 
 
 _KEY = (
-    "a ranking, not a forecast: the score is the cost over that of the first, on a GPU with nothing else to "
-    "do. Terms are shares of it: units kept busy (issue, alu, fma, xu, lsu, tensor), traffic (l2, dram), the "
-    "launch of CTAs, and path: waves × one CTA on its own. Time the first five."
+    "The score ranks launches; it does not predict times. Measure the first five.\n"
+    "score: modelled cost relative to the first launch, on an otherwise idle GPU\n"
+    "terms: share of the cost for which a unit is busy (issue, alu, fma, xu, lsu, tensor, l2, dram)\n"
+    "path: critical path of one CTA × waves"
 )
 
 
 def _contest(found: Sequence[Ranked]) -> Iterator[Table | Text]:
-    """The launches of one problem, the best first."""
+    """The launches of one problem, best first."""
     scored = [row for row in found if row.score is not None and row.same_as is None]
     if scored:
         twins: dict[int, list[str]] = {}
@@ -65,9 +69,9 @@ def _contest(found: Sequence[Ranked]) -> Iterator[Table | Text]:
     lacking: list[Refused] = []
     for row in found:
         if not row.fits:
-            yield Text(f"out: {_name(row)}: an SM cannot hold one CTA of it, so the launch would fail")
+            yield Text(f"cannot launch: {_name(row)}: one CTA needs more than an SM has")
         elif row.score is None and row.same_as is None:
-            lacking.append(Refused(_name(row), f"it depends on {', '.join(row.unknown)}"))
+            lacking.append(Refused(_name(row), f"unknown inputs: {', '.join(row.unknown)}"))
     yield from _refusals("not ranked", lacking)
 
 
@@ -103,17 +107,17 @@ def _name(row: Ranked) -> str:
 
 
 def _together(names: Sequence[str]) -> str:
-    """The names of launches that are the same: `w=4 stages=2|3` where one word differs.
+    """The names of launches with the same machine code: `w=4 stages=2|3` if one word differs.
 
     Example:
         >>> _together(["w=4 stages=2", "w=4 stages=3"]), _together(["a=1 b=1", "a=2 b=2", "a=3 b=3"])
-        ('w=4 stages=2|3', 'a=1 b=1 and 2 of the same code')
+        ('w=4 stages=2|3', 'a=1 b=1 and 2 identical binaries')
     """
     words = [name.split() for name in names]
     columns = [list(dict.fromkeys(column)) for column in zip(*words, strict=False)]
     alike = len({len(row) for row in words}) == 1 and sum(len(column) > 1 for column in columns) == 1
-    if not alike:
-        return names[0] + (f" and {len(names) - 1} of the same code" if len(names) > 1 else "")
+    if len(names) > 1 and not alike:
+        return f"{names[0]} and {len(names) - 1} identical {_binaries(len(names) - 1)}"
     return " ".join(
         "|".join([column[0], *(word.partition("=")[2] for word in column[1:])]) for column in columns
     )
@@ -122,14 +126,18 @@ def _together(names: Sequence[str]) -> str:
 def _spread(rows: Sequence[Ranked], twins: int) -> str:
     first, last = rows[0].score or 1.0, rows[-1].score or 1.0
     counted = "1 launch" if len(rows) == 1 else f"{len(rows)} launches"
-    counted += f", {twins} more of the same machine code" if twins else ""
+    counted += f" and {twins} identical {_binaries(twins)}" if twins else ""
     close = sum(1 for row in rows if (row.score or 0.0) <= 1.05 * first)
     near = f"; {close} within 5 % of the first" if close > 1 else ""
-    return f"{counted}, spread {last / first:.1f}×{near}"
+    return counted if len(rows) == 1 else f"{counted}; the last costs {last / first:.1f}× the first{near}"
+
+
+def _binaries(count: int) -> str:
+    return "binary" if count == 1 else "binaries"
 
 
 def _refusals(what: str, refused: Sequence[Refused]) -> Iterator[Text]:
-    """Each reason once."""
+    """Each reason once, with the first launch and the number of others."""
     for message, labels in _by_message(refused).items():
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         yield Text(f"{what}: {labels[0]}{more}: {message}")
@@ -145,6 +153,6 @@ def _by_message(refused: Sequence[Refused]) -> dict[str, list[str]]:
 def _notes(found: Sequence[Ranked]) -> Iterator[Text]:
     lacking = [row for row in found if row.score is not None and row.unknown]
     for row in lacking[:3]:
-        yield Text(f"{_name(row)}: the score lacks what depends on {', '.join(row.unknown[:3])}")
+        yield Text(f"{_name(row)}: incomplete score: {', '.join(row.unknown[:3])} unknown")
     for note in dict.fromkeys(note for row in found for note in row.notes):
         yield Text(note)

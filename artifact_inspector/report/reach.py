@@ -1,4 +1,4 @@
-"""Whether a change reached the code, and what it changed: one sentence, and what it rests on."""
+"""Whether a change of a kernel reached the compiled code, and what it changed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import brief_of
 
 MOST_CHANGES = 8
-"""Facts in the sentence; the rest is counted."""
+"""Most facts in the sentence; further ones are counted."""
 KILOBYTE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one change, for one target."""
+    """The effect of one change for one target."""
 
     before: str
-    """What the old state is called."""
+    """The name of the old state."""
     label: str
     """Kernel, target and configuration."""
     reach: Reach
@@ -39,7 +39,7 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The same as one sentence, with what changed."""
+        """The effect in one or two sentences."""
         return describe_reach(self.reach)
 
     @property
@@ -49,16 +49,16 @@ class Answer:
 
     @property
     def same_from(self) -> str | None:
-        """The first stage from which on all are identical."""
+        """The first stage from which all files are identical."""
         return None if self.reach.same_from is None else self.reach.same_from.suffix
 
     def brief(self) -> RenderableType:
-        """The answer alone."""
+        """The sentence only."""
         return Text(f"{self.label}: {self.sentence}", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
-        yield Text(f"{self.label}, against {self.before}", "dim", overflow="fold")
+        yield Text(f"{self.label}, compared with {self.before}", "dim", overflow="fold")
         yield Text(self.sentence, style, overflow="fold")
         if self.reach.reached is not False:
             yield Padding(Text(_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
@@ -67,31 +67,31 @@ class Answer:
 
 
 def describe_reach(reach: Reach) -> str:
-    """The answer as one sentence.
+    """The effect in one or two sentences.
 
-    `No: TTGIR and everything after it are identical.`
-    `Yes, at ttgir: num_stages 3→4, in flight 20→30 KB, registers 96→128, blocks 5→4.`
+    `No change: TTGIR and all later stages are identical.`
+    `The code changed (from TTGIR on): num_stages 3→4, in flight 20→30 KB, registers 96→128, blocks 5→4.`
     """
     if reach.reached is None:
-        return "Unknown: no file of one has a readable like in the other."
+        return "Unknown: the two have no readable file in common."
     if not reach.reached:
         first = reach.same_from
         assert first is not None
         if first.kind == BINARY:
-            return f"No: the {first.suffix} is identical; only the text before it differs."
+            return f"No change: the {first.suffix} is identical; only earlier stages differ."
         last = reach.files[-1] is first
-        after = " is identical." if last else " and everything after it are identical."
-        return f"No: {first.suffix.upper()}{after}"
+        after = " is identical." if last else " and all later stages are identical."
+        return f"No change: {first.suffix.upper()}{after}"
     parts = reach.parts_at
-    where = "in what a launch takes" if parts is None else f"at {parts.suffix}"
+    where = "The launch changed" if parts is None else f"The code changed (from {parts.suffix.upper()} on)"
     told = told_changes(reach)
     more = len(told) - MOST_CHANGES
     said = [*told[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])]
-    return f"Yes, {where}: {', '.join(said) or 'the code differs, in no fact that is told here'}."
+    return f"{where}: {', '.join(said) or 'no reported fact differs'}."
 
 
 def told_changes(reach: Reach) -> list[str]:
-    """What a change changed: first what was asked for, then the facts that differ, the worst first."""
+    """The effects of a change: first the changed options, then the facts that differ, the worst first."""
     change = reach.change
     if change is None:
         return []
@@ -105,7 +105,7 @@ def told_changes(reach: Reach) -> list[str]:
     principal = (
         "" if change.pair is None else next((r.name for r in change.pair.regions if r.is_principal), "")
     )
-    # what holds for the whole kernel or its main region first, then the other regions
+    # facts of the whole kernel or its main region first, then other regions
     told = sorted((one for one in found if one[1]), key=lambda one: one[0].region not in ("", principal))
     facts = [_told(fact, name, principal) for fact, name in told]
     return list(dict.fromkeys([*asked, *facts]))
@@ -113,7 +113,7 @@ def told_changes(reach: Reach) -> list[str]:
 
 def _where_to_look(answer: Answer) -> Iterator[str]:
     if answer.reach.change is not None:
-        yield f"all that differs: inspect-kernel diff {shlex.join((answer.left, answer.right))}"
+        yield f"All differences: inspect-kernel diff {shlex.join((answer.left, answer.right))}"
 
 
 def _told(fact: FactPair, name: str, principal: str) -> str:
@@ -122,7 +122,7 @@ def _told(fact: FactPair, name: str, principal: str) -> str:
 
 
 def _otherwise(before: Value, after: Value) -> tuple[Value, Value]:
-    """Of two lists of one length, what stands in one alone."""
+    """The elements of two lists of equal length that differ."""
     if not isinstance(before, tuple) or not isinstance(after, tuple) or len(before) != len(after):
         return before, after
     apart = [(one, other) for one, other in zip(before, after, strict=True) if one != other]
@@ -143,7 +143,7 @@ def _arrow(before: Value, after: Value, *, is_bytes: bool = False) -> str:
 def _files(files: Sequence[Compared]) -> str:
     words = {
         Likeness.IDENTICAL: "identical",
-        Likeness.ALIKE: "identical but for names and places",
+        Likeness.ALIKE: "identical except names and locations",
         Likeness.DIFFERENT: "differs",
         Likeness.UNREADABLE: "not readable",
     }

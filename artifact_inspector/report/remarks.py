@@ -1,4 +1,4 @@
-"""What is to be said beside a line of somebody's code, before it takes the form of one system or another."""
+"""Remarks on source lines, shared by SARIF, CI annotations and other output formats."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from artifact_inspector.report.words import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 
 Find = Callable[[str], str | None]
-"""The path of a source file from the root of the working tree; None for one that is not in it."""
+"""File name → its path relative to the root of the working tree; None if it is outside."""
 MOST_FACTS = 6
 
 
 class Kind(NamedTuple):
-    """A rule that remarks can be made by."""
+    """A rule that remarks refer to."""
 
     code: str
     name: str
@@ -33,54 +33,54 @@ class Kind(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A line of somebody's code."""
+    """A line of source code."""
 
     path: str
-    """From the root of the working tree; only the name of a file that is not in it."""
+    """Relative to the root of the working tree; the bare name of a file outside it."""
     line: int
     is_found: bool
-    """True for a file of the working tree."""
+    """True for a file in the working tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing to say."""
+    """One remark on a kernel, with its source line."""
 
     code: str
     level: str
     """`error`, `warning` or `note`."""
     heading: str
-    """What it is, in a word or two, behind what the kernel is called."""
+    """A word or two after the name of the kernel."""
     said: str
     kernel: str
     place: Place | None
     identity: str
-    """Stays while lines shift: what tells the remark from others of the same run."""
+    """Identifies the remark across runs, also if line numbers shift."""
     form: str = ""
-    """Which form of the kernel it is about: `sm_80 · Triton 3.6.0 · 128×32×32 f16 w4 s4`."""
+    """The variant of the kernel: `sm_80 128×32×32 f16 w4 s4`."""
     named: str = ""
-    """What the message calls the kernel; its name alone where it is empty."""
+    """The kernel's name in the message; its plain name if empty."""
     is_whole: bool = True
-    """False where the message begins with what the kernel is called."""
+    """False if the message starts with the kernel's name."""
 
     @property
     def title(self) -> str:
-        """What it is of which kernel."""
+        """Kernel and heading."""
         return f"{self.named or self.kernel}: {self.heading}"
 
     @property
     def message(self) -> str:
-        """The whole sentence."""
+        """The full sentence."""
         return self.said if self.is_whole else f"{self.named}: {self.said}"
 
 
-_CHANGED = "A fact of the kernel is not the one that was recorded in the baseline."
+_CHANGED = "A fact of the kernel differs from the baseline."
 GATE_RULES: tuple[Kind, ...] = tuple(
     Kind(code, code, summary, f"{summary} {more}".strip())
     for code, summary, more in (
         ("verdict", "The order of loads and computes changed.", _CHANGED),
         ("spills", "Registers spilled to memory changed.", _CHANGED),
-        ("waits", "What waits leave in flight changed.", _CHANGED),
+        ("waits", "Wait depths changed.", _CHANGED),
         ("mma", "Matrix instructions changed.", _CHANGED),
         ("shared", "Shared memory changed.", _CHANGED),
         ("registers", "Registers changed.", _CHANGED),
@@ -88,14 +88,14 @@ GATE_RULES: tuple[Kind, ...] = tuple(
         ("loads", "Loads and copies changed.", _CHANGED),
         ("stores", "Stores changed.", _CHANGED),
         ("in-flight", "Loads in flight changed.", _CHANGED),
-        ("bounds", "The work for bounds changed.", _CHANGED),
+        ("bounds", "Bounds checks changed.", _CHANGED),
         ("conversions", "Layout conversions changed.", _CHANGED),
         ("barriers", "Barriers changed.", _CHANGED),
         ("float", "Float operations changed.", _CHANGED),
         ("findings", "Findings changed.", _CHANGED),
         ("instructions", "Instruction counts changed.", _CHANGED),
-        ("code", "The code changed.", "A text differs in more than names, places and numbering, in no fact."),
-        ("gone", "A kernel of the baseline is not in the cache, or cannot be told from others there.", ""),
+        ("code", "The code changed.", "It differs in more than names and locations, but no fact does."),
+        ("gone", "A kernel of the baseline is missing in the cache, or matches several kernels.", ""),
         ("new", "A kernel of the cache is not in the baseline.", ""),
     )
 )
@@ -110,7 +110,7 @@ def finding_kinds() -> tuple[Kind, ...]:
 
 
 def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator[Remark]:
-    """One remark for each kernel and category that changed; an error where the gate is shut."""
+    """One remark for each kernel and category that changed; an error if its gate fails."""
     for change in corpus.changes:
         shut = change.failures((*gates, "any") if "any" in gates else gates)
         for category in change.categories or (("code",) if "code" in shut else ()):
@@ -126,15 +126,15 @@ def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator
 
     level = "error" if "gone" in gates or "any" in gates else "note"
     for left, right in corpus.matching.ambiguous:
-        fit = f"{len(left)} {corpus.sides.left} fit {len(right)} {corpus.sides.right}, and none was compared"
+        fit = f"not compared: {len(left)} {corpus.sides.left} match {len(right)} {corpus.sides.right}"
         yield _remark("gone", level, fit, left[0], _place(right[0], None, find))
 
 
 def told_once(remarks: Iterable[Remark], corpus: Corpus | None = None) -> Iterator[Remark]:
-    """One remark for each kernel of the source and its file, whatever forms it has: an edit is told once.
+    """One remark for each kernel and file; the remarks of its variants are merged.
 
     Args:
-        corpus: that the remarks are of; its reasons stand first.
+        corpus: the comparison that the remarks are from; its reasons come first.
     """
     reasons: dict[str, dict[str, None]] = {}
     for change in () if corpus is None else corpus.changes:
@@ -142,7 +142,7 @@ def told_once(remarks: Iterable[Remark], corpus: Corpus | None = None) -> Iterat
             reasons.setdefault(change.right.artifact.display_name, {})[change.reason.words] = None
     groups: dict[tuple[str, str], list[Remark]] = {}
     for remark in remarks:
-        # what a finding means stands at its line; what changed in a kernel is one edit
+        # findings are merged per line; the changes of a kernel are one edit
         where = "" if remark.place is None else remark.place.path
         key = where if corpus is not None else f"{remark.code} {remark.place}"
         groups.setdefault((remark.kernel, key), []).append(remark)
@@ -158,7 +158,7 @@ def _together(same: Sequence[Remark], reasons: Sequence[str]) -> Remark:
     forms = dict.fromkeys(remark.form for remark in told)
     lines = [*(f"because {reason}" for reason in reasons[:MOST_FACTS])]
     lines += [f"{code}: {remark.said}" for code, remark in first.items()]
-    lines += [f"in {len(forms)} {plural('form', len(forms))}: {'; '.join(list(forms)[:MOST_FORMS])}"]
+    lines += [f"in {len(forms)} {plural('variant', len(forms))}: {'; '.join(list(forms)[:MOST_FORMS])}"]
     lines[-1] += f"; and {len(forms) - MOST_FORMS} more" if len(forms) > MOST_FORMS else ""
     known = told[0]
     heading = ", ".join(remark.heading for remark in first.values())
@@ -191,7 +191,7 @@ def _changed(change: Change, category: str, level: str, find: Find) -> Remark:
     place = _place(change.right, source, find)
     if place is not None and line is not None and source is None:
         place = place._replace(line=line)
-    what = "; ".join(said) or "the texts differ in more than names, places and numbering"
+    what = "; ".join(said) or "the code differs in more than names, locations and numbering"
     return _remark(category, level, what, change.right, place)
 
 
@@ -217,9 +217,9 @@ def _remark(
 
 
 def _place(candidate: Candidate, source: str | None, find: Find) -> Place | None:
-    """The line of the user's code that a remark is about: `file.py:40`, else where the kernel begins.
+    """The source line of a remark, `file.py:40`, or the line at which the kernel begins.
 
-    Files are named without their directories beside findings; a kernel's own file is known with them.
+    Findings name files without directories; the path of the kernel's own file is known.
     """
     program: Program | None = candidate.program
     own = None if program is None else program.place

@@ -1,4 +1,4 @@
-"""What became of kernels with the switches that their findings suggest."""
+"""The effect of the options that findings suggest, tried on each kernel."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from artifact_inspector.report.words import plural
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One switch, and what became of the kernel with it."""
+    """One suggested option, and its effect on the kernel."""
 
     finding: Finding
     switch: Switch
     reach: Reach | None
-    """How far it went; None where the kernel was not compiled with it."""
+    """The stages that changed; None if the kernel did not compile with it."""
     is_gone: bool | None
-    """Whether no finding of that code is made any more; None where that cannot be told."""
+    """Whether the finding disappeared; None if unknown."""
     message: str | None
-    """Why the kernel was not compiled."""
+    """Why the kernel did not compile."""
 
     @property
     def answer(self) -> str:
-        """What it changed, in one or two sentences."""
+        """The effect, in one or two sentences."""
         if self.reach is None:
             first = (self.message or "").strip().splitlines()
-            return f"not compiled: {first[0] if first else 'no reason was given'}"
+            return f"Compilation failed: {first[0] if first else 'no reason given'}"
         said = describe_reach(self.reach)
         if not self.reach.reached:
             return said
-        return f"{said} The finding is {'gone' if self.is_gone else 'still made'}."
+        return f"{said} The finding {'disappeared' if self.is_gone else 'remains'}."
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """What the differing facts are about, most telling first."""
+        """Categories of the differing facts, the most important first."""
         return () if self.reach is None else self.reach.categories
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
-        """Those that differ."""
+        """The facts that differ."""
         return () if self.reach is None else self.reach.facts
 
 
 @dataclass(frozen=True, slots=True)
 class RemediesReport:
-    """Each kernel with its findings that have a switch, and what each switch changed."""
+    """Each kernel with its findings that suggest an option, and the effect of each option."""
 
     kernels: Sequence[tuple[KernelFacts, Sequence[Tried], Sequence[str]]]
-    """With notes on how it was compiled."""
+    """Kernel, tried options, and notes on the compilation."""
     silent: int = 0
-    """Findings that no switch is a remedy of."""
+    """Number of findings that no option remedies."""
 
     def brief(self) -> RenderableType:
-        """One line for each switch."""
+        """One line for each tried option."""
         lines = [
             f"{kernel.artifact.display_name} {one.finding.code} {one.switch.words}: {one.answer}"
             for kernel, tried, _ in self.kernels
@@ -88,4 +88,4 @@ class RemediesReport:
         yield Text(self._rest(), "dim")
 
     def _rest(self) -> str:
-        return f"{self.silent} {plural('finding', self.silent)} with no switch that could be tried"
+        return f"{self.silent} {plural('finding', self.silent)} without an option to try"

@@ -1,4 +1,4 @@
-"""What a kernel takes of a multiprocessor, and what that leaves."""
+"""Registers, spills, shared memory and occupancy of a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model.location import base_name
-from artifact_inspector.report.words import plural
+from artifact_inspector.report.words import join_words, plural
 
 if TYPE_CHECKING:
     from artifact_inspector.passes.elsewhere import Elsewhere
@@ -21,13 +21,13 @@ def describe_resources(
     """Registers, spills, scratch and occupancy as (label, sentence).
 
     Args:
-        others: further targets to give the occupancy for.
-        elsewhere: the kernel compiled for some of these.
+        others: further targets to report the occupancy on.
+        elsewhere: the kernel compiled for some of them.
     """
     compiled = {made.target: made for made in elsewhere}
     taken = kernel.resources
     if taken.registers.value is None:
-        remedy = "; --assemble asks Triton's" if "ptx" in kernel.artifact.files else ""
+        remedy = "; --assemble runs Triton's ptxas" if "ptx" in kernel.artifact.files else ""
         yield "registers", f"unknown: {taken.registers.source}{remedy}"
     else:
         parts = [f"{taken.registers.value} per thread"]
@@ -36,7 +36,7 @@ def describe_resources(
             parts.append(f"{apart[0]} VGPRs and {apart[1]} AccVGPRs")
         if taken.scalar_registers.value is not None:
             parts.append(f"{taken.scalar_registers.value} scalar per wave")
-        here = "; ptxas made it here, of the PTX" if kernel.artifact.is_assembled else ""
+        here = "; assembled from the PTX on this machine" if kernel.artifact.is_assembled else ""
         yield "registers", f"{', '.join(parts)} ({taken.registers.source}{here})"
     spills = [
         f"{figure.value} B {what} per thread"
@@ -44,7 +44,7 @@ def describe_resources(
         if figure.value
     ]
     if taken.scalar_spills.value:
-        spills.append(f"{taken.scalar_spills.value} scalar registers kept in vector registers")
+        spills.append(f"{taken.scalar_spills.value} scalar registers spilled to vector registers")
     if spills:
         yield "spills", f"{', '.join(spills)} ({taken.spill_bytes.source})"
     elif taken.registers.value is not None and taken.spill_bytes.value == 0:
@@ -66,19 +66,19 @@ def describe_resources(
 
 
 def _if_it_held(kernel: KernelFacts, target: Target, text: str, made: Elsewhere | None) -> str:
-    """What holds on another target of this binary's own figures, and how to get that target's."""
-    held = "" if text.startswith("unknown") else "if this same binary's figures held: "
+    """The occupancy of this binary on another target, and how to compile the kernel for it."""
+    held = "" if text.startswith("unknown") else "with this binary's registers and shared memory: "
     if made is not None and made.occupancy is not None:
         return held + text
     place = None if kernel.program is None else kernel.program.place
     file = "FILE.py" if place is None else base_name(place.file)
     command = f"inspect-kernel compile {file}:{kernel.artifact.display_name} --target {target}"
-    why = "" if made is None else f"; compiled for it from its TTIR: {made.message}"
-    return f"{held}{text}{why}; `{command}` tells those of its own"
+    why = "" if made is None else f"; compiling its TTIR for {target} failed: {made.message}"
+    return f"{held}{text}{why}; for its own numbers: `{command}`"
 
 
 def _as_compiled(made: Elsewhere) -> str:
-    """What the kernel takes where it is compiled for another target."""
+    """The occupancy and resources of the kernel compiled for another target."""
     assert made.occupancy is not None
     assert made.resources is not None
     taken, spilled = made.resources, made.resources.spill_bytes.value
@@ -87,25 +87,26 @@ def _as_compiled(made: Elsewhere) -> str:
         for figure, unit in ((taken.registers, "registers"), (taken.shared, "B shared"))
         if figure.value is not None
     ]
-    figures += [f"{spilled} B spilled"] if spilled else []
-    return f"{occupancy_text(made.occupancy)}; {', '.join(figures)} (from its TTIR, by Triton {made.triton})"
+    figures += [f"{spilled} B spilled per thread"] if spilled else []
+    return f"{occupancy_text(made.occupancy)}; {', '.join(figures)} (by Triton {made.triton})"
 
 
 def occupancy_text(held: Occupancy) -> str:
-    """`5 blocks, 20 of 64 warps per SM: registers and shared memory allow no more (warps: 16)`."""
+    """`5 blocks, 20 of 64 warps per SM, limited by registers (other limits: warps 16)`."""
     if held.blocks is None:
-        return f"unknown without {', '.join(held.missing)}"
+        return f"unknown (needs {', '.join(held.missing)})"
     if held.blocks == 0:
-        return f"no block fits: {' and '.join(held.limited_by)}"
+        return f"no block fits, limited by {join_words(held.limited_by)}"
     rest = ", ".join(f"{name} {most}" for name, most in held.allowed.items() if name not in held.limited_by)
+    others = f" (other limits: {rest})" if rest else ""
     return (
         f"{held.blocks} {plural('block', held.blocks)}, {held.warps} of {held.warps_at_most} warps per "
-        f"{held.unit}, limited by {' and '.join(held.limited_by)}" + (f" (others: {rest})" if rest else "")
+        f"{held.unit}, limited by {join_words(held.limited_by)}{others}"
     )
 
 
 def registers_text(kernel: KernelFacts) -> str:
-    """For a table: `95`, `64+380 B` with spills, empty where they are not known."""
+    """For a table: `95`, `64+380 B` with spills; empty if unknown."""
     taken = kernel.resources
     if taken.registers.value is None:
         return ""

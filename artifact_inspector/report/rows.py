@@ -1,4 +1,4 @@
-"""One kernel in one row: what stands in the columns of a list."""
+"""The rows and columns of kernel lists, fitted to the width of a terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -17,22 +15,22 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.findings import find_findings
-from artifact_inspector.report.layout import Pieces, cut, phrase_text
+from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
 from artifact_inspector.report.words import mma_count
 
 MOST_NAME = 40
-"""Columns of a name on a terminal; what is longer gives way in the middle."""
+"""Columns of a name on a terminal; a longer name is cut in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kernel in words; an empty text stands for nothing to say."""
+    """The cells of one kernel; an empty text means nothing to report."""
 
     name: str
     form: str
-    """The label of its configuration; empty where the name alone tells it."""
+    """The label of its variant; empty if the name identifies it."""
     hash: str
     target: str
     triton: str
@@ -50,11 +48,11 @@ class Row:
 
     @classmethod
     def of(cls, kernel: KernelFacts) -> Row:
-        """The row of one kernel, without the part of its hash and the label that tell it from others."""
+        """The row of one kernel, without hash and variant, which depend on the other kernels."""
         return kernel.derive("row", lambda: cls._of(kernel))
 
-    @classmethod
-    def _of(cls, kernel: KernelFacts) -> Row:
+    @staticmethod
+    def _of(kernel: KernelFacts) -> Row:
         artifact, last = kernel.artifact, kernel.last
         changed = kernel.changed_at
         if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
@@ -65,7 +63,7 @@ class Row:
             state = "no readable stage"
         else:
             state = f"partial, ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
-        return cls(
+        return Row(
             name=artifact.display_name,
             form="",
             hash="",
@@ -85,46 +83,108 @@ class Row:
         )
 
 
-# heading, heading where room is scarce, alignment, what stands in the column
+# heading, heading of a narrow table, right-aligned, cell
 _COLUMNS: tuple[tuple[str, str, bool, Callable[[Row], str | Text]], ...] = (
     ("kernel", "kernel", False, lambda row: row.name),
-    ("form", "form", False, lambda row: row.form),
+    ("variant", "variant", False, lambda row: row.form),
     ("hash", "hash", False, lambda row: Text(row.hash, "dim")),
     ("target", "target", False, lambda row: row.target),
     ("Triton", "Triton", False, lambda row: row.triton),
-    ("warps", "w", True, lambda row: row.warps),
-    ("stages", "st", True, lambda row: row.stages),
-    ("shared", "shared", True, lambda row: row.shared),
+    ("warps", "warps", True, lambda row: row.warps),
+    ("stages", "stages", True, lambda row: row.stages),
+    ("smem", "smem", True, lambda row: row.shared),
     ("regs", "regs", True, lambda row: row.registers),
-    ("blocks", "bl", True, lambda row: row.occupancy),
+    ("blocks/SM", "blk", True, lambda row: row.occupancy),
     ("MMA", "MMA", True, lambda row: row.mma),
     ("wait", "wait", True, lambda row: row.wait),
     ("verdict", "verdict", False, lambda row: row.verdict),
     ("changed at", "changed", False, lambda row: Text(row.changed, "yellow")),
-    ("findings AI…", "AI…", False, lambda row: Text(row.findings, "dim")),
+    ("findings", "findings", False, lambda row: Text(row.findings, "dim")),
     ("state", "state", False, lambda row: Text(row.state, "magenta")),
 )
-_OPTIONAL = ("form", "hash", "regs", "blocks", "changed at", "findings AI…", "state")
+_OPTIONAL = ("variant", "hash", "regs", "blocks/SM", "changed at", "findings", "state")
 _CONSTANT = ("target", "Triton")
 _IN_FORM = ("warps", "stages")
+_HIDDEN_FIRST = (
+    "smem", "MMA", "wait", "blk", "stages", "warps", "changed", "variant", "Triton", "regs", "target",
+    "findings",
+)  # fmt: skip
+"""Columns of a narrow table that are hidden if it does not fit, the least important first."""
+NARROWER = ((24, 22, 20), (18, 18, 16))
+"""Characters of names, variants and verdicts in tables that would not fit otherwise."""
+NARROWEST = (10, 14, 14)
+"""The same where even hidden columns do not make the table fit."""
 
 
 class Shown(NamedTuple):
-    """A column as it is shown."""
+    """One column of a table."""
 
     heading: str
     right: bool
-    """Whether it stands at the right, as numbers do."""
+    """Whether it is right-aligned, as numbers are."""
     cells: Sequence[str | Text]
+
+    @property
+    def width(self) -> int:
+        """Columns that it takes, without padding."""
+        return max(cell_len(self.heading), *(cell_len(str(cell)) for cell in self.cells))
+
+
+class FittedTable(NamedTuple):
+    """A table that fits the width of a terminal."""
+
+    table: Table
+    headings: frozenset[str]
+    constants: str
+    """Target and Triton version, if they are the same in all rows."""
+    hidden: tuple[str, ...]
+    """Headings of the columns that did not fit."""
+
+
+def fit_table(rows: Sequence[Row], further: Sequence[tuple[str, list[str]]], width: int) -> FittedTable:
+    """The most complete table of `width` columns: first shorter headings and names, then fewer columns.
+
+    Args:
+        further: additional columns by heading.
+    """
+    full = [replace(row, name=shorten(row.name)) for row in rows]
+    wide, _ = columns_of(full, further, compact=False)
+    if _width(wide, 2) <= width:
+        return FittedTable(table_of(wide, compact=False), _headings(wide), "", ())
+    layouts = [columns_of(full, further, compact=True)]
+    for most in (*NARROWER, NARROWEST):
+        layouts.append(columns_of([cut_words(row, *most) for row in full], further, compact=True))
+    for count in range(len(_HIDDEN_FIRST) + 1):
+        # the shortest names only if no column is left to hide
+        for columns, constants in layouts if count == len(_HIDDEN_FIRST) else layouts[:-1]:
+            hidden = [column for column in columns if column.heading in _HIDDEN_FIRST[:count]]
+            room = width - _width([column for column in columns if column not in hidden], 1)
+            if room >= 0 or count == len(_HIDDEN_FIRST):
+                for column in sorted(hidden, key=lambda one: -_HIDDEN_FIRST.index(one.heading)):
+                    if column.width < room:  # a hidden column that fits after all
+                        hidden.remove(column)
+                        room -= column.width + 1
+                shown = [column for column in columns if column not in hidden]
+                names = tuple(column.heading for column in hidden)
+                return FittedTable(table_of(shown, compact=True), _headings(shown), constants, names)
+    raise AssertionError
+
+
+def _width(columns: Sequence[Shown], gap: int) -> int:
+    return sum(column.width for column in columns) + gap * (len(columns) - 1)
+
+
+def _headings(columns: Sequence[Shown]) -> frozenset[str]:
+    return frozenset(column.heading for column in columns)
 
 
 def columns_of(
     rows: Sequence[Row], further: Sequence[tuple[str, list[str]]], *, compact: bool
 ) -> tuple[list[Shown], str]:
-    """The columns, and what the title says in place of one that would repeat itself.
+    """The columns, and the target and version that the title names instead of a constant column.
 
     Args:
-        further: columns of blocks on other targets, by heading.
+        further: additional columns by heading: blocks on other targets, times.
     """
     shown = []
     constants = []
@@ -154,7 +214,7 @@ def table_of(columns: Sequence[Shown], *, compact: bool) -> Table:
 
 
 def lines_of(columns: Sequence[Shown]) -> list[str] | None:
-    """The same as lines of plain text, in a thousandth of the time; None where a cell is no plain word."""
+    """The same as lines of plain text, 1000 times faster; None if a cell has control characters."""
     laid = []
     for heading, right, cells in columns:
         texts = [heading, *map(str, cells)]
@@ -168,27 +228,11 @@ def lines_of(columns: Sequence[Shown]) -> list[str] | None:
     return ["  ".join(cells).rstrip() for cells in zip(*laid, strict=True)]
 
 
-def card(row: Row) -> RenderableType:
-    """A kernel on lines of its own, for a narrow terminal."""
-    first = Text.assemble(row.name, f" {row.form}".rstrip(), " ", (row.hash, "dim"), overflow="fold")
-    parts = [row.target, f"Triton {row.triton}"]
-    parts += [] if row.form else [f"warps {row.warps}", f"stages {row.stages}"]
-    parts += [f"shared {row.shared}"]
-    facts = [f"MMA {row.mma}", f"wait {row.wait}"]
-    facts += [f"registers {row.registers}"] if row.registers else []
-    facts += [f"blocks {row.occupancy}"] if row.occupancy else []
-    facts += [f"changed at {row.changed}"] if row.changed else []
-    facts += [f"AI {row.findings}"] if row.findings else []
-    facts += [row.state] if row.state else []
-    lines = (Pieces(parts, "dim"), Pieces([row.verdict, *facts]))
-    return Group("", first, *(Padding(line, (0, 0, 0, 2)) for line in lines))
-
-
 def rows_of(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[Row]:
     """A row for each kernel.
 
     Args:
-        labels: of their forms; shown where they tell kernels of one name apart.
+        labels: of their variants; shown if they distinguish kernels of one name.
     """
     several = _tell_apart(kernels, labels)
     return [
@@ -198,10 +242,10 @@ def rows_of(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[Row]:
 
 
 def shorten(name: str, most: int = MOST_NAME) -> str:
-    """A name that leaves room for what is said of it.
+    """A name cut in the middle to at most `most` + 2 characters.
 
     Args:
-        most: characters, or two more.
+        most: characters; up to two more are kept.
 
     Example:
         >>> shorten("triton_poi_fused_add_native_layer_norm_backward_mul_relu_23")
@@ -212,14 +256,14 @@ def shorten(name: str, most: int = MOST_NAME) -> str:
 
 
 def cut_words(row: Row, name: int, form: int, verdict: int) -> Row:
-    """A row whose longest words are cut to so many characters; the hash beside them still tells it apart."""
+    """A row with name, variant and verdict cut to so many characters; the hash still identifies it."""
     phrase = row.verdict.copy()
     phrase.truncate(verdict, overflow="ellipsis")
-    return replace(row, name=shorten(row.name, name - 2), form=cut(row.form, form), verdict=phrase)
+    return replace(row, name=shorten(row.name, name - 2), form=shorten(row.form, form - 2), verdict=phrase)
 
 
 def _tell_apart(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> bool:
-    """Whether labels tell some kernels of one name, target and version apart."""
+    """Whether labels distinguish some kernels of one name, target and version."""
     told: dict[tuple[object, ...], set[str]] = {}
     for kernel, label in zip(kernels, labels, strict=True):
         artifact = kernel.artifact
@@ -233,7 +277,7 @@ def _occupancy(kernel: KernelFacts) -> str:
 
 
 def blocks_text(held: Occupancy) -> str:
-    """Blocks that fit, empty where that is not known."""
+    """Blocks that fit on an SM or CU; empty if unknown."""
     return "" if held.blocks is None else str(held.blocks)
 
 
@@ -251,9 +295,9 @@ def _verdict(kernel: KernelFacts) -> Text:
 
 
 def digests(kernels: Sequence[KernelFacts]) -> list[str]:
-    """As much of each hash as tells kernels of one name apart; nothing where the name does.
+    """The shortest prefixes of the hashes that distinguish kernels of one name; empty for a unique name.
 
-    Copies of one entry have their hash in common, and are told apart by directory.
+    Copies of one entry have the same hash; they are distinguished by directory.
     """
     by_name: dict[str, Counter[str]] = {}
     for kernel in kernels:
@@ -269,7 +313,7 @@ def digests(kernels: Sequence[KernelFacts]) -> list[str]:
 
 
 def _length(hashes: Collection[str]) -> int:
-    """Characters, six at least, that tell some hashes apart."""
+    """The number of characters, at least six, that distinguish some hashes."""
     length = 6
     while length < 64 and len({one[:length] for one in hashes}) < len(hashes):
         length += 1

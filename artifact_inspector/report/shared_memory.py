@@ -1,4 +1,4 @@
-"""The shared-memory bill as a table with a map."""
+"""The allocations of shared memory as a table with a map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAP_WIDTH = 32
 
 
 def bill_block(kernel: KernelFacts) -> RenderableType | None:
-    """Every allocation with its place; None for a kernel without TTGIR, or without shared memory."""
+    """Every allocation with its offset; None for a kernel without TTGIR or without shared memory."""
     bill = kernel.bill
     if bill is None or (not bill.entries and not bill.declared):
         return None
@@ -27,7 +27,7 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
     if bill.declared is not None:
         head.append(f"  {bill.declared} B per block", "dim")
     if bill.accounted:
-        head.append(", all accounted for by TTGIR", "dim")
+        head.append(", all allocated in TTGIR", "dim")
     body: list[RenderableType] = [Text("; ".join(_around(kernel)), "dim")]
     if bill.entries:
         body.append(_Entries(bill))
@@ -37,20 +37,20 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
 
 
 def _around(kernel: KernelFacts) -> Iterator[str]:
-    """What the binary asks for by itself, and what the target has."""
+    """Static shared memory, and the limits of the target."""
     static, target = kernel.resources.static_shared, kernel.artifact.target
     if static.value is not None:
-        yield f"{static.value} B static ({static.source}), the rest asked for at launch"
+        yield f"{static.value} B static ({static.source}), the rest dynamic"
     if target is None or target.limits.shared_per_block is None:
         return
     most, least = target.limits.shared_per_block, target.limits.shared_per_block_static
-    without = f", {least} B without opting in" if least is not None and least != most else ""
-    yield f"a block of {target} may have {most} B{without}"
+    without = f" ({least} B without opt-in)" if least is not None and least != most else ""
+    yield f"limit per block on {target}: {most} B{without}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """A row for each allocation, with the map where there is room."""
+    """A row for each allocation, with the map if there is room."""
 
     bill: Bill
 
@@ -83,7 +83,7 @@ class _Entries:
 
 
 def _purpose(entry: Allocation) -> str:
-    """What it is for; a place in the file that it was allocated in goes by its line."""
+    """The purpose of an allocation, without the file name if the allocation is in the same file."""
     file = "" if entry.source is None else entry.source.file
     purpose = entry.purpose.replace(f"{file}:", ":") if file else entry.purpose
     return f"{entry.name}: {purpose}" if entry.name else purpose

@@ -1,4 +1,4 @@
-"""One kernel, whole: every region at every stage, its rounds, its waits and what changed."""
+"""The full report on one kernel: resources, findings, every region at every stage, memory accesses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A region with the stages that have it."""
+    """A region and the stages that contain it."""
 
     id: str
     stages: dict[Stage, RegionFacts]
@@ -78,22 +78,22 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """The full story of one kernel of a cache."""
+    """The full report on one kernel of a cache."""
 
     cache: Cache
     kernel: KernelFacts
     others: Sequence[Target] = ()
-    """Further targets to give the occupancy for."""
+    """Further targets to report the occupancy on."""
     elsewhere: Sequence[Elsewhere] = ()
-    """The kernel compiled for these."""
+    """The kernel compiled for some of them."""
     one_region: bool = False
-    """True to leave out what is said of the whole kernel."""
+    """True to omit everything that is not about a region."""
     explained: bool = True
-    """False to leave out what its words mean."""
+    """False to omit the definitions of terms."""
     quotes: Callable[[KernelFacts], Quote] = nothing_to_quote
-    """Reads the lines of its source."""
+    """Reads lines of its source."""
     timings: Sequence[Timed] = ()
-    """What Triton's autotuner timed of it."""
+    """The times that Triton's autotuner measured of it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._header()
@@ -129,7 +129,7 @@ class KernelReport:
             yield _made_by_compiler(made)
         if signatures:
             yield ""
-            yield Pieces(legend(signatures), "dim")
+            yield Pieces(["signature: instructions in program order", *legend(signatures)], "dim")
             if self.explained:
                 yield from self._terms()
         if not self.one_region:
@@ -139,7 +139,7 @@ class KernelReport:
         yield from faults([self.kernel], own)
 
     def brief(self) -> RenderableType:
-        """The kernel in a few lines: what it is, its order, what it takes, and its findings."""
+        """The kernel in a few lines: target, order of loads and computes, resources and findings."""
         kernel, region = self.kernel, self.kernel.principal_region
         head = list(self._header())[:2]
         order = []
@@ -154,16 +154,16 @@ class KernelReport:
         return Group(*head, *order, *told)
 
     def _terms(self) -> Iterator[RenderableType]:
-        """The words that the regions above are told in."""
+        """Definitions of the terms that the regions above use."""
         stages = self.kernel.stages.values()
         regions = [region for facts in stages for region in facts.regions]
         used = {
             "round": any(region.rounds for region in regions),
-            "principal": any(len(facts.regions) > 1 for facts in stages),
+            "main loop": any(len(facts.regions) > 1 for facts in stages),
             "in flight": any(work.in_flight.max_loads for facts in stages for work in facts.work.values()),
             "ahead": any(any(item.distances) for region in regions for item in region.rounds),
         }
-        used["covered"] = used["in flight"]
+        used["overlap"] = used["in flight"]
         yield Pieces([f"{term}: {said}" for term, said in TERMS.items() if used[term]], "dim")
 
     def _header(self) -> Iterator[RenderableType]:
@@ -178,7 +178,7 @@ class KernelReport:
         if artifact.num_warps is not None:
             parts.append(f"{artifact.num_warps} {plural('warp', artifact.num_warps)}")
         if artifact.num_stages is not None:
-            # not "4 stages": a stage is a compilation stage everywhere else
+            # not "4 stages": elsewhere a stage is a stage of the compiler
             parts.append(f"num_stages {artifact.num_stages}")
         if artifact.shared_bytes is not None:
             parts.append(_shared(artifact.shared_bytes, self.kernel))
@@ -188,14 +188,14 @@ class KernelReport:
         yield Text(f"hash {artifact.hash}", "dim", no_wrap=True, overflow="ignore")
         last = self.kernel.last
         if last is not None:
-            # the terminal may wrap a path, so that it can still be copied
+            # the terminal wraps a path, so that it can be copied
             yield Text(last.file, "dim", no_wrap=True, overflow="ignore")
             yield Pieces([f"{last.instructions} instructions", *describe_counts(last)], "dim")
 
     def _families(self) -> list[list[_Seen]]:
-        """Regions, the principal one first; the parts of a warp-specialised loop stand together.
+        """Regions, the main one first; the parts of a warp-specialised loop are grouped.
 
-        The loop that loads is called after the one that computes: `loop@9/loads`, `loop@9/2`.
+        The loop that loads is named after the one that computes: `loop@9/loads`, `loop@9/2`.
         """
         found: dict[str, _Seen] = {}
         for stage, facts in self.kernel.stages.items():
@@ -210,7 +210,7 @@ class KernelReport:
 
 
 _STATES = {
-    Completeness.BINARY_ONLY: "binary only: no text to read, but by --sass",
+    Completeness.BINARY_ONLY: "binary only: pass --sass to disassemble it",
     Completeness.PARTIAL: "partial: no metadata",
 }
 
@@ -219,13 +219,13 @@ def _shared(size: int, kernel: KernelFacts) -> str:
     target = kernel.artifact.target
     most = None if target is None else target.limits.shared_per_block
     if most is None or size == 0:
-        return f"{size} B shared"
+        return f"{size} B of shared memory"
     share = "less than 1%" if 100 * size < most else f"{size / most:.0%}"
-    return f"{size} B shared ({share} of a block's {most})"
+    return f"{size} B of shared memory ({share} of {most} per block)"
 
 
 def _apart(*blocks: RenderableType | None) -> Iterator[RenderableType]:
-    """The blocks that are there, an empty line in front of each."""
+    """The blocks that are not None, each after an empty line."""
     for block in blocks:
         if block is not None:
             yield ""
@@ -237,7 +237,7 @@ def _belongs(path: str, directory: str) -> bool:
 
 
 def _shorts(regions: Sequence[_Seen]) -> RenderableType:
-    """Regions with nothing to order, a line each: what their last stage looks like."""
+    """Regions with nothing to order, one line each: their last stage."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     for _ in range(3):
         grid.add_column(no_wrap=True)
@@ -252,17 +252,17 @@ def _shorts(regions: Sequence[_Seen]) -> RenderableType:
     bare = [seen.last for seen in regions if seen.last.verdict is Verdict.NO_LOADS]
     if not any(region.count(EventKind.GLOBAL_LOAD) + region.count(EventKind.ASYNC_COPY) for region in bare):
         return grid
-    return Group(grid, Text("no-loads: the loads that stand here are those of a loop or of an atomic", "dim"))
+    return Group(grid, Text("no-loads: its loads belong to a loop or to an atomic", "dim"))
 
 
 def _made_by_compiler(regions: Sequence[_Seen]) -> Text:
-    """Loops that the program does not have, on one line."""
+    """Loops that the compiler added, on one line."""
     said = []
     for stages in dict.fromkeys(tuple(seen.stages) for seen in regions):
         names = ", ".join(seen.id for seen in regions if tuple(seen.stages) == stages)
         said.append(f"{names} ({', '.join(stage.value for stage in stages)})")
     retries = all(seen.last.count(EventKind.ATOMIC) for seen in regions)
-    what = "retries of atomics" if retries else f"{plural('loop', len(regions))} of the compiler's own"
+    what = "atomic retry loops" if retries else f"{plural('loop', len(regions))} added by the compiler"
     return Text(f"{what}: {', '.join(said)}", "dim", overflow="fold")
 
 
@@ -273,13 +273,17 @@ def _block(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[RenderableT
     head = Text(first.id, "bold")
     bases = {region.basis for seen in family for region in seen.stages.values()}
     kind = next(iter(first.stages.values())).kind
-    parts = [str(kind) if kind is not RegionKind.STRAIGHT else "straight-line code"]
-    if first.id == kernel.principal and sum(len(s.regions) > 1 for s in kernel.stages.values()):
-        parts.append("principal region")
+    is_main = first.id == kernel.principal and any(len(s.regions) > 1 for s in kernel.stages.values())
+    if kind is RegionKind.STRAIGHT:
+        parts = ["straight-line code", *(["main region"] if is_main else [])]
+    else:
+        line = first.id.partition("@")[2]
+        where = f" at line {line}" if line.isdecimal() else ""
+        parts = [f"{'main ' if is_main else ''}{kind}{where}"]
     if last.parent not in (None, STRAIGHT):
         parts.append(f"inside {last.parent}")
     if len(bases) == 1:
-        parts.append("rounds by source line" if bases == {Basis.SOURCE} else f"rounds by {bases.pop()}")
+        parts.append("rounds matched by " + ("source line" if bases == {Basis.SOURCE} else str(bases.pop())))
     head.append(f"  {', '.join(parts)}", "dim")
     yield head
     body: list[RenderableType] = [_stages(kernel, family, show_basis=len(bases) > 1)]
@@ -295,7 +299,7 @@ _LOUD = frozenset({"changed", "contradiction", "spills"})
 
 
 def _limit(kernel: KernelFacts) -> Text:
-    """One sentence: what limits the kernel, by which evidence."""
+    """One sentence: what limits the kernel, with its evidence."""
     limit = find_limit(kernel)
     said = Text(f"{limit.lead}: " if limit.lead else "", "bold", overflow="fold")
     said.append(limit.words, "" if limit.lead else "bold")
@@ -303,7 +307,7 @@ def _limit(kernel: KernelFacts) -> Text:
 
 
 def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:
-    """Sentences behind their labels; a label that repeats is said once."""
+    """Sentences after their labels; a repeated label is printed once."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold")
@@ -330,9 +334,9 @@ def _stages(kernel: KernelFacts, family: Sequence[_Seen], *, show_basis: bool) -
         ("verdict", True, False),
         ("MMA", matrix, True),
         ("in flight", flying, True),
-        ("covered", flying, True),
+        ("overlap", flying, True),
         ("lines", True, True),
-        ("basis", show_basis, False),
+        ("matched by", show_basis, False),
     ):
         if shown:
             table.add_column(heading, no_wrap=True, justify="right" if right else "left")
@@ -364,17 +368,17 @@ def _stages(kernel: KernelFacts, family: Sequence[_Seen], *, show_basis: bool) -
 
 
 def _rounds(family: Sequence[_Seen]) -> Table | None:
-    """Where the last stage issues each round's loads and computes on them."""
+    """The lines at which the last stage issues each round's loads and computes."""
     stage = family[0].last_stage
     regions = [seen.last for seen in family if seen.last_stage is stage and seen.last.rounds]
     if not regions:
         return None
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("round", justify="right", no_wrap=True)
-    table.add_column("of", overflow="fold")
+    table.add_column("load statement", overflow="fold")
     table.add_column("loads", justify="right", no_wrap=True)
     table.add_column(f"{stage.value} lines", justify="right", no_wrap=True)
-    table.add_column("computes at", justify="right", no_wrap=True)
+    table.add_column("compute lines", justify="right", no_wrap=True)
     ahead = any(any(item.distances) for region in regions for item in region.rounds)
     if ahead:
         table.add_column("ahead", justify="right", no_wrap=True)
@@ -416,7 +420,7 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
         yield from story_facts(kernel, seen.id)
     shared = dict.fromkeys(name for item in last.rounds for name in item.shared)
     if shared and len(last.rounds) > 1:
-        yield "shared", f"later rounds use it too: {', '.join(shared)}"
+        yield "reused", f"later rounds also use {', '.join(shared)}"
     for seen in family:
         for where, region in seen.stages.items():
             for note in describe_notes(
@@ -424,4 +428,4 @@ def _remarks(kernel: KernelFacts, family: Sequence[_Seen]) -> Iterator[tuple[str
             ):
                 yield "note", note if region is seen.last else f"{note} ({where.value})"
         if seen.last.other:
-            yield "other", f"loads that no compute takes: {', '.join(shortened(seen.last.other))}"
+            yield "other", f"loads that no compute uses: {', '.join(shortened(seen.last.other))}"

@@ -1,10 +1,10 @@
-"""A cache as a table: one row per kernel, or a summary of many, then everything else that was found."""
+"""A cache as a table: one row per kernel, or a summary of many, then unreadable and other files."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -23,13 +23,11 @@ from artifact_inspector.report.rows import (
     Row,
     Shown,
     blocks_text,
-    card,
     columns_of,
-    cut_words,
     digests,
+    fit_table,
     lines_of,
     rows_of,
-    shorten,
     table_of,
 )
 from artifact_inspector.report.tuning import timing_cell
@@ -44,38 +42,38 @@ from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 MOST_PROBLEMS = 20
 UNBOUNDED = 10**5
-"""Columns of a pipe that nothing cuts."""
+"""A width at which no table is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheReport:
-    """The table of some kernels of a cache and what lies beside them."""
+    """The table of some kernels of a cache, its legend, and problems."""
 
     cache: Cache
     kernels: Sequence[KernelFacts]
     narrowed: bool
-    """True when a name was given that fits all of these."""
+    """True if a name was given that all of these match."""
     others: Sequence[Target] = ()
-    """Further targets to give the occupancy for."""
+    """Further targets to report the occupancy on."""
     limit: int | None = None
-    """Rows to show at most, 0 for all; None for all in a pipe, and what two screens hold on a terminal."""
+    """Most rows to show, 0 for all; None for all in a pipe and two screens on a terminal."""
     is_sorted: bool = False
-    """True where the order was asked for: the first of it are shown, and no groups."""
+    """True with --sort: the first rows are shown, not a summary by name."""
     timings: Callable[[KernelFacts], Sequence[Timed]] = lambda kernel: ()
-    """What Triton's autotuner timed of one."""
+    """The times that Triton's autotuner measured of a kernel."""
 
     @staticmethod
     def view(kernel: KernelFacts) -> None:
-        """Ask a kernel for what its row shows."""
+        """Compute the facts that the row of a kernel shows."""
         Row.of(kernel)
-        _ = kernel.program  # for the label of its form
+        _ = kernel.program  # for the label of its variant
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = self.kernels[: self._most(console)]
         if not self.kernels:
             yield Text(f"No kernels in {self.cache.root}.")
         elif len(shown) < len(self.kernels) and not (self.narrowed or self.is_sorted):
-            from artifact_inspector.report.overview import Overview  # on a terminal alone
+            from artifact_inspector.report.overview import Overview  # on a terminal only
 
             yield self._title()
             yield Overview(self.kernels, len(shown))
@@ -91,11 +89,11 @@ class CacheReport:
             yield beside
         yield from faults(self.kernels, () if self.narrowed else self.cache.problems)
         if self.narrowed:
-            fit = f"{len(self.kernels)} kernels fit"
-            yield Text(f"\n{fit}: for a whole story give more of a name or a hash, or --target.", "dim")
+            match = f"{len(self.kernels)} kernels match."
+            yield Text(f"\n{match} To see one in full, give a longer name, a hash or --target.", "dim")
 
     def _most(self, console: Console) -> int | None:
-        """How many rows there is room for."""
+        """The number of rows to show; None for all."""
         if self.limit is not None:
             return self.limit or None
         return max(LEAST_ROWS, 2 * console.size.height - ROUND_ABOUT) if console.is_terminal else None
@@ -108,10 +106,9 @@ class CacheReport:
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
-        """The rows, and the headings above them."""
+        """The table and its headings."""
         labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], vary_in(self.cache.entries))
-        rows = rows_of(kernels, labels)
-        title = self._title()
+        rows, title = rows_of(kernels, labels), self._title()
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
             for target in self.others
@@ -121,30 +118,26 @@ class CacheReport:
         if not is_for_a_screen(console):
             columns, _ = columns_of(rows, further, compact=False)
             return Group(title, "", Uncut(columns)), _headings(columns)
-        whole = [replace(row, name=shorten(row.name)) for row in rows]
-        cut = ([cut_words(row, *most) for row in whole] for most in NARROWER)
-        for compact, rows in ((False, whole), (True, whole), *((True, short) for short in cut)):
-            columns, constants = columns_of(rows, further, compact=compact)
-            table = table_of(columns, compact=compact)
-            if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
-                lead = Text(f" · {constants}" if constants else "").join([title, Text()])
-                return Group(lead, "", table), _headings(columns)
-        return Group(title, *(card(row) for row in whole)), frozenset(["blocks"])
+        fitted = fit_table(rows, further, options.max_width)
+        lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
+        parts: list[RenderableType] = [lead, "", fitted.table]
+        if fitted.hidden:
+            hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
+            parts += [Text(f"\n{hidden}", "dim")]
+        return Group(*parts), fitted.headings
 
 
 def _headings(columns: Sequence[Shown]) -> frozenset[str]:
     return frozenset(column.heading for column in columns)
 
 
-NARROWER = ((24, 22, 20), (18, 20, 14))
-"""Characters of names, labels and verdicts where rows would not fit otherwise."""
 LEAST_ROWS, ROUND_ABOUT = 20, 16
-"""Rows that are always shown, and lines that stand round about them."""
+"""Rows that are always shown, and lines of a screen that are not rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uncut:
-    """What stands in a pipe: every row on one line, however long."""
+    """A table for a pipe: every row on one line of any length."""
 
     columns: Sequence[Shown]
 
@@ -160,23 +153,23 @@ class Uncut:
 
 def _left_out(count: int) -> Iterator[RenderableType]:
     if count:
-        yield Text(f"\n{count} more {plural('kernel', count)} left out; --limit 0 shows all", "bold")
+        yield Text(f"\n{count} more {plural('kernel', count)} not shown; --limit 0 lists all", "bold")
 
 
 def _unknowns(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
-    """Why a verdict in the table is unknown."""
+    """The reason for each unknown verdict of the table."""
     for kernel, digest in zip(kernels, digests(kernels), strict=True):
         region = kernel.principal_region
         if region is not None and region.verdict is Verdict.UNKNOWN:
-            why = "; ".join(describe_notes(region.noted)) or "no reason was noted"
+            why = "; ".join(describe_notes(region.noted)) or "no reason recorded"
             name = Text.assemble(
                 (f"{kernel.artifact.display_name} {digest}".rstrip(), "bold"), f" {region.id}"
             )
-            yield Padding(name.append(f" is unknown: {why}"), (1, 0, 0, 0))
+            yield Padding(name.append(f": verdict unknown: {why}"), (1, 0, 0, 0))
 
 
 def _key(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
-    """What the verdicts and the bare numbers of the table mean."""
+    """The legend: verdicts and columns of the table."""
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
         return Text()
@@ -185,37 +178,39 @@ def _key(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Renderable
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     said = {verdict: describe_verdict(verdict) for verdict in sorted({one.verdict for one in regions})}
+    grid.add_row("verdict", "how the main loop orders its loads and computes:")
     for verdict, meaning in said.items():
-        grid.add_row(verdict, meaning)
+        grid.add_row(f"  {verdict}", meaning)
     if any("round" in (meaning or "") for meaning in said.values()):
         grid.add_row("round", TERMS["round"])
-    if "form" in headings:
-        grid.add_row("form", "tile, type, w warps, s num_stages, and what else tells forms of one name apart")
-    if "w" in headings:
-        grid.add_row("w, st", "warps, num_stages")
     if any(region.unrolled_by > 1 for region in regions):
-        grid.add_row(
-            "×u", "the compiler unrolled the loop u times; distances are in iterations of the source"
-        )
-    floats = "; float: scalar instructions in their place" if any("float" in row.mma for row in rows) else ""
-    grid.add_row("MMA", f"matrix instructions in the region of the verdict, of all in the file{floats}")
-    grid.add_row("wait", _WAIT_KEY)
-    if any(row.registers for row in rows):
-        grid.add_row(
-            "regs, bl" if "bl" in headings else "regs, blocks",
-            "registers per thread (+ bytes spilled), blocks that fit on a multiprocessor",
-        )
-    if "ms" in headings:
-        grid.add_row("ms", "what Triton's autotuner timed, of all keys; `inspect-kernel matrix` tells each")
-    if any(row.findings for row in rows):
-        grid.add_row("AI…", "findings (001 is AI001), as `inspect-kernel findings` lists them")
+        grid.add_row("×u", "the compiler unrolled the loop u times; d counts iterations of the source")
+    columns = dict(_COLUMN_KEYS)
+    if any(row.mma.startswith("0, FMA") for row in rows):
+        columns["MMA"] += "; FMA: scalar instructions instead"
+    if any(row.wait == "phase" for row in rows):
+        columns["wait"] += '; "phase": waits on an mbarrier'
+    for heading, meaning in columns.items():
+        if heading in headings:
+            grid.add_row(heading, meaning)
     return Padding(grid, (1, 0, 0, 0), style="dim")
 
 
-_WAIT_KEY = (
-    "how many younger loads, or groups of copies, the region's waits leave in flight; "
-    "phase: they wait for a barrier"
-)
+_COLUMN_KEYS = {
+    "variant": "tile, data type, w warps, s num_stages, other constants that differ",
+    "stages": "num_stages",
+    "smem": "shared memory per block, in bytes",
+    "regs": "registers per thread (+ bytes spilled); empty: no binary in the cache",
+    "blocks/SM": "thread blocks that fit on one SM or CU",
+    "blk": "thread blocks that fit on one SM or CU",
+    "MMA": "matrix instructions in the main loop (of all in the file)",
+    "wait": "loads or copy groups still in flight after the wait (0: the pipeline drains)",
+    "changed at": "stage at which the compiler changed the order of loads and computes",
+    "changed": "stage at which the compiler changed the order of loads and computes",
+    "ms": "time that Triton's autotuner measured, over all keys; `inspect-kernel matrix` lists them",
+    "findings": "codes (001 is AI001); `inspect-kernel findings` explains them",
+}
+"""Heading of a column → its explanation in the legend."""
 
 
 def _beside(cache: Cache) -> Text | None:
@@ -223,11 +218,11 @@ def _beside(cache: Cache) -> Text | None:
         return None
     kinds = Counter(other.kind for other in cache.others)
     said = ", ".join(f"{kind} ×{count}" for kind, count in sorted(kinds.items()))
-    return Text(f"\nnot kernels: {said}", "dim")
+    return Text(f"\nOther files in the cache: {said}", "dim")
 
 
 def faults(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) -> Iterator[RenderableType]:
-    """Opcodes of no known kind, then what could not be read, each with its path."""
+    """Unclassified opcodes, then the files that could not be read."""
     unknown = describe_unknown(facts for kernel in kernels for facts in kernel.stages.values())
     if unknown is not None:
         yield Text(f"\n{unknown}", "magenta")
@@ -240,4 +235,4 @@ def faults(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) -> Itera
             Text.assemble((problem.path, "bold"), ": ", problem.problem, overflow="fold"), (0, 0, 0, 2)
         )
     if len(found) > MOST_PROBLEMS:
-        yield Text(f"  and {len(found) - MOST_PROBLEMS} more; --json has them all", "dim")
+        yield Text(f"  and {len(found) - MOST_PROBLEMS} more; --json lists all", "dim")

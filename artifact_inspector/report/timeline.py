@@ -1,4 +1,4 @@
-"""The timeline in a terminal: events in a row, below them every load from its issue to its completion."""
+"""The timeline in a terminal: events in a row, and below them every load from issue to completion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from artifact_inspector.vocabulary.letters import LETTERS
 
 MOST_BARS = 8
 WIDEST = 160
-"""Columns that a row takes at most, however wide the stream is."""
+"""Most columns of a row, for any width of the stream."""
 _STYLES = {
     "load": "cyan",
     "wait": "yellow bold",
@@ -42,7 +42,7 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True)
 class TimelineReport:
-    """A scene, strip by strip."""
+    """The timeline of a kernel, strip by strip."""
 
     scene: Scene
 
@@ -56,9 +56,9 @@ class TimelineReport:
         yield ""
         present = {event.step.kind for lane in scene.lanes for event in lane.events}
         said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
-        said += ["│ the ends of a loop"]
+        said += ["│ start or end of the loop"]
         said += ["┃ a wait"] if EventKind.WAIT in present else []
-        said += ["+n: complete n trips later"]
+        said += ["+n: complete n iterations later"]
         yield Pieces(said, "dim")
         for note in notes_of(scene):
             yield Text(note, "yellow")
@@ -91,7 +91,7 @@ class _Lines:
             yield row
 
     def column(self, place: float) -> int:
-        """Where a place stands."""
+        """The column of an instruction."""
         for row in self.rows:
             if place < row.stop or row is self.rows[-1]:
                 return int(row.x_of(max(place, row.start)))
@@ -111,7 +111,7 @@ class _Lines:
         text = Text(no_wrap=True, overflow="ellipsis").append(lane.stage.value, "bold")
         text.append(f"  {said}" if said else "").append(f"  {lane.instructions:,} instructions", "dim")
         merged = sum(row.merged for row in self.rows)
-        return text.append(f"  {merged:,} of its runs put together", "yellow") if merged else text
+        return text.append(f"  {merged:,} runs merged", "yellow") if merged else text
 
     def _events(self) -> Text:
         text = Text(" ", no_wrap=True, overflow="ellipsis")
@@ -148,7 +148,7 @@ class _Lines:
             yield Text(f" … and {left_out} more groups of loads", "dim")
 
     def _pieces(self, loadings: list[Loading]) -> list[tuple[int, str]]:
-        """The parts of a bar from left to right, each with its column."""
+        """The segments of a bar from left to right, each with its column."""
         flight, label = loadings[0].flight, label_of(self.lane, loadings)
         start = self.column(min(loading.flight.start for loading in loadings))
         if flight.end is None:
@@ -173,7 +173,7 @@ class _Lines:
         return pieces
 
     def _level(self) -> Text | None:
-        """How much is in flight, as a line of blocks."""
+        """The amount in flight, as a line of block characters."""
         amounts, _ = amounts_of(self.lane, self.start, self.stop)
         most = max(amount for _, amount in amounts)
         if not most:
@@ -192,7 +192,7 @@ class _Lines:
 
 
 def _bar(first: str, label: str, last: str, dash: str, length: int) -> str:
-    """A bar of `length` columns and one more, its label inside where that has room."""
+    """A bar of `length` + 1 columns, with its label inside if it fits."""
     room = length - 1
     shown = f"{label}" if len(label) + 1 <= room else ""
     return first + shown + dash * (room - len(shown)) + last

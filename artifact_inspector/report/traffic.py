@@ -1,4 +1,4 @@
-"""What a matrix product moves, and what a measured time makes of it, in words."""
+"""Bytes and FLOP of a matrix product, and the share of the peaks that a measured time reaches."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from artifact_inspector.hardware.peaks import Peaks, unit_of_type
 GIB, GB, TERA = 2**30, 10**9, 10**12
 
 
-_BEYOND = "more than it can: the time or the device is another"
+_BEYOND = "above the peak: check the time and the GPU"
 
 
 def describe_traffic(
     traffic: Traffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
 ) -> Iterator[str]:
-    """The count, then what a time makes of it.
+    """Bytes and FLOP, then the rates and the shares of the peaks.
 
     Args:
-        types: as they were given.
-        peaks: of the device; the arithmetic's are those of the first type.
+        types: as given on the command line.
+        peaks: of the device; the compute peak is that of the first type.
     """
     a, b, c = traffic.bytes
     yield (
         f"{traffic.m}×{traffic.k} @ {traffic.k}×{traffic.n} in {', '.join(types)} moves {traffic.total} B: "
-        f"a {a} + b {b} + result {c}, each once"
+        f"a {a} + b {b} + result {c}"
     )
-    yield f"{traffic.flop} FLOP, {traffic.flop / traffic.total:.3g} per byte"
+    yield f"{traffic.flop} FLOP, {traffic.flop / traffic.total:.3g} FLOP/B"
     if seconds is None:
         return
     rate, flops = traffic.bandwidth(seconds), traffic.flop / seconds
@@ -45,10 +45,10 @@ def describe_traffic(
             yield _BEYOND
         return
     ridge, own = most[1] / peaks.bandwidth, traffic.flop / traffic.total
-    bound = "arithmetic" if own > ridge else "memory"
+    bound = "compute" if own > ridge else "memory"
     reached = max(flops / most[1], rate / peaks.bandwidth)
     beyond = f"; {_BEYOND}" if reached > 1 else ""
     yield (
-        f"bound by {bound}, {reached:.0%} of what {peaks.product} can reach: it does {ridge:.0f} FLOP "
-        f"in the time of one byte{beyond}"
+        f"{bound}-bound: {reached:.0%} of the peak of {peaks.product}, whose ridge is at {ridge:.0f} "
+        f"FLOP/B{beyond}"
     )

@@ -1,4 +1,4 @@
-"""What a region's waits and copies mean, in words."""
+"""Explains the waits and copies of a region."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from artifact_inspector.report.words import plural, span
 
 
 def load_depths(kernel: KernelFacts) -> str:
-    """Depths of the principal region's waits for loads and copies; `phase` where a barrier tells."""
+    """Depths of the main loop's waits for loads and copies; `phase` for waits on an mbarrier."""
     last = kernel.last
     if last is None:
         return "–"
@@ -24,7 +24,7 @@ def load_depths(kernel: KernelFacts) -> str:
 
 
 def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
-    """How much one iteration of a loop copies and commits, and where the copies stand."""
+    """Copies and commit groups of one iteration of a loop, and their place in it."""
     if region.kind is not RegionKind.LOOP:
         return None
     parts = []
@@ -33,23 +33,23 @@ def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
         parts.append(f"{copies:g} {plural('copy', copies)} per iteration")
         commits = _commits(kernel, region)
         if commits is not None:
-            parts.append(f"in {commits} committed {plural('group', commits)}")
+            parts.append(f"in {commits} commit {plural('group', commits)}")
     if region.copies_stand is not None:
-        what = "standing" if parts else "the loads for later iterations stand"
+        what = "issued" if parts else "loads for later iterations are issued"
         parts.append(f"{what} {region.copies_stand} the computes")
     return ", ".join(parts) or None
 
 
 def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts) -> Iterator[str]:
-    """A sentence for each kind and depth of wait in some regions that belong together."""
+    """A sentence for each kind and depth of wait in some related regions."""
     waits = stage.waits_in(*(region.id for region in regions))
     for op in dict.fromkeys(wait.op for wait in waits):
         same = [wait for wait in waits if wait.op == op]
         depths = sorted({wait.depth for wait in same if wait.depth is not None}, reverse=True)
         if len(depths) > 2:
             text = f"{same[0].written(f'{depths[0]}…{depths[-1]}')} {_lines(same)}"
-            all_ = "; 0 waits for all" if depths[-1] == 0 else ""
-            yield f"{text}: each lets as many younger {_unit(same[0], 2)} stay in flight as it says{all_}"
+            all_ = "; 0 waits for all of them" if depths[-1] == 0 else ""
+            yield f"{text}: the number is how many {_unit(same[0], 2)} stay in flight{all_}"
             continue
         for depth in depths if depths else (None,):
             at = [wait for wait in same if wait.depth == depth]
@@ -60,25 +60,25 @@ def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts
 def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: WaitFacts) -> str:
     if wait.depth is None:
         if wait.purpose is WaitPurpose.BARRIER:
-            return "waits until all that a barrier expects has come: copies that land, warps that arrive"
+            return "waits on an mbarrier until its copies have landed and its warps have arrived"
         if wait.is_for_loads:
-            return "waits for what was issued before"
+            return "waits for all earlier loads"
         if wait.purpose is WaitPurpose.TENSOR_MEMORY:
             return f"waits for {wait.purpose}, not for loads"
         return f"waits for {_unit(wait, 2)}, not for loads"
     if wait.depth == 0:
-        told = f"every {_unit(wait, 1)} issued before must be complete"
+        told = f"waits for all earlier {_unit(wait, 2)}"
         work = stage.work.get(region.id)
         drains = work is not None and wait.line in work.in_flight.drains
         ahead = wait.is_for_loads and region.distance is not None
-        return told + (": it drains the pipeline in every iteration" if ahead and drains else "")
-    told = f"lets {wait.depth} younger {_unit(wait, wait.depth)} stay in flight"
+        return told + ("; the pipeline drains in every iteration" if ahead and drains else "")
+    told = f"leaves {wait.depth} {_unit(wait, wait.depth)} in flight"
     commits = _commits(kernel, region) if wait.queue is Queue.GROUP else None
     iterations = iterations_left(wait.depth, commits)
     if iterations is None:
         return told
     return (
-        f"{told}; at {commits} committed per iteration that is {wait.depth} ÷ {commits} = "
+        f"{told}; with {commits} per iteration, that is {wait.depth} ÷ {commits} = "
         f"{iterations:.2g} {plural('iteration', iterations)}"
     )
 
@@ -90,7 +90,7 @@ def _commits(kernel: KernelFacts, region: RegionFacts) -> int | None:
 
 
 _UNITS = {
-    Queue.GROUP: "group",
+    Queue.GROUP: "copy group",
     Queue.LOADS: "vector-memory load",
     Queue.COPIES: "copy",
     Queue.TENSORS: "copy",

@@ -1,4 +1,4 @@
-"""A cache while a program compiles: a row for each kernel as it comes, and a summary at the end."""
+"""`inspect-kernel watch`: a row for each kernel as a program compiles it, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.measure import Measurement
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.report.rows import Row, card, columns_of, table_of
-from artifact_inspector.report.text import UNBOUNDED
+from artifact_inspector.report.rows import Row, fit_table
 from artifact_inspector.report.words import plural
 
 ROUND_ABOUT = 5
-"""Lines of a screen that are no rows."""
+"""Lines of a screen that are not rows."""
 DIGEST = 6
 """Characters of a hash."""
 
 
 def line_of(kernel: KernelFacts) -> str:
-    """A kernel in one line, for a pipe; a finding by its code."""
+    """A kernel on one line, for a pipe; findings by code."""
     row = _row(kernel)
-    facts = [f"shared {row.shared}", f"MMA {row.mma}", f"wait {row.wait}"]
-    facts += [f"registers {row.registers}"] if row.registers else []
+    facts = [f"smem {row.shared}", f"MMA {row.mma}", f"wait {row.wait}"]
+    facts += [f"regs {row.registers}"] if row.registers else []
     changed = [f"changed at {row.changed}"] if row.changed else []
     findings = [f"AI {row.findings}"] if row.findings else []
     state = [row.state] if row.state else []
@@ -42,30 +40,25 @@ def _row(kernel: KernelFacts) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """The kernels that came last, as many as a screen holds."""
+    """The latest kernels, as many as fit on the screen."""
 
     kernels: Sequence[KernelFacts]
     root: str
-    """What is watched."""
+    """The cache directory."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         count = len(self.kernels)
-        yield Text(f"{self.root} · {count} {plural('kernel', count)} · Ctrl-C ends", "bold", no_wrap=True)
+        yield Text(f"{self.root} · {count} {plural('kernel', count)} · Ctrl-C stops", "bold", no_wrap=True)
         if not self.kernels:
             return
         rows = [_row(kernel) for kernel in self.kernels[-max(1, console.size.height - ROUND_ABOUT) :]]
-        for compact in (False, True):
-            columns, constants = columns_of(rows, (), compact=compact)
-            table = table_of(columns, compact=compact)
-            if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
-                yield Group(Text(constants, "dim"), table)
-                return
-        yield Group(*map(card, rows[-max(1, console.size.height // 4) :]))
+        fitted = fit_table(rows, (), options.max_width)
+        yield Group(Text(fitted.constants, "dim"), fitted.table)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSummary:
-    """What came while a cache was watched."""
+    """The summary of the kernels that were compiled."""
 
     kernels: Sequence[KernelFacts]
     seconds: float

@@ -1,9 +1,9 @@
-"""What reports say in words: verdicts, changes, counts. Text only, no layout."""
+"""Phrases that reports share: verdicts, order changes, counts, line ranges. Text only, no layout."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from artifact_inspector.analysis.order.facts import Note, RegionFacts, RoundFacts
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
@@ -12,16 +12,16 @@ from artifact_inspector.vocabulary.letters import LETTERS
 
 
 def span(first: int | None, last: int | None) -> str:
-    """A range of lines; a dash where there is none."""
+    """A range of lines, `12–15`; a dash if there is none."""
     if first is None or last is None:
         return "–"
-    # Execution order may run against that of the lines.
+    # Execution order can differ from line order.
     low, high = min(first, last), max(first, last)
     return str(low) if low == high else f"{low}–{high}"
 
 
 def cut_signature(signature: str, width: int) -> str:
-    """A signature of at most `width` columns: runs in the middle give way to their number.
+    """A signature of at most `width` columns; runs in the middle are replaced by their count.
 
     Example:
         >>> cut_signature("L1 F1 L2 F2 L3 F3 L4 F4", 20)
@@ -32,7 +32,7 @@ def cut_signature(signature: str, width: int) -> str:
     runs = signature.split()
     head, tail = 0, len(runs)
     while True:
-        # one more run, alternately from the front and from the end, as long as all fits
+        # add one run, alternately at the front and at the end, while the text fits
         longer = (head + 1, tail) if head <= len(runs) - tail else (head, tail - 1)
         if len(_cut(runs, *longer)) > width or longer[0] >= longer[1]:
             return _cut(runs, head, tail)
@@ -44,10 +44,9 @@ def _cut(runs: list[str], head: int, tail: int) -> str:
 
 
 def mma_count(kernel: KernelFacts) -> str:
-    """Matrix instructions of the principal region, and of the whole file where those are more.
+    """Matrix instructions in the main loop, `8 of 24` if the file has more.
 
-    Where a dot was lowered to scalar arithmetic, the fused multiply-adds of all regions stand beside
-    the zero.
+    `0, FMA 1024` if the dots were lowered to fused multiply-adds; these are counted in the whole file.
     """
     last, region = kernel.last, kernel.principal_region
     if last is None:
@@ -62,57 +61,63 @@ def mma_count(kernel: KernelFacts) -> str:
 
 
 def plural(word: str, count: float) -> str:
-    """The word as it goes with a count: `2 groups of stores`."""
+    """The singular or plural of a word: `2 groups of stores`."""
     if count == 1:
         return word
     head, gap, rest = word.partition(" of ")
     return (head[:-1] + "ie" if head.endswith("y") else head) + "s" + gap + rest
 
 
+def join_words(words: Sequence[str]) -> str:
+    """A list in a sentence.
+
+    Example:
+        >>> join_words(["blocks", "warps", "registers"])
+        'blocks, warps and registers'
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 _MEANINGS = {
-    "interleaved": "each round's loads stand behind the computes of the round before",
-    "clustered": "the loads of all rounds stand in front of the first compute",
-    "staggered": "each round's loads stand in front of the computes of d rounds before it",
-    "grouped": "loads of the rounds in one brace stand together, in front of those rounds' computes",
-    "mixed": (
-        "of a round's loads, the share f stands in front of the computes of the round before, g behind them"
-    ),
-    "single": "one round of loads and computes: nothing to order",
-    "serial": "one round, loaded and used in the same iteration: no overlap inside a warp",
+    "interleaved": "each round loads after the previous round has computed",
+    "clustered": "all rounds load before the first compute",
+    "staggered": "each round loads before the computes of the d rounds before it",
+    "grouped": "the rounds in one brace load together, before any of them computes",
+    "mixed": "a share f of each round's loads is before the previous round's computes, a share g after them",
+    "single": "one round of loads and computes, so there is no order to compare",
+    "serial": "each iteration loads and then uses its loads: no overlap inside a warp",
     "pipelined": "the loop loads d iterations ahead of its computes",
     "partly pipelined": "some loads run d iterations ahead of their computes, others do not",
-    "unrolled": "no loop is left here: its iterations stand in line",
-    "gone": (
-        "the loads are there, but no compute on them: it was folded away (a multiply by −1 becomes an xor)"
-    ),
+    "unrolled": "the loop is fully unrolled at this stage",
+    "gone": "the loads remain, but their compute was folded away (a multiply by −1 becomes an xor)",
     "warp-specialised": "some warps load, others compute",
     "no-loads": "no loads of its own",
-    "no-compute": "no floating-point compute takes what is loaded",
-    "unknown": "a round's loads or computes were not found, for the reason given",
+    "no-compute": "no floating-point instruction uses the loaded values",
+    "unknown": "the loads or computes of a round were not recognized; the note gives the reason",
 }
 VERDICTS = tuple(_MEANINGS)
-"""Every word that a region's verdict can be."""
+"""Every verdict that a region can have."""
 
 
 TERMS = {
-    "round": "loads that belong together, with the computes on them",
-    "principal": "the region that the kernel is known by",
-    "in flight": "loads that are issued and not waited for yet, at most, and their bytes per thread",
-    "covered": "share of the computes that stand behind a load in flight",
+    "round": "a group of loads and the math that uses them",
+    "main loop": "the loop whose verdict stands for the kernel in lists; without a loop, the main region",
+    "in flight": "most loads issued but not yet waited for, and their bytes per thread",
+    "overlap": "share of compute issued while a load is in flight",
     "ahead": "iterations between a load and its compute",
 }
-"""Words that reports tell regions in, each with what it means."""
+"""Terms of the report on a kernel → their definitions."""
 
 
 def describe_verdict(verdict: str) -> str | None:
-    """What a verdict says of the text of its stage."""
+    """The definition of a verdict; None for an unknown word."""
     return _MEANINGS.get(verdict)
 
 
 def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str, str]]:
-    """What became of a region from stage to stage: (what happened, where and by whom).
+    """How a region changed from stage to stage, as (label, stage and compiler component).
 
-    Only a change of the order of rounds is called `changed`; anything else goes by its verdict.
+    The label is `changed` if the order of rounds changed, otherwise the new verdict.
     """
     before: tuple[Stage, RegionFacts] | None = None
     ordered: RegionFacts | None = None
@@ -121,7 +126,7 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
         region = facts.region(region_id)
         if region is None:
             continue
-        if region.verdict is Verdict.UNKNOWN:  # nobody's doing; the next is compared with what was known last
+        if region.verdict is Verdict.UNKNOWN:  # the next stage is compared with the last known one
             if not lost:
                 yield "unknown", f"at {stage.value}"
             lost = True
@@ -129,13 +134,13 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
         lost = False
         if before is not None and before[1].verdict != region.verdict:
             next_to = stage.order == before[0].order + 1
-            where = f"at {stage.value}, by {stage.made_by}"
+            where = f"at {stage.value} ({stage.made_by})"
             if not next_to:
                 where = f"between {before[0].value} and {stage.value}"
             if not region.verdict.is_of_order or ordered is None:
-                yield region.verdict, f"{where}; {before[1].phrase} before"
+                yield region.verdict, f"{where}, {before[1].phrase} before"
             elif region.changed is None:
-                yield "unknown whether it changed", f"{where}; {ordered.phrase} before, {region.phrase} here"
+                yield "order change unknown", f"{where}: {ordered.phrase} before, {region.phrase} now"
             elif region.changed:
                 yield "changed", f"{ordered.phrase} → {region.phrase} {where}"
         before = stage, region
@@ -143,7 +148,7 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
 
 
 def describe_notes(notes: Iterable[Note]) -> list[str]:
-    """Notes, those that say the same of several rounds as one.
+    """Notes as text; equal notes about several rounds are merged.
 
     Example:
         >>> describe_notes([Note("moved", 1), Note("moved", 2), Note("cut off")])
@@ -159,7 +164,7 @@ def describe_notes(notes: Iterable[Note]) -> list[str]:
 
 
 def describe_unknown(stages: Iterable[StageFacts]) -> str | None:
-    """How many instructions are of no known kind, and which; None when there are none."""
+    """The number and opcodes of unclassified instructions; None if there are none."""
     total = 0
     unknown: Counter[str] = Counter()
     for stage in stages:
@@ -181,7 +186,7 @@ def statements(item: RoundFacts) -> list[str]:
 
 
 def shortened(places: Iterable[str]) -> list[str]:
-    """Places without the file where it is that of the place before."""
+    """Source lines, without the file name if it equals the previous one."""
     said = []
     before = ""
     for place in places:
@@ -192,7 +197,7 @@ def shortened(places: Iterable[str]) -> list[str]:
 
 
 def describe_target(kernel: KernelFacts) -> str:
-    """Architecture and the products that have it."""
+    """The architecture and some products that have it."""
     target = kernel.artifact.target
     if target is None:
         return "target unknown"
@@ -201,15 +206,15 @@ def describe_target(kernel: KernelFacts) -> str:
 
 
 def legend(signatures: Iterable[str]) -> list[str]:
-    """What the letters of some signatures stand for."""
+    """The letters of some signatures and what they stand for."""
     runs = [run for signature in signatures for run in signature.split()]
     present = {run[0] for run in runs}
     said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind.letter in present]
     longest = max(runs, key=lambda run: int(run[1:] or "1"), default="")
-    return [*said, f"{longest} is {longest[1:]} {longest[0]} in a row"] if longest[1:] > "1" else said
+    return [*said, f"{longest} = {longest[1:]} {longest[0]} in a row"] if longest[1:] > "1" else said
 
 
 def describe_counts(stage: StageFacts) -> list[str]:
-    """How many instructions of each kind a file has, where it has any."""
+    """The number of instructions of each kind that a file has."""
     found = [(stage.counts.get(kind.count_name, 0), name) for kind, name in LETTERS.items()]
     return [f"{count} {plural(name, count)}" for count, name in found if count]

@@ -1,4 +1,4 @@
-"""What the instructions of a region do, in words: pipeline, matrix work, conversions, bounds checks."""
+"""Describes the work of a region: pipeline, matrix instructions, layout conversions, bounds checks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ from artifact_inspector.report.words import plural, span
 
 
 def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterator[tuple[str, str]]:
-    """What a region does as (label, sentence), most telling first.
-
-    The pipeline and the matrix work stand in the story of the region that has them, the rest where
-    there is something to say.
-    """
+    """The work of a region as (label, sentence), the most important first."""
     pipeline = kernel.pipelines.get(region)
     if pipeline is not None:
         yield from _pipeline(pipeline)
@@ -46,7 +42,7 @@ def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterato
 
 
 def in_flight_text(found: InFlight) -> str:
-    """`15 loads, 240 B`, `–` where there are none, `?` where it cannot be told."""
+    """`15, 240 B`: loads and bytes per thread; `–` if there are none, `?` if unknown."""
     if found.max_loads is None:
         return "?"
     if not found.max_loads:
@@ -54,12 +50,12 @@ def in_flight_text(found: InFlight) -> str:
     size = found.max_bytes_per_thread
     if size is None:
         return f"{found.max_loads}"
-    # a number that all threads share is a small part of each one's bytes
+    # a scalar that all threads share counts for a fraction of a byte per thread
     return f"{found.max_loads}, {size:.2g} B" if size < 1 else f"{found.max_loads}, {round(size, 1):g} B"
 
 
 def _trips(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
-    """How often the loop runs, and over which numbers, where the program has them as constants."""
+    """The trip count of the loop and its range, if the program has them as constants."""
     for stage in (Stage.TTIR, Stage.TTGIR):
         facts = kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(region)
@@ -67,17 +63,17 @@ def _trips(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
             if work.trips is not None:
                 tiles = () if kernel.program is None else kernel.program.tiles
                 yield (
-                    "passes",
+                    "trip count",
                     _passes(work.trips, {tile.extents[-1] for tile in tiles if tile.is_dot and tile.extents}),
                 )
             return
 
 
 def _passes(trips: Trips, depths: set[int]) -> str:
-    """The numbers that a loop counts through, or the ranges where each pass takes one tile of a dot's depth.
+    """The values of the loop counter, or the ranges of K if the loop steps by the depth of a dot.
 
     Args:
-        depths: of the kernel's dots, in elements: what a pass takes where the loop steps by as much.
+        depths: K of the kernel's dots, in elements.
     """
     start, stop, step = trips
     count = trips.passes
@@ -95,7 +91,7 @@ def _passes(trips: Trips, depths: set[int]) -> str:
     if not is_tiled:
         return f"{said}, in steps of {step} up to {stop}"
     over = start + count * step - stop
-    return f"{said} of the dot's depth" + (f", the last {over} behind its end" if over else "")
+    return f"{said} of K" + (f"; the last {over} are past its end" if over else "")
 
 
 def _last_with(kernel: KernelFacts, region: str) -> StageFacts | None:
@@ -105,7 +101,7 @@ def _last_with(kernel: KernelFacts, region: str) -> StageFacts | None:
 def _pipeline(found: Pipeline) -> Iterator[tuple[str, str]]:
     if found.why_not is not None:
         lines = ", ".join(f"{e.stage.value} line {e.line}" for e in found.evidence[:3])
-        yield "not ahead", found.why_not + (f" ({lines})" if lines else "")
+        yield "not pipelined", found.why_not + (f" ({lines})" if lines else "")
     if found.kind is None:
         yield from (("pipeline", note) for note in found.notes)
         return
@@ -114,23 +110,21 @@ def _pipeline(found: Pipeline) -> Iterator[tuple[str, str]]:
         steps.append(f"{found.buffers} {plural('buffer', found.buffers)}")
     if found.commits_per_iteration is not None:
         groups = plural("group", found.commits_per_iteration)
-        steps.append(f"{found.commits_per_iteration} {groups} committed per iteration")
+        steps.append(f"{found.commits_per_iteration} commit {groups} per iteration")
     if found.wait_depth is not None:
-        steps.append(f"a wait that leaves {found.wait_depth} in flight")
+        steps.append(f"the wait leaves {found.wait_depth} in flight")
     if found.iterations_in_flight is not None:
         count = found.iterations_in_flight
-        steps.append(f"{count:g} {plural('iteration', count)} in flight behind it")
+        steps.append(f"{count:g} {plural('iteration', count)} in flight after it")
     if found.distance is not None:
         low, high = found.distance if isinstance(found.distance, tuple) else (found.distance,) * 2
         steps.append(f"loads {span(low, high)} {plural('iteration', high)} ahead")
     yield "pipeline", f"{found.kind}: {' → '.join(steps)}"
     around = []
     if found.prologue:
-        around.append(
-            f"{found.prologue:g} {plural('iteration', found.prologue)} of copies in front of the loop"
-        )
+        around.append(f"{found.prologue:g} {plural('iteration', found.prologue)} of copies before the loop")
     if found.epilogue_line is not None:
-        around.append(f"drained behind it at line {found.epilogue_line}")
+        around.append(f"drained after it at line {found.epilogue_line}")
     if found.overlaps_matrix:
         around.append("matrix operations stay in flight into the next iteration")
     if around:
@@ -146,13 +140,13 @@ def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tupl
         if identity.holds or identity.found is None or identity.holds is None:
             yield "FLOP", identity.words + (f" = {identity.expected}" if identity.holds else "")
         else:
-            yield "FLOP", f"{identity.found}, where the dots ask for {identity.expected}: {identity.words}"
+            yield "FLOP", f"{identity.found}, but the dots need {identity.expected}: {identity.words}"
     intensity = kernel.intensity(region)
     if intensity is not None:
         yield (
             "traffic",
-            f"loads {intensity.loaded} B per pass of a CTA for {intensity.flop} FLOP: "
-            f"{intensity.flop_per_byte:.3g} FLOP per byte",
+            f"{intensity.loaded} B loaded per CTA and iteration for {intensity.flop} FLOP: "
+            f"{intensity.flop_per_byte:.3g} FLOP/B",
         )
     generation = kernel.generations.get(region)
     if generation is not None and generation.is_newest is False:
@@ -162,7 +156,7 @@ def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tupl
 def _matrix_work(found: MatrixWork) -> str:
     op = found.matrix
     if op is None:
-        return f"{found.count} × {found.op}, of unknown shape"
+        return f"{found.count} × {found.op}, unknown shape"
     issuers = "" if found.issuers is None else f" by {found.issuers} {plural(op.issuer, found.issuers)}"
     return f"{found.count} × {op.op} {op.shape} ({op.types}), {op.flop} FLOP each{issuers}"
 
@@ -170,7 +164,7 @@ def _matrix_work(found: MatrixWork) -> str:
 def _conversions(found: Iterable[Conversion]) -> Iterator[str]:
     for conversion in found:
         where = f"{conversion.source}, " if conversion.source is not None else ""
-        how = {True: "through shared memory", False: "inside the warps", None: "by a way that is not told"}
+        how = {True: "through shared memory", False: "inside each warp", None: "by an unknown path"}
         yield (
             f"{conversion.change}, {conversion.bytes} B {how[conversion.through_shared]} "
             f"({where}ttgir line {conversion.line})"
@@ -178,16 +172,16 @@ def _conversions(found: Iterable[Conversion]) -> Iterator[str]:
 
 
 def _issue(found: Issue) -> str:
-    text = f"{found.instructions} instructions, at least {found.cycles} cycles a pass by their stall counts"
+    text = f"{found.instructions} instructions, at least {found.cycles} cycles per iteration (stall counts)"
     if not found.waits:
         return text
     lines = ", ".join(str(line) for line, _ in found.waits[:4]) + (" …" if len(found.waits) > 4 else "")
-    return f"{text}; {len(found.waits)} of them wait for scoreboards too (lines {lines})"
+    return f"{text}; {len(found.waits)} also wait on scoreboards (lines {lines})"
 
 
 def _checks(work: RegionWork, stage: Stage) -> Iterator[str]:
     compares, divisions = work.checks.get(Check.COMPARE, 0), work.checks.get(Check.DIVISION, 0)
-    said = [f"{compares} {plural('compare', compares)} for masks"] if compares else []
+    said = [f"{compares} mask {plural('compare', compares)}"] if compares else []
     said += [f"{divisions} integer {plural('division', divisions)}"] if divisions else []
     if said:
-        yield f"{' and '.join(said)} per pass in {stage.value}"
+        yield f"{' and '.join(said)} per iteration in {stage.value}"

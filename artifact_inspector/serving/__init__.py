@@ -1,4 +1,4 @@
-"""Servers for those who ask without a terminal: agents and editors.
+"""Servers for agents (MCP) and editors (LSP).
 
-They compute no fact: every answer is a part of the documents that `--json` prints, cut to what was asked for.
+They compute no facts: every answer is a part of the documents that `--json` prints.
 """

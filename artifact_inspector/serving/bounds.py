@@ -1,6 +1,6 @@
-"""Answers that fit: as many items as there is room for, what was left out, and how to ask for it.
+"""Bounded answers: the items that fit, what was left out, and the call that returns the rest.
 
-Nothing in an answer is taken for an order: what comes from files is escaped, on one line, and cut.
+Text from files is escaped, put on one line and truncated, so that it cannot be read as an instruction.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from artifact_inspector.model.printable import escaped
 DEFAULT_TOKENS = 2000
 MOST_TOKENS = 20_000
 CHARACTERS_PER_TOKEN = 3
-"""Of JSON, on the safe side: the tokenisers that are in use make 3 to 4 of it."""
+"""Characters of JSON per token; common tokenizers have 3 to 4."""
 ROOM_FOR_THE_REST = 600
-"""Characters for `left_out` and `next`."""
+"""Characters reserved for `left_out` and `next`."""
 LONGEST = 600
-"""Characters of one text."""
+"""Maximal characters of one string."""
 MOST_IN_A_LIST = 24
-"""Members of a list inside an item."""
+"""Maximal members of a list inside an item."""
 _TEXTS = frozenset({"message", "remedy", "page", "answer"})
-"""Keys whose texts may have several lines: they are this program's, or a compiler's own message."""
+"""Keys whose strings may have several lines: text of this program, or messages of a compiler."""
 
 Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool answers."""
+    """The answer of a tool."""
 
     items: Sequence[Item]
     left_out: str | None = None
-    """What did not fit, or was not asked for; None where all is there."""
+    """What did not fit or was not requested; None if the answer is complete."""
     next: Mapping[str, Any] | None = None
-    """The call that asks for what was left out: `tool`, `arguments`."""
+    """The call that returns what was left out: `tool`, `arguments`."""
     notes: Sequence[str] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as its schema says."""
+        """The answer as JSON of its schema."""
         return {
             "items": list(self.items),
             "left_out": self.left_out,
@@ -50,18 +50,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much an answer may be."""
+    """The maximal size of an answer."""
 
     tokens: int = DEFAULT_TOKENS
 
     @property
     def characters(self) -> int:
-        """Of the items, written as JSON."""
+        """Maximal characters of the items as JSON."""
         return max(1, min(self.tokens, MOST_TOKENS)) * CHARACTERS_PER_TOKEN - ROOM_FOR_THE_REST
 
 
 def fit(items: Iterable[Item], bound: Bound) -> list[Item]:
-    """The first items that fit together, made safe; one at least, cut to the room that there is."""
+    """The first items that fit, sanitized; at least one, truncated if it does not fit."""
     kept: list[Item] = []
     room = bound.characters
     for item in items:
@@ -77,12 +77,12 @@ def fit(items: Iterable[Item], bound: Bound) -> list[Item]:
 
 
 def size_of(item: Item) -> int:
-    """Characters that an item takes in an answer."""
+    """Characters of an item in an answer."""
     return len(json.dumps(safe(item), ensure_ascii=False)) + 2
 
 
 def safe(value: Any, key: str = "") -> Any:
-    """A value in which no text can move a cursor, turn a line round, or begin a line of its own."""
+    """A value without control characters, text-direction marks or line breaks in its strings."""
     if isinstance(value, str):
         text = escaped(value)
         text = text if key in _TEXTS else text.replace("\n", "\\n")
@@ -97,7 +97,7 @@ def safe(value: Any, key: str = "") -> Any:
 
 
 def _cut(item: Item, room: int) -> Item:
-    """As many keys of one item as fit."""
+    """The first keys of an item that fit."""
     kept: dict[str, Any] = {}
     for key, value in item.items():
         if len(json.dumps({**kept, key: value}, ensure_ascii=False)) > room:

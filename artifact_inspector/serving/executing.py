@@ -1,4 +1,4 @@
-"""Tools that run the user's code or a compiler: off unless they are allowed."""
+"""Tools that run user code or a compiler; disabled by default."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def _request(service: Service, given: Mapping[str, Any]) -> KernelRequest:
     if place not in REFERENCE_KERNELS:
         if not _FILE.fullmatch(place):
             listed = ", ".join(REFERENCE_KERNELS)
-            raise UsageError(f"{place} is no FILE.py:KERNEL.", f"The reference kernels are {listed}.")
+            raise UsageError(
+                f"{place} is not FILE.py:KERNEL or a reference kernel.", f"Reference kernels: {listed}."
+            )
         place = service.roots.place(place)
     return KernelRequest(place, given.get("signature"), given.get("constants", {}), given.get("options", {}))
 
@@ -45,7 +47,7 @@ def _out(service: Service, given: Mapping[str, Any]) -> Path:
     return service.roots.inside(given.get("out", "triton-cache"))
 
 
-_OUT = text("out", "The cache directory to fill; triton-cache by default.")
+_OUT = text("out", "Write compiled kernels to this cache directory. Default: triton-cache.")
 
 
 def _compile(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
@@ -106,23 +108,21 @@ def _passes(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     known = {one.value: one for one in What}
     unknown = [word for word in given.get("what", ()) if word not in known]
     if unknown:
-        raise UsageError(
-            f"{unknown[0]!r} is nothing that passes are asked for.", f"There are {', '.join(known)}."
-        )
+        raise UsageError(f"Unknown fact {unknown[0]!r} for `what`.", f"Expected one of {', '.join(known)}.")
     wanted = tuple(known[word] for word in given.get("what", ())) or tuple(What)
     found = trace_passes(of_entry(only_one(service, given)), wanted)
     steps = [encode(step) for step in found.steps]
-    # how long a pass took is another time another
+    # drop the durations, which differ from run to run
     told = [{name: value for name, value in step.items() if name != "seconds"} for step in steps]
     items = [{"part": "pass", **step} for step in told if step.get("changes")]
     return page("passes", given, items, bound, "passes")
 
 
 _KERNEL = text("kernel", "FILE.py:KERNEL, or the name of a reference kernel.", required=True)
-_TARGETS = texts("targets", "GPUs to compile for, none of them needed: sm_90, gfx942 …", required=True)
+_TARGETS = texts("targets", "GPUs to compile for; none needs to be present: sm_90, gfx942 …", required=True)
 _HOW = (
-    text("signature", "Argument types by position or name, `:16` where 16 divides: '*fp16:16, n=i32:16'."),
-    Parameter("constants", {"type": "object", "description": "Values of tl.constexpr arguments."}),
+    text("signature", "Argument types by position or name; `:16` = divisible by 16: '*fp16:16, n=i32:16'."),
+    Parameter("constants", {"type": "object", "description": "Values of the tl.constexpr arguments."}),
     Parameter("options", {"type": "object", "description": "num_warps, num_stages, maxnreg, waves_per_eu …"}),
 )
 
@@ -130,15 +130,15 @@ _HOW = (
 EXECUTING = (
     Tool(
         "try",
-        "Whether a change of a kernel reached the generated code, and what it changed: compiles the file as "
-        "it is and as it was (a revision, another file, a cache), or with something changed. A knob is real "
-        "only if the code changed. Imports the user's file.",
+        "Check whether a change of a kernel changes the generated code, and list what changed. Compiles the "
+        "current file and another state (a revision, a file, a cache), or the file with changed options. "
+        "Measure only changes that reach the code. Imports the user's file.",
         (
             _KERNEL, _TARGETS,
-            text("against", "HEAD~1, OTHER.py, CACHE or CACHE:HASH; HEAD by default, with `with` the file."),
+            text("against", "HEAD~1, OTHER.py, CACHE or CACHE:HASH. Default: HEAD; with `with`: the file."),
             Parameter(
                 "with",
-                {"type": "object", "description": "What the new state alone has: {\"num_stages\": 4}."},
+                {"type": "object", "description": "Changes of the new state only: {\"num_stages\": 4}."},
             ),
             *_HOW, _OUT, OFFSET,
         ),
@@ -146,26 +146,26 @@ EXECUTING = (
     ),
     Tool(
         "compile",
-        "Compile a kernel for GPUs that need not be there, and say what became of it. Imports the file.",
+        "Compile a kernel for GPUs that need not be present. Imports the file.",
         (_KERNEL, _TARGETS, *_HOW, _OUT, OFFSET),
         _compile, True,
     ),
     Tool(
         "capture",
-        "Run a program with no GPU and take every kernel that it would launch. Runs the user's program.",
+        "Run a program without a GPU and compile every kernel that it would launch. Runs the user's program.",
         (
             texts("command", "The program and its arguments: ['python', 'train.py'].", required=True),
             _TARGETS,
-            number("launches", "Stop behind so many launches.", 1),
-            number("seconds", "Stop after so many seconds.", 1), _OUT, OFFSET,
+            number("launches", "Stop after this many launches.", 1),
+            number("seconds", "Stop after this many seconds.", 1), _OUT, OFFSET,
         ),
         _capture, True,
     ),
     Tool(
         "passes",
-        "Which pass of the compiler changed what in a kernel of a cache: compiles it again from its TTIR.",
+        "List what each compiler pass changed in a cached kernel. Compiles it again from its TTIR.",
         (CACHE, NAME, TARGET, texts("what", "order, pipeline, loops, widths, layouts, shared …"), OFFSET),
         _passes, True,
     ),
 )  # fmt: skip
-"""Tools that run the user's code or a compiler: off unless they are allowed."""
+"""Tools that run user code or a compiler; disabled by default."""

@@ -1,4 +1,4 @@
-"""Parts of the documents as items of an answer, the most telling keys of each."""
+"""Parts of the JSON documents as items of an answer, most important keys first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.findings import Finding, find_findings
 from artifact_inspector.report.corpus import describe_changes_of
 from artifact_inspector.report.json import (
-    comparison,  # noqa: F401 - it says how the facts of a pair are written
+    comparison,  # noqa: F401 - registers the encoding of the facts of a pair
     encode,
 )
 from artifact_inspector.report.json.cache import kernel_document
@@ -21,15 +21,15 @@ from artifact_inspector.vocabulary.fact import Absent
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
 PARTS = ("summary", "findings", "order", "resources", "loads", "shared_bill", "remarks", "stages", "regions")
-"""What can be asked of a kernel; the first five by default."""
+"""Parts of a kernel that can be requested; the first five by default."""
 BY_DEFAULT = PARTS[:5]
 MOST_EVIDENCE = 3
-"""Lines of a file beside a finding."""
+"""Lines of a file that a finding quotes."""
 Item = dict[str, Any]
 
 
 def identity(artifact: Artifact) -> Item:
-    """What a kernel is known by, and asked for with."""
+    """Name, hash and target: what identifies a kernel in requests."""
     return {
         "kernel": artifact.display_name,
         "hash": artifact.hash[:12],
@@ -38,7 +38,7 @@ def identity(artifact: Artifact) -> Item:
 
 
 def row_item(kernel: KernelFacts) -> Item:
-    """One kernel as a list has it: order, figures, codes of its findings."""
+    """One kernel as a row of a list: order, numbers, codes of its findings."""
     artifact, region = kernel.artifact, kernel.principal_region
     figures = {fact.column.name: figure_of(fact, kernel) for fact in columns() if fact.column is not None}
     return {
@@ -53,7 +53,7 @@ def row_item(kernel: KernelFacts) -> Item:
 
 
 def finding_items(kernel: KernelFacts, found: Iterable[Finding] | None = None) -> Iterator[Item]:
-    """What stands out in a kernel, each with the lines of the files that prove it."""
+    """The findings of a kernel, each with lines of its files as evidence."""
     for finding in find_findings(kernel) if found is None else found:
         remark = finding.remark
         yield {
@@ -69,11 +69,11 @@ def finding_items(kernel: KernelFacts, found: Iterable[Finding] | None = None) -
 
 
 def kernel_items(kernel: KernelFacts, parts: Sequence[str], region: str | None = None) -> Iterator[Item]:
-    """What is known of one kernel, part after part.
+    """One kernel, part after part.
 
     Args:
-        parts: of `PARTS`, in the order that is wanted.
-        region: of the order and of the regions, only this one.
+        parts: members of `PARTS`, in the requested order.
+        region: restricts `order` and `regions` to this region.
     """
     document = kernel_document(kernel)
     for part in parts:
@@ -104,7 +104,7 @@ def kernel_items(kernel: KernelFacts, parts: Sequence[str], region: str | None =
 
 
 def change_items(corpus: Corpus) -> Iterator[Item]:
-    """What differs between two sides: of two kernels every fact, of caches each kernel that changed."""
+    """The differences of two sides: every fact for two kernels, every changed kernel for caches."""
     changes = corpus.changes
     if len(changes) == 1:
         (change,) = changes
@@ -155,7 +155,7 @@ def _without(item: Mapping[str, Any], *keys: str) -> Item:
 
 
 def _evidence(kernel: KernelFacts, finding: Finding) -> list[str]:
-    """Lines of the stage that the finding is read from, with their numbers."""
+    """Lines of the stage that the finding was derived from, with their numbers."""
     stage = finding.remark.stage
     if stage is None or not finding.remark.lines or stage.value not in kernel.artifact.files:
         return []

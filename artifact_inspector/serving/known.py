@@ -1,4 +1,4 @@
-"""Which compiled forms of a file's kernels are known, and whether they still hold."""
+"""The compiled variants of the kernels of a file, and whether they are up to date."""
 
 from __future__ import annotations
 
@@ -18,43 +18,45 @@ from artifact_inspector.serving.lines import Form, compiled_at
 from artifact_inspector.serving.source import WrittenKernel
 
 MOST_TARGETS = 4
-"""Forms of one kernel that are told; the newest."""
+"""Variants of one kernel that an editor shows; the newest."""
 MOST_STEPS = 2_000_000
-"""Of a launch that is run on paper while an editor waits."""
+"""Maximal steps of a launch that is simulated while an editor waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a kernel is to be compiled."""
+    """The options to compile a kernel with."""
 
     targets: tuple[str, ...]
     signature: str | None = None
     constants: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """Options on record that are not passed to the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is known of the kernels of files, and what was compiled of which text."""
+    """Finds and compiles variants of kernels, and remembers the source text of each."""
 
     caches: Sequence[Path]
-    """Where entries are looked for; one that is missing is passed over."""
+    """Caches to search; missing ones are ignored."""
     targets: Sequence[str] = ()
-    """For which kernels are compiled that do not say it themselves."""
+    """GPUs for kernels whose comment names none."""
     out: Path | None = None
-    """Where they are compiled to; None for a cache of our own."""
+    """The cache to compile into; None for a cache of this package."""
     _opened: dict[Path, tuple[Artifact, ...]] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
-    """Hash of an entry → digest of the text that it was compiled from."""
+    """Hash of an entry → digest of the source it was compiled from."""
 
     def forms(self, file: Path, kernel: WrittenKernel, *, is_saved: bool) -> list[Form]:
-        """The newest form of a kernel for each target, the newest first.
+        """The newest variant of a kernel for each target, newest first.
 
-        An entry that is newer than the file was compiled from its text, as far as that is known; so was one
-        that was seen to be newer before, until the function itself is edited. Any other is stale.
+        An entry newer than the file is assumed to be compiled from its text, and stays up to date until the
+        function itself is edited. Any other entry is stale.
 
         Args:
-            is_saved: the kernel's text is that on disk.
+            is_saved: whether the text of the kernel equals the file on disk.
         """
         newest: dict[str, tuple[float, Artifact, int]] = {}
         for artifact, line in self._entries(file, kernel.name):
@@ -75,33 +77,45 @@ class Knowledge:
         return found
 
     def compile(self, file: Path, kernel: WrittenKernel) -> str | None:
-        """Compile a kernel as its comment or the newest record of it says; imports the file.
+        """Compile a kernel with the options of its comment or of its newest record; imports the file.
 
         Returns:
-            Why it was not, None where it was.
+            The error message; None on success.
         """
         from artifact_inspector.compiling import KernelRequest, Written
         from artifact_inspector.compiling.ask.compile import compile_kernels, default_out
+        from artifact_inspector.compiling.untrusted import describe_dropped
 
         try:
             asked = parse_asked(kernel.asked) if kernel.asked else self._recorded(file, kernel.name)
             targets = asked.targets or tuple(self.targets)
             if not targets:
-                return f"{kernel.name} names no target: add -t to its comment, or start with --target."
+                return (
+                    f"not compiled: {kernel.name} names no target. Add -t to its comment, or start the "
+                    "server with --target."
+                )
             constants = {name: Written(text) for name, text in asked.constants.items()}
-            request = KernelRequest(f"{file}:{kernel.name}", asked.signature, constants, asked.options)
+            request = KernelRequest(
+                f"{file}:{kernel.name}",
+                asked.signature,
+                constants,
+                asked.options,
+                is_untrusted=not kernel.asked,
+            )
             rows = compile_kernels([request], targets, self.out or default_out())
         except (UsageError, CompileError) as error:
-            return str(error)
+            return f"not compiled: {error}"
         for row in rows:
             if row.directory is not None:
                 for artifact in open_cache(row.directory).entries:
                     self._texts[artifact.hash] = kernel.digest
         refused = [row for row in rows if row.message is not None]
-        return None if not refused else f"{refused[0].target}: {refused[0].message}"
+        if refused:
+            return f"not compiled: {refused[0].target}: {refused[0].message}"
+        return describe_dropped(asked.dropped) if asked.dropped else None
 
     def _entries(self, file: Path, name: str) -> Iterator[tuple[Artifact, int]]:
-        """Entries of a kernel of that name and file, each with the line of its `def`."""
+        """Entries of a kernel by name and file, each with the line of its `def`."""
         found = []
         for directory in dict.fromkeys((*self.caches, *self._own())):
             if directory not in self._opened:
@@ -112,12 +126,12 @@ class Knowledge:
                 place = compiled_at(artifact) if artifact.display_name == name else None
                 if place is not None and Path(place[0].replace("\\", "/")).name == file.name:
                     found.append((artifact, *place))
-        # a file of that name elsewhere is another file, but a cache may be from another machine
+        # prefer entries of this very path; a cache from another machine has other paths
         own = [one for one in found if one[1] == str(file)] or found
         yield from ((artifact, line) for artifact, _, line in own)
 
     def look_again(self) -> None:
-        """Forget what the caches held: they may hold more by now."""
+        """Forget the contents of the caches, which may have changed."""
         self._opened.clear()
 
     def _own(self) -> tuple[Path, ...]:
@@ -127,30 +141,30 @@ class Knowledge:
         return (out,) if out.is_dir() else ()
 
     def _recorded(self, file: Path, name: str) -> Asked:
-        """How the newest entry of a kernel was asked for, by the record beside it."""
+        """The options that the newest entry of a kernel was compiled with, from the record in its cache."""
         from artifact_inspector.compiling.ask.manifest import read_manifest
+        from artifact_inspector.compiling.untrusted import UntrustedRecord
 
         for directory in (*self.caches, *self._own()):
             for row in reversed(read_manifest(directory)):
                 place = row.get("place", "").rpartition(":")[0]
                 if row.get("kernel") == name and Path(place).name == file.name and row.get("directory"):
-                    constants = {key: str(value) for key, value in row.get("constants", {}).items()}
-                    types, targets = (
-                        ", ".join(row.get("types", ())),
-                        [row["target"]] if "target" in row else (),
-                    )
-                    return Asked(tuple(targets), types, constants, row.get("options", {}))
+                    record = UntrustedRecord.of_row(row)
+                    constants = {key: value.text for key, value in record.constants.items()}
+                    types = ", ".join(f"{key}={text}" for key, text in record.types.items())
+                    targets = (record.target,) if "target" in row else ()
+                    return Asked(targets, types, constants, dict(record.options), record.dropped)
         raise UsageError(
-            f"Nothing says how {name} is compiled.",
-            "Write it above the kernel: # inspect-kernel: -t sm_90 -S '*fp16:16, i32' -c BLOCK=1024",
+            f"No options are known to compile {name}.",
+            "Write them above the kernel: # inspect-kernel: -t sm_90 -S '*fp16:16, i32' -c BLOCK=1024",
         )
 
 
 def parse_asked(text: str) -> Asked:
-    """The options of a comment: `-t`, `-S`, `-c`, `--num-warps`, `--num-stages`, `--option`.
+    """Parse the options of a comment: `-t`, `-S`, `-c`, `--num-warps`, `--num-stages`, `--option`.
 
     Raises:
-        UsageError: it has another one.
+        UsageError: it has another option.
 
     Example:
         >>> parse_asked("-t sm_90,gfx942 -c BLOCK=64 --num-warps 8").options
@@ -161,14 +175,14 @@ def parse_asked(text: str) -> Asked:
     try:
         words = iter(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"The comment {text!r} cannot be read: {error}.") from None
+        raise UsageError(f"The comment {text!r} cannot be parsed: {error}.") from None
     targets: list[str] = []
     signature, constants, options = None, {}, {}
     for word in words:
         name, equals, rest = word.partition("=") if word.startswith("--") else (word, "", "")
         value = rest if equals else next(words, "")
         if not value:
-            raise UsageError(f"The comment {text!r} ends behind {name}.", "Give its value.")
+            raise UsageError(f"{name} in the comment {text!r} has no value.", "Add one.")
         if name in ("-t", "--target"):
             targets += [one for one in value.split(",") if one]
         elif name in ("-S", "--signature"):
@@ -184,7 +198,8 @@ def parse_asked(text: str) -> Asked:
             options[name[2:].replace("-", "_")] = number
         else:
             raise UsageError(
-                f"A kernel's comment takes no {word!r}.", "It takes -t, -S, -c, --num-warps, --option."
+                f"Unknown option {word!r} in a kernel's comment.",
+                "Expected -t, -S, -c, --num-warps, --num-stages or --option.",
             )
     return Asked(tuple(targets), signature, constants, options)
 
@@ -197,7 +212,7 @@ def _time_of(file: Path) -> float | None:
 
 
 def _launch_of(artifact: Artifact) -> Any:
-    """A launch that the record beside an entry has of it, run on paper; None without one that can be run."""
+    """The newest recorded launch of an entry, simulated; None if there is none or it cannot be simulated."""
     from artifact_inspector.compiling.ask.manifest import read_launches
 
     path = next(iter(artifact.files.values()))

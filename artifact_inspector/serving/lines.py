@@ -1,4 +1,4 @@
-"""What became of each line of a kernel: the facts of one compiled form by the lines of the user's file."""
+"""The facts of one compiled variant by the lines of the user's file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KILOBYTE = 1024
 
 @dataclass(frozen=True)
 class Form:
-    """A kernel compiled for one target, seen from its source."""
+    """A kernel compiled for one target, with the lines of its source."""
 
     kernel: KernelFacts
     file: str
@@ -33,38 +33,38 @@ class Form:
     compiled_first: int
     """Line of its `def` when it was compiled."""
     first: int
-    """Line of its `def` now: lines are told as they have moved with it."""
+    """Line of its `def` now; reported lines move with it."""
     is_stale: bool = False
-    """The function's text is not known to be what was compiled."""
+    """Whether the function may have been edited since it was compiled."""
     launch: Prediction | None = None
-    """A launch of it that is known, run on paper."""
+    """Its recorded launch, simulated; None without one."""
 
     @property
     def shift(self) -> int:
-        """Lines that the function has moved down since it was compiled."""
+        """Lines that the function moved down since it was compiled."""
         return self.first - self.compiled_first
 
     def seen_now(self, first: int, *, is_edited: bool) -> Form:
-        """The same where the function begins on another line, or has another text by now."""
+        """The same variant for a function that has moved or was edited."""
         if first == self.first and not is_edited:
             return self
         return replace(self, first=first, is_stale=self.is_stale or is_edited)
 
     @property
     def target(self) -> str:
-        """What it was compiled for."""
+        """The GPU it was compiled for."""
         return str(self.kernel.artifact.target or "unknown target")
 
     @cached_property
     def findings(self) -> tuple[tuple[int | None, Finding], ...]:
-        """What stands out, each with its line; None for what has none in this file."""
+        """Its findings, each with its line; None if it has no line in this file."""
         found = [*find_findings(self.kernel)]
         found += [] if self.launch is None else find_launch_findings(self.launch)
         return tuple((next(self._lines(one.remark.sources), None), one) for one in found)
 
     @cached_property
     def hints(self) -> Mapping[int, str]:
-        """Line of a load or store → what became of it, in a word or two: `16 B · 3 ahead`."""
+        """Line of a load or store → short hint: `16 B · 3 ahead`."""
         found: dict[int, str] = {}
         for access in (*self.kernel.widths, *self.kernel.store_widths):
             for line in self._lines([] if access.source is None else [access.source]):
@@ -76,11 +76,11 @@ class Form:
         return found
 
     def told(self, line: int, first: int) -> list[str]:
-        """What became of a line, a sentence each.
+        """Sentences about the compiled code of a line.
 
         Args:
-            line: 1-based, of the file as it is now.
-            first: that of the kernel's `def`, where the whole kernel is told.
+            line: 1-based, in the current file.
+            first: line of the kernel's `def`, which gets the facts of the whole kernel.
         """
         said = list(self._of_kernel()) if line == first else []
         said += self._of_loop(line)
@@ -91,7 +91,7 @@ class Form:
         return [*said, *self._of_launch(line)]
 
     def _lines(self, sources: object) -> Iterator[int]:
-        """Lines of this file as it is now, of those that name it."""
+        """Current lines of this file among the sources."""
         assert isinstance(sources, list | tuple)
         for source in sources:
             place = source.innermost if isinstance(source, SourceLine) else str(source)
@@ -114,7 +114,7 @@ class Form:
 
     @cached_property
     def _rows(self) -> Mapping[str, list[str]]:
-        """Region, empty for the whole kernel → its facts in short."""
+        """Region (empty: the whole kernel) → its facts in brief."""
         told = summarise(self.kernel)
         found: dict[str, list[str]] = {}
         for row in told.rows:
@@ -139,7 +139,7 @@ class Form:
 
     def _of_access(self, what: str, access: LoadWidth, line: int) -> str:
         name = f"{what} {access.name}" if access.name else what
-        width = "its width was not found" if access.width is None else f"{access.width} B per thread"
+        width = "width unknown" if access.width is None else f"{access.width} B per thread"
         count = sum(access.widths.values())
         times = f" in {count} instructions" if count > 1 else ""
         ahead = self._ahead.get(line)
@@ -155,12 +155,12 @@ class Form:
             if one.source is not None and line in self._lines([one.source]):
                 said = [] if one.executed is None else [f"{one.executed} instructions executed"]
                 said += _against(one.sectors, one.sectors_ideal, "sectors")
-                said += _against(one.wavefronts, one.wavefronts_ideal, "passes over shared memory")
+                said += _against(one.wavefronts, one.wavefronts_ideal, "shared-memory wavefronts")
                 yield f"a launch of {grid} CTAs: {', '.join(said)}"
 
 
 def compiled_at(artifact: Artifact) -> tuple[str, int] | None:
-    """The file and the line of the `def` that a kernel was compiled from; None where no TTIR tells."""
+    """File and line of the `def` that a kernel was compiled from; None without TTIR that records them."""
     module = read_module(artifact, Stage.TTIR, [])
     for function in () if module is None else module.functions:
         if function.name in (artifact.name, artifact.stem) and function.location:
@@ -172,4 +172,4 @@ def compiled_at(artifact: Artifact) -> tuple[str, int] | None:
 def _against(found: int | None, ideal: int | None, what: str) -> list[str]:
     if not found:
         return []
-    return [f"{found} {what}" if ideal in (None, found) else f"{found} {what} where {ideal} would do"]
+    return [f"{found} {what}" if ideal in (None, found) else f"{found} {what} (ideal: {ideal})"]

@@ -1,7 +1,7 @@
-"""What became of the kernels of a file, in an editor: diagnostics, hovers and inlay hints.
+"""The language server: diagnostics, hovers and inlay hints for the kernels of a file.
 
-Source: the Language Server Protocol 3.17. Nothing is executed when a file is opened. On save kernels are
-compiled only where that was asked for.
+Source: the Language Server Protocol 3.17. Opening a file runs no code. Saving a file compiles its kernels
+only with `--compile-on-save`.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ LONGEST_LINE = 10_000
 
 @dataclass(slots=True)
 class _Document:
-    """A file as the editor holds it, with what is known of its kernels."""
+    """A file in the editor, with the compiled variants of its kernels."""
 
     path: Path
     lines: Sequence[str] = ()
     kernels: tuple[WrittenKernel, ...] = ()
-    """Those of the last text that was Python."""
+    """Kernels of the last text that was valid Python."""
     forms: dict[str, list[Form]] = field(default_factory=dict)
-    """Kernel → its compiled forms."""
+    """Kernel → its compiled variants."""
     digests: dict[str, str] = field(default_factory=dict)
-    """Kernel → digest of the text that its forms were looked up with."""
+    """Kernel → digest of the text that its variants were looked up with."""
     notes: dict[str, str] = field(default_factory=dict)
-    """Kernel → why it was not compiled."""
+    """Kernel → why it was not compiled, or which options were ignored."""
 
     def seen(self, text: str) -> None:
-        """The kernels of a new text; while it is no Python, those from before stay."""
+        """Set a new text; its kernels stay unchanged while it is not valid Python."""
         self.lines = text.splitlines()
         found = find_kernels(text)
         if found is not None:
             self.kernels = found
 
     def told(self) -> Iterator[tuple[WrittenKernel, Form]]:
-        """Each form with its kernel, by the text that the editor has now."""
+        """Each variant with its kernel, at the lines of the current text."""
         for kernel in self.kernels:
             for form in self.forms.get(kernel.name, ()):
                 is_edited = self.digests.get(kernel.name) != kernel.digest
@@ -68,7 +68,7 @@ class _Document:
 
 
 class _Protocol(LanguageServerProtocol):
-    """pygls', which tells of a request that makes no sense and leaves who asked waiting for its answer."""
+    """The protocol of pygls, which logs an invalid request but does not answer it; this one answers."""
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         try:
@@ -83,12 +83,12 @@ class _Protocol(LanguageServerProtocol):
 
 
 def make_server(knowledge: Knowledge, *, compiles: bool, pages: Path) -> LanguageServer:
-    """A server that tells of the kernels in files.
+    """A language server.
 
     Args:
-        knowledge: where compiled kernels are looked for.
-        compiles: whether kernels are compiled when their file is saved, which imports it.
-        pages: the directory for the pages that diagnostics link to.
+        knowledge: finds and compiles kernels.
+        compiles: whether to compile the kernels of a file when it is saved, which imports it.
+        pages: directory of the pages that diagnostics link to.
     """
     server = LanguageServer(
         "inspect-kernel",
@@ -146,17 +146,20 @@ def serve(knowledge: Knowledge, *, compiles: bool, pages: Path) -> None:
     """Serve on standard input and output until they are closed.
 
     Raises:
-        UsageError: what came in says that it is longer than anything can be.
+        UsageError: the length of an incoming message is invalid.
     """
     logging.disable(logging.CRITICAL)
     try:
         make_server(knowledge, compiles=compiles, pages=pages).start_io()
     except (ValueError, OverflowError, MemoryError):
-        raise UsageError("What came in is no message: its length is none that can be read.") from None
+        raise UsageError(
+            "The Content-Length of an incoming message is invalid.",
+            "Check the client: expected the LSP base protocol.",
+        ) from None
 
 
 def _publish(server: LanguageServer, uri: str, document: _Document | None, pages: Path) -> None:
-    """Send the diagnostics of a file; not of one that was closed while its kernels were looked up."""
+    """Send the diagnostics of a file, unless it was closed in the meantime."""
     if document is not None:
         version = server.workspace.get_text_document(uri).version
         found = list(_diagnostics(document, pages))
@@ -164,7 +167,7 @@ def _publish(server: LanguageServer, uri: str, document: _Document | None, pages
 
 
 def _look_up(knowledge: Knowledge, document: _Document, compile_first: bool) -> None:
-    """Find the forms of every kernel of a file anew."""
+    """Look up the variants of every kernel of a file again."""
     on_disk = {one.name: one.digest for one in _on_disk(document.path)}
     for kernel in document.kernels:
         if compile_first:
@@ -182,12 +185,12 @@ def _look_up(knowledge: Knowledge, document: _Document, compile_first: bool) -> 
 def _on_disk(path: Path) -> Sequence[WrittenKernel]:
     try:
         return find_kernels(read_named(path)) or ()
-    except (OSError, ValueError):  # of a name that no file can have
+    except (OSError, ValueError):  # ValueError: the name is invalid for a file
         return ()
 
 
 def _diagnostics(document: _Document, pages: Path) -> Iterator[types.Diagnostic]:
-    """One for each finding and line; what several targets say is said once, with their names."""
+    """One diagnostic per finding and line; equal ones of several targets are merged."""
     found: dict[tuple[int, str, str], tuple[Any, list[str]]] = {}
     for kernel, form in document.told():
         for line, finding in form.findings:
@@ -209,7 +212,7 @@ def _diagnostics(document: _Document, pages: Path) -> Iterator[types.Diagnostic]
         if kernel.name in document.notes:
             yield types.Diagnostic(
                 range=_line(kernel.first),
-                message=escaped(f"not compiled: {document.notes[kernel.name]}"),
+                message=escaped(document.notes[kernel.name]),
                 severity=types.DiagnosticSeverity.Information,
                 source=SOURCE,
             )
@@ -219,7 +222,7 @@ def _hover(document: _Document, line: int) -> types.Hover | None:
     said = []
     for kernel, form in document.told():
         if kernel.top <= line <= kernel.last:
-            stale = ", stale: the kernel was edited since" if form.is_stale else ""
+            stale = ", stale: edited after it was compiled" if form.is_stale else ""
             told = form.told(line, kernel.first)
             if told:
                 said.append(escaped(f"{form.target} ({form.kernel.artifact.hash[:8]}{stale})"))
@@ -228,7 +231,7 @@ def _hover(document: _Document, line: int) -> types.Hover | None:
 
 
 def _hints(document: _Document, wanted: types.Range) -> Iterator[types.InlayHint]:
-    """One hint for each line; targets that say the same are not named."""
+    """One hint per line; targets are named only if their hints differ."""
     told: dict[int, dict[str, list[str]]] = {}
     for kernel, form in document.told():
         for line, hint in form.hints.items():
@@ -249,7 +252,7 @@ def _line(number: int) -> types.Range:
 
 
 def _page(pages: Path, code: str) -> str:
-    """The address of the page that explains a finding, written where it is missing."""
+    """The URI of the page that explains a finding; writes the page if it is missing."""
     file = pages / f"{code}.md"
     if not file.is_file():
         (rule,) = (rule for rule in RULES if rule.code == code)

@@ -1,4 +1,4 @@
-"""Tools that read caches and run nothing of the user's."""
+"""Tools that read caches and run no user code."""
 
 from __future__ import annotations
 
@@ -43,30 +43,30 @@ if TYPE_CHECKING:
 
 
 def facts_of(chosen: Sequence[Artifact], view: View | None = None) -> list[KernelFacts]:
-    """The facts of some kernels, looked up where they were found before."""
+    """The facts of some kernels, from the result cache if they are stored there."""
     return list(read_kernels(chosen, view, ReadOptions(None, opener(lambda sentence: None), cores=1)))
 
 
 def opened(service: Service, given: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:
-    """The cache that is asked of, and its kernels of that name and target."""
+    """The requested cache, and its kernels with the requested name and target."""
     cache = service.roots.open_cache(given.get("cache"))
     return cache, choose(cache, given.get("name"), parse_which([given.get("target", "")]))
 
 
 def only_one(service: Service, given: Mapping[str, Any]) -> Artifact:
-    """The kernel that cache, name and target leave.
+    """The one kernel that matches cache, name and target.
 
     Raises:
-        UsageError: there is none, or there are several; the remedy lists them.
+        UsageError: none or several match; the remedy lists them.
     """
     cache, chosen = opened(service, given)
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise UsageError(f"There is no kernel in {cache.root}.", "Name a Triton cache with some.")
+        raise UsageError(f"No kernels in {cache.root}.", "Give a Triton cache with kernels.")
     listed = ", ".join(f"{one.display_name} {one.target or '?'} {one.hash[:12]}" for one in chosen[:6])
     more = f" and {len(chosen) - 6} more" if len(chosen) > 6 else ""
-    raise UsageError(f"{len(chosen)} kernels fit.", f"Name one by its hash: {listed}{more}.")
+    raise UsageError(f"{len(chosen)} kernels match; expected one.", f"Give the hash of one: {listed}{more}.")
 
 
 def _list(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
@@ -85,7 +85,7 @@ def _list(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
         found = order(found, given["sort"]) if given.get("sort") else found
         answer = page("list", given, [row_item(kernel) for kernel in found], bound, "kernels")
     else:
-        # no more of them are read than an answer can hold
+        # read no more kernels than an answer can hold
         some = chosen[offset : offset + bound.characters // LEAST_ROW]
         rows = [row_item(kernel) for kernel in facts_of(some, lambda kernel: (row_item(kernel), None)[1])]
         kept = fit(rows, bound)
@@ -96,7 +96,7 @@ def _list(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
 
 
 LEAST_ROW = 200
-"""Characters of the shortest row of a list."""
+"""Minimal characters of a row of a list."""
 
 
 def _with_problems(answer: Answer, cache: Cache) -> Answer:
@@ -119,7 +119,7 @@ def _inspect(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
     if answer.next is None and not given.get("parts"):
         rest = [part for part in PARTS if part not in parts]
         call = {"tool": "inspect", "arguments": {**safe(dict(given)), "parts": rest[:1]}}
-        return Answer(answer.items, f"not asked for: {', '.join(rest)}", call)
+        return Answer(answer.items, f"not requested: {', '.join(rest)}", call)
     return answer
 
 
@@ -130,7 +130,9 @@ def _lines(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     artifact = only_one(service, given)
     known = {stage.value: stage for stage in Stage if stage.value in artifact.files}
     if given["stage"] not in known:
-        raise UsageError(f"It has no text {given['stage']!r}.", f"It has {', '.join(known) or 'none'}.")
+        raise UsageError(
+            f"The kernel has no stage {given['stage']!r}.", f"It has {', '.join(known) or 'none'}."
+        )
     source = read_source(artifact, known[given["stage"]], [], None)
     last = 0 if source is None else len(source.line_starts)
     first, asked = int(given.get("first", 1)), int(given.get("last", last))
@@ -161,9 +163,7 @@ def _findings(service: Service, given: Mapping[str, Any], bound: Bound) -> Answe
         if size > room and kept:
             left = len(chosen) - place
             call = {"tool": "findings", "arguments": {**safe(dict(given)), "offset": place}}
-            return _with_problems(
-                Answer(kept, f"{left} of {len(chosen)} kernels were not looked at", call), cache
-            )
+            return _with_problems(Answer(kept, f"{left} of {len(chosen)} kernels were not read", call), cache)
         if size > room:
             own = {"cache": given.get("cache"), "name": kernel.artifact.hash, "parts": ["findings"]}
             some_items = fit(items, bound)
@@ -195,8 +195,8 @@ def _diff(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     )  # fmt: skip
     if not corpus.changes:
         raise UsageError(
-            f"None of {len(left)} kernels on the left fits one of {len(right)} on the right.",
-            "Name one on each side (left_name, right_name), or let them differ: across=['config'].",
+            f"None of {len(left)} kernels on the left matches any of {len(right)} on the right.",
+            "Give one per side (left_name, right_name), or allow a difference: across=['config'].",
         )
     return page("diff", given, list(change_items(corpus)), bound, "differences")
 
@@ -211,7 +211,7 @@ def _explain(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 def _launches(
     service: Service, given: Mapping[str, Any], *, every: bool = False
 ) -> list[tuple[Artifact, Request]]:
-    """The launch that is given, else those on record changed by what is given, and their kernels."""
+    """The given launch, or the recorded launches with the given changes, each with its kernel."""
     from artifact_inspector.api.predicting import asked_launches, pair_launches
     from artifact_inspector.execution.requests import parse_argument
 
@@ -221,7 +221,7 @@ def _launches(
     arguments = dict(parse_argument(f"{word}={value}") for word, value in words)
     found = asked_launches(cache, name, targets, given.get("grid"), arguments, every=every)
     if not found:
-        raise UsageError("The cache has no such launch on record.", "Give its grid and arguments.")
+        raise UsageError("The cache has no such launch recorded.", "Give grid and arguments.")
     return pair_launches(cache, name, targets, found, every=every)
 
 
@@ -231,7 +231,7 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 
     pairs = _launches(service, given)
     offset, told = int(given.get("offset", 0)), list[Item]()
-    # a launch that would not fit is run when it is asked for
+    # simulate only the launches that fit; `next` requests the others
     while pairs and (len(told) <= offset or sum(map(size_of, told[offset:])) <= bound.characters):
         entry, request = pairs.pop(0)
         (found,) = predict_launches([(entry, request)], disassembling(), gpu=given.get("gpu"))
@@ -241,7 +241,7 @@ def _predict(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer
 
 
 def _told(entry: Artifact, found: Prediction) -> list[Item]:
-    """A launch that was run on paper, in items."""
+    """A simulated launch as items."""
     from artifact_inspector.findings import find_launch_findings
     from artifact_inspector.report.json import encode
     from artifact_inspector.report.json.prediction import prediction_document
@@ -273,37 +273,37 @@ def _rank(service: Service, given: Mapping[str, Any], bound: Bound) -> Answer:
     return page("rank", given, rows, bound, "launches")
 
 
-_ARGUMENTS = "Name → fp16[2048,2048] for a tensor, or a number; else those of the launch on record."
+_ARGUMENTS = "Name → fp16[2048,2048] for a tensor, or a number. Default: those of the recorded launch."
 READING = (
     Tool(
         "list",
-        "The kernels of a Triton cache, one item each: GPU, order of loads and computes, registers, shared "
-        "memory, spills, blocks that fit, codes of findings. Begin here.",
+        "List the kernels of a Triton cache: GPU, order of loads and computes, registers, shared memory, "
+        "spills, blocks per SM, codes of findings. Start here.",
         (
             CACHE, NAME, TARGET, OFFSET,
             texts("findings", "Only kernels with one of these findings: AI003 …"),
-            texts("verdicts", "Only kernels of these verdicts: serial, pipelined …"),
-            text("severity", "Only kernels with such a finding: warning or note."),
-            text("sort", "name, time, verdict, spills, occupancy or size; -name for the other way."),
+            texts("verdicts", "Only kernels with these verdicts: serial, pipelined …"),
+            text("severity", "Only kernels with a finding of this severity: warning or note."),
+            text("sort", "name, time, verdict, spills, occupancy or size; -name reverses the order."),
         ),
         _list,
     ),
     Tool(
         "inspect",
-        "One kernel: findings, order at every stage, resources, what keeps each load narrow. `parts` chooses "
-        f"among {', '.join(PARTS)}.",
+        "Show one kernel: findings, order at every stage, resources, why loads are narrow. `parts` selects "
+        f"from {', '.join(PARTS)}.",
         (
             CACHE, NAME, TARGET, OFFSET,
             Parameter(
-                "parts", {"type": "array", "items": {"enum": list(PARTS)}, "description": "What is wanted."}
+                "parts", {"type": "array", "items": {"enum": list(PARTS)}, "description": "Parts to return."}
             ),
-            text("region", "Only this region: loop@81, straight …"),
+            text("region", "Only this loop or straight-line code: loop@81, straight …"),
         ),
         _inspect,
     ),
     Tool(
         "lines",
-        "Lines of one of a kernel's files, as evidence: its TTIR, TTGIR, LLIR, PTX or AMDGCN.",
+        "Print lines of one file of a kernel: TTIR, TTGIR, LLIR, PTX or AMDGCN.",
         (
             CACHE, NAME, TARGET, text("stage", "ttir, ttgir, llir, ptx, amdgcn.", required=True),
             number("first", "The first line.", 1), number("last", "The last line.", 1),
@@ -312,8 +312,8 @@ READING = (
     ),
     Tool(
         "findings",
-        "What stands out in kernels, the worst first, each with the lines that prove it; `explain` says what "
-        "a code means.",
+        "List likely performance and correctness problems, worst first, with lines as evidence. `explain` "
+        "explains a code.",
         (
             CACHE, NAME, TARGET, OFFSET, texts("codes", "Only these: AI003, narrow-loads …"),
             text("severity", "Only kernels with a finding of this severity: warning or note."),
@@ -322,54 +322,55 @@ READING = (
     ),
     Tool(
         "diff",
-        "What differs between two kernels, or two caches of them, and which compiler stage did it. One cache "
-        "and two targets compare a kernel for two GPUs.",
+        "Compare two kernels or two caches, and name the compiler stage where they first differ. One cache "
+        "and two targets compare a kernel on two GPUs.",
         (
-            text("left", "A cache directory.", required=True), text("right", "The other; `left` by default."),
-            NAME, text("left_name", "Part of a name or hash, on the left."),
-            text("right_name", "Part of a name or hash, on the right."),
-            text("left_target", "GPU, Triton, w4, tile … on the left."),
+            text("left", "A cache directory.", required=True),
+            text("right", "The other one. Default: `left`."),
+            NAME, text("left_name", "Part of a name or hash on the left."),
+            text("right_name", "Part of a name or hash on the right."),
+            text("left_target", "GPU, Triton version, w4, tile … on the left."),
             text("right_target", "The same on the right."), OFFSET,
-            texts("across", "What may differ in a pair: target, version, config, source."),
+            texts("across", "Pair kernels that differ in this: target, version, config, source."),
         ),
         _diff,
     ),
     Tool(
         "predict",
-        "What a launch of a kernel will execute, touch and wait for, by running its machine code on "
-        "paper: instructions, sectors, bank conflicts, waves. No GPU.",
+        "Predict what a launch executes, transfers and waits for, by simulating its machine code: "
+        "instructions, sectors, bank conflicts, waves. No GPU needed.",
         (
             CACHE, NAME, TARGET,
-            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'; else of those on record."),
+            text("grid", "CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'. Default: recorded."),
             Parameter(
                 "arguments",
                 {"type": "object", "description": _ARGUMENTS}, False,
             ),
-            text("gpu", "The product whose L2 and SMs count: H200 …"), OFFSET,
+            text("gpu", "The product whose L2 size and SM count are used: H200 …"), OFFSET,
         ),
         _predict,
     ),
     Tool(
         "rank",
-        "Which compiled forms of an NVIDIA kernel (blocks, warps, stages) will be fastest for one launch, "
-        "the best first, by what they keep busy and wait for on paper. An order, no forecast of times; "
-        "forms of another `problem` (kernel, arguments) are no rivals.",
+        "Rank compiled variants of an NVIDIA kernel (blocks, warps, stages) for one launch, fastest first, "
+        "by simulation. Returns an order, not times. Variants of another `problem` (kernel, arguments) are "
+        "ranked separately.",
         (
             CACHE, NAME, TARGET,
-            text("grid", "CTAs, by each form's constants: 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
+            text("grid", "CTAs, from the constants of each variant: 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
             Parameter(
                 "arguments",
                 {"type": "object", "description": _ARGUMENTS}, False,
             ),
-            text("gpu", "The product that it is ranked for: H200 …"), OFFSET,
+            text("gpu", "Rank for this product: H200 …"), OFFSET,
         ),
         _rank,
     ),
     Tool(
         "explain",
-        "What a finding's code, a verdict, a fact or a word of these answers means.",
+        "Explain a code of a finding, a verdict, a fact or a term of these answers.",
         (text("word", "AI003, narrow-loads, pipelined, registers, ttgir …", required=True), OFFSET),
         _explain,
     ),
 )  # fmt: skip
-"""Tools that read caches and run nothing of the user's."""
+"""Tools that read caches and run no user code."""

@@ -1,4 +1,4 @@
-"""Which directories a server may touch: every path is compared with its links and `..` resolved."""
+"""The directories that a server may access; paths are checked with links and `..` resolved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from artifact_inspector.model.printable import escaped
 
 
 def default_roots() -> list[Path]:
-    """The working directory, and the cache that Triton uses."""
+    """The working directory and Triton's cache."""
     try:
         return [Path.cwd(), default_directory()]
     except CacheError:
@@ -21,7 +21,7 @@ def default_roots() -> list[Path]:
 
 
 class Roots:
-    """Directories that may be read and written, and no others."""
+    """The only directories that may be read and written."""
 
     def __init__(self, directories: Iterable[Path]) -> None:
         self.directories: Sequence[Path] = tuple(
@@ -29,10 +29,10 @@ class Roots:
         )
 
     def inside(self, path: str | Path) -> Path:
-        """The path with its links resolved; a relative one is from the first root.
+        """The path with links resolved; relative paths start at the first root.
 
         Raises:
-            UsageError: it leads out of every root.
+            UsageError: it is outside of all roots.
         """
         try:
             found = (self.directories[0] / Path(path).expanduser()).resolve()
@@ -41,16 +41,16 @@ class Roots:
         if not self._holds(found):
             listed = ", ".join(map(str, self.directories))
             raise UsageError(
-                f"{escaped(str(path))} is outside of what this server may touch.",
-                f"Name a path in {listed}, or start it with another --root.",
+                f"{escaped(str(path))} is outside of the directories that this server may access.",
+                f"Give a path in {listed}, or start the server with another --root.",
             )
         return found
 
     def place(self, word: str) -> str:
-        """`PATH` or `PATH:NAME` with its path resolved; what leads to nothing that is there stays as it is.
+        """`PATH` or `PATH:NAME` with its path resolved; a path that does not exist is returned unchanged.
 
         Raises:
-            UsageError: it leads out of every root.
+            UsageError: it is outside of all roots.
         """
         head, colon, name = word.rpartition(":")
         for path, rest in ((word, ""), (head, f"{colon}{name}")):
@@ -61,23 +61,24 @@ class Roots:
         return word
 
     def open_cache(self, path: str | None) -> Cache:
-        """The cache at a path, or Triton's own, without entries that lead out of the roots.
+        """The cache at a path, or Triton's own, without entries whose files are outside of the roots.
 
         Raises:
-            UsageError, CacheError: it is outside, missing or unreadable.
+            UsageError: it is outside of all roots.
+            CacheError: it is missing or unreadable.
         """
         place = self.inside(default_directory() if path is None else path)
-        cache = open_file(place) if os.path.isfile(place) else open_cache(place)  # noqa: PTH113 - any name
+        cache = open_file(place) if os.path.isfile(place) else open_cache(place)  # noqa: PTH113 - pathlib raises on a long name
         kept = tuple(entry for entry in cache.entries if self._holds_all(entry))
         outside = tuple(
-            Problem(entry.directory, "its files lead out of what this server may touch")
+            Problem(entry.directory, "its files are outside of the directories that this server may access")
             for entry in cache.entries
             if not self._holds_all(entry)
         )
         return replace(cache, entries=kept, problems=(*cache.problems, *outside))
 
     def _has(self, path: str) -> bool:
-        """Whether something is there, of any name: one too long, or of a user that is none, is not."""
+        """Whether a path exists; False also for names that are too long or name an unknown user."""
         return os.path.exists(self.directories[0] / os.path.expanduser(path))  # noqa: PTH110, PTH111
 
     def _holds(self, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The skill file: what an agent should know of this tool before it uses it."""
+"""The skill file, which tells agents when and how to use this tool."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def skill_text() -> str:
-    """The skill file, Markdown with the name and the description in front that agents choose it by."""
+    """The skill file: Markdown, with the name and description by which agents select it first."""
     return files(__package__).joinpath("skill.md").read_text(encoding="utf-8")

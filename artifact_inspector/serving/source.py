@@ -1,4 +1,4 @@
-"""The kernels of a Python file as an editor holds it; nothing is imported."""
+"""Find the kernels in the text of a Python file without importing it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 MARK = "# inspect-kernel:"
-"""Begins a comment line above a kernel that says how it is compiled, in the options of `compile`."""
+"""Starts a comment above a kernel with options of `compile` for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +18,16 @@ class WrittenKernel:
     first: int
     """1-based line of its `def`."""
     top: int
-    """Of its first decorator."""
+    """1-based line of its first decorator."""
     last: int
     digest: str
-    """Of its text from the `def` on: what the compiler is given."""
+    """Digest of its text from the `def` on, which is what Triton compiles."""
     asked: str = ""
-    """The options of the comment above it; empty without one."""
+    """Options in the comment above it; empty without one."""
 
 
 def find_kernels(text: str) -> tuple[WrittenKernel, ...] | None:
-    r"""The kernels of a file's text, in its order; None where it is no Python at the moment.
+    r"""The kernels of a file's text, in its order; None if the text is not valid Python.
 
     Example:
         >>> (kernel,) = find_kernels("# inspect-kernel: -t sm_90\n@triton.jit\ndef k(x): pass\n")

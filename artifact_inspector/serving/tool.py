@@ -1,4 +1,4 @@
-"""What a tool is: its name, its arguments, and the function that answers."""
+"""The type of an MCP tool: name, arguments, and the function that answers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Parameter:
 
     name: str
     schema: Mapping[str, Any]
-    """JSON Schema of its value, with a description."""
+    """JSON Schema of its value, including a description."""
     required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What tools work with."""
+    """The context of all tools."""
 
     roots: Roots
     executes: bool = False
-    """Whether the user's code and compilers may run."""
+    """Whether tools may run user code and compilers."""
 
 
 Answering = Callable[[Service, Mapping[str, Any], Bound], Answer]
@@ -34,14 +34,14 @@ Answering = Callable[[Service, Mapping[str, Any], Bound], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that can be asked for."""
+    """A tool that a client can call."""
 
     name: str
     description: str
     parameters: Sequence[Parameter]
     answer: Answering
     executes: bool = False
-    """It runs the user's code, or a compiler."""
+    """Whether it runs user code or a compiler."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -56,18 +56,18 @@ class Tool:
 
 
 def text(name: str, description: str, *, required: bool = False) -> Parameter:
-    """An argument that is a text."""
+    """A string argument."""
     return Parameter(name, {"type": "string", "description": description}, required)
 
 
 def texts(name: str, description: str, *, required: bool = False) -> Parameter:
-    """An argument that is a list of texts."""
+    """An argument that is a list of strings."""
     words = {"type": "array", "items": {"type": "string"}, "description": description}
     return Parameter(name, words, required)
 
 
 def number(name: str, description: str, least: int = 0) -> Parameter:
-    """An argument that is a whole number, `least` or more."""
+    """An integer argument, at least `least`."""
     return Parameter(name, {"type": "integer", "minimum": least, "description": description})
 
 
@@ -77,7 +77,7 @@ _TOKENS = Parameter(
         "type": "integer",
         "minimum": 100,
         "maximum": MOST_TOKENS,
-        "description": f"How long the answer may be, about; {DEFAULT_TOKENS} by default.",
+        "description": f"Maximal tokens of the answer. Default: {DEFAULT_TOKENS}.",
     },
 )
 
@@ -85,10 +85,10 @@ _TOKENS = Parameter(
 def page(
     tool: str, given: Mapping[str, Any], items: Sequence[Item], bound: Bound, what: str, before: int = 0
 ) -> Answer:
-    """The items from the offset on, as many as fit, and the call that goes on behind them.
+    """The items from the offset on that fit, and the call that returns the next ones.
 
     Args:
-        before: items that were passed over already.
+        before: items that were skipped already.
     """
     offset = int(given.get("offset", 0))
     kept = fit(items[offset - before :], bound)
@@ -100,10 +100,11 @@ def page(
     return Answer(kept, f"{left} of {before + len(items)} {what}", call)
 
 
-CACHE = text("cache", "A Triton cache directory, or one file of a kernel; Triton's own by default.")
+CACHE = text("cache", "A Triton cache directory, or one file of a kernel. Default: Triton's own cache.")
 NAME = text("name", "Part of a kernel's name or hash.")
 TARGET = text(
     "target",
-    "Only these, by commas: a GPU (sm_90, H100), a Triton (3.6), w4, s3, a tile (128x64x32), GROUP_M=8.",
+    "Only these, separated by commas: a GPU (sm_90, H100), a Triton version (3.6), warps (w4), stages (s3), "
+    "a tile (128x64x32), a constant (GROUP_M=8).",
 )
-OFFSET = number("offset", "Pass over so many items; `next` of an answer has it.")
+OFFSET = number("offset", "Skip this many items; `next` of an answer contains it.")

@@ -2,7 +2,7 @@
 
     pip install -e '.[test,bench]' && pytest tests/bench/bench_reading.py --benchmark-timer=time.process_time
 
-MB/s stand in the column of extra information; docs/performance.md says what to make of them.
+MB/s stand in the column of extra information; docs/lab/performance.md says what to make of them.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def test_ten_thousand_lines_scroll_with_few_of_them_in_the_page(
     window.run("const box = document.querySelector('.lines'); box.scrollTop = box.scrollHeight")
     window.wait(lambda: "// line 9999" in window.texts(".rows .line code"))
     assert len(window.texts(".rows .line")) < 150
-    assert "is not at hand" in window.texts("p.note")[0]
+    assert "source not found" in window.texts("p.note")[0]
     window.picture("long")
 
 

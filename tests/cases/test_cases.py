@@ -103,7 +103,7 @@ def test_a_persistent_matmul_with_an_epilogue_load_keeps_its_pipelined_loop(case
     assert not {"AI003", "AI005"} & set(codes(tma))
     left = tma.pipelines["loop@130"]  # the tiles of a loop without an inner turn
     assert left.why_not is None
-    assert any(note.startswith("made one with the loop inside it") for note in left.notes)
+    assert any(note.startswith("flattened with the loop inside it") for note in left.notes)
     for entry in ("GOBI2", "RHWB5"):  # without the bias and with it: `y` is a plain load in ttgir 165 and 175
         assert phrases(kernels[entry], "loop@8") == ["serial", *["partly pipelined(2)"] * 3]
         assert "AI003" not in codes(kernels[entry])
@@ -135,7 +135,9 @@ def test_a_loop_that_was_made_one_with_the_loop_inside_it_is_neither_unrolled_no
         assert phrases(kernels[entry], "loop@18") == ["no-loads"] * 4
         for stage, found in of_stages(kernels[entry], "loop@18").items():
             assert found is not None
-            assert ("made one with the loop inside it" in found.notes) is (stage is not Stage.TTIR)
+            assert ("flattened into one loop with the loop inside it" in found.notes) is (
+                stage is not Stage.TTIR
+            )
         assert phrases(kernels[entry], "loop@21") == ["serial", *["partly pipelined(2)"] * 3]
 
 

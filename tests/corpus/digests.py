@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 
-from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.encoding import encode
+from artifact_inspector.facts.kernel import KernelFacts
 
 
 def digest_of(value: object) -> str:

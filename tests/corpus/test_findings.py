@@ -43,7 +43,7 @@ CASES = {
     # 4 warps of 32×32 on a tile of 32×32
     "AI014": ("3.6.0/gfx942/matmul_square", r"×4 the work", "3.6.0/gfx942/matmul_grouped"),
     # f32 in a tile of 1024 for 128 threads, 32 bytes each; n is known to be a multiple of nothing
-    "AI022": ("3.6.0/sm_80/masked_add", r"a store moves 4 B .*4 instructions.*masked apart \(n\)", "3.6.0/sm_80/matmul_grouped"),
+    "AI022": ("3.6.0/sm_80/masked_add", r"a store moves 4 B .*4 instructions.*mask may differ between neighbouring elements \(n\)", "3.6.0/sm_80/matmul_grouped"),
     # the outer loop loads a bias and two tiles of a residual, one after the other
     "AI023": ("3.6.0/gfx942/nested_loops", r"2 waits in every iteration, and 1 that stands under a condition, each leave", "3.6.0/gfx942/matmul_grouped"),
     # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
@@ -336,7 +336,7 @@ def test_accesses_that_lost_the_same_or_are_as_narrow_for_one_reason_are_one_fin
     assert len(lost.remark.sources) == 2
     (narrow,) = of_rule(saved("3.6.0/sm_80/masked_add"), "AI006")
     assert narrow.remark.message == (
-        "x, y move 4 B per thread at a time (4 instructions each): neighbours may be masked apart (n)"
+        "x, y move 4 B per thread at a time (4 instructions each): the mask may differ between neighbouring elements (n)"
     )
 
 
@@ -445,7 +445,7 @@ def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
     (said,) = find_narrow(kernel, [access], "load")
     assert (
         said.message
-        == "x moves 4 B per thread at a time (4 instructions): addresses come from a division (m)"
+        == "x moves 4 B per thread at a time (4 instructions): addresses are computed with a division (m)"
     )
     assert list(divisible([access])) == []
     assert [switch.name for switch in divisible([access._replace(causes=(of_mask,))])] == ["n"]
@@ -469,7 +469,7 @@ def test_what_promises_would_widen_is_one_finding() -> None:
     (said,) = find_narrow(kernel, [x, y], "load")
     assert said.message == (
         "x moves 4 B per thread at a time (4 instructions), y moves 4 B per thread at a time (8 instructions): "
-        "nothing says that the argument is a multiple of 16 (of_x, of_y); neighbours may be masked apart (n)"
+        "the argument is not known to be a multiple of 16 (of_x, of_y); the mask may differ between neighbouring elements (n)"
     )
     strided = x._replace(causes=(Cause(Reason.STRIDE, 4, "16", 17),))
     assert len(list(find_narrow(kernel, [strided, y], "load"))) == 2

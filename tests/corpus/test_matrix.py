@@ -201,14 +201,14 @@ def test_the_iteration_that_unrolling_leaves_over_is_found_behind_the_loop() -> 
     # Three dots of the epilogue at 4 v_mfma, and 4 more in the block %.epil.preheader.
     found = identity("3.9.0/gfx942/matmul_grouped", "straight")
     assert (found.reason, found.expected, found.found) == (Reason.PEELED, 786432, 1048576)
-    assert found.words == "here too: 1 iteration of loop@81 (left over by unrolling)"
+    assert found.words == "also contains 1 iteration of loop@81 (remainder of unrolling)"
 
 
 def test_a_peeled_iteration_is_found_in_the_region_around_the_loop() -> None:
     # LLVM peels the inner loop's first iteration, whose accumulator is zero, into the outer loop.
     found = identity("3.6.0/gfx942/nested_loops", "loop@28")
     assert (found.reason, found.ratio) == (Reason.PEELED, 2.0)
-    assert found.words == "here too: 1 iteration of loop@30 (peeled off)"
+    assert found.words == "also contains 1 iteration of loop@30 (peeled)"
 
 
 def test_a_tile_smaller_than_what_its_warps_cover_is_computed_again_and_again() -> None:
@@ -220,13 +220,13 @@ def test_a_tile_smaller_than_what_its_warps_cover_is_computed_again_and_again() 
         65536,
         8 * 8192 * 4,
     )
-    assert found.words == "4×1 warps of 32×32 cover 128×32, the tile is 32×32: ×4 the work"
+    assert found.words == "4×1 warps of 32×32 cover 128×32, but the tile is 32×32: ×4 the work"
 
 
 def test_of_two_dots_only_the_one_with_the_large_instructions_is_redundant() -> None:
     # 64×32 by 4×1 warps of 32×32 covers 128×32, 64×16 by 4×1 warps of 16×16 exactly 64×16.
     found = identity("3.6.0/gfx942/flash_attention", "loop@47")
-    assert found.words == "4×1 warps of 32×32 cover 128×32, the tile is 64×32: ×2 the work"
+    assert found.words == "4×1 warps of 32×32 cover 128×32, but the tile is 64×32: ×2 the work"
     assert found.found == 2 * (2 * 64 * 32 * 16) + 2 * 64 * 16 * 32
 
 
@@ -237,7 +237,7 @@ def test_a_scalar_dot_shows_no_matrix_instructions_and_says_why() -> None:
     said = generation("3.6.0/sm_75/matmul_grouped", "loop@81")
     assert (said.words, said.reason, said.is_newest) == (
         "MMA 0, FMA 1024",
-        "this version of Triton leaves the dots of sm_75 to FMA",
+        "this version of Triton lowers the dots of sm_75 to FMA",
         False,
     )
 
@@ -255,13 +255,13 @@ def test_a_scalar_dot_shows_no_matrix_instructions_and_says_why() -> None:
             "3.6.0/sm_90/matmul_square",
             "loop@41",
             "mma.sync, where sm_90 has wgmma",
-            "wgmma takes 64 rows or more, the tile has 32",
+            "wgmma needs at least 64 rows, but the tile has 32",
         ),
         (
             "3.6.0/sm_100/matmul_square",
             "loop@41",
             "mma.sync, where sm_100 has tcgen05.mma",
-            "tcgen05.mma takes 64 rows or more, the tile has 32",
+            "tcgen05.mma needs at least 64 rows, but the tile has 32",
         ),
         # 32·32·32 multiply-adds over 128 threads.
         ("3.6.0/sm_75/matmul_square", "loop@41", "MMA 0, FMA 256", "mma.sync of sm_75 does not multiply f32"),

@@ -200,17 +200,17 @@ def test_saved_matmuls_are_pipelined_as_a_reader_finds_them(
 @pytest.mark.parametrize(
     ("path", "cause", "words"),
     [
-        ("3.6.0/sm_75/matmul_grouped", "sm_75 has no asynchronous copy (cp.async comes with sm_80)", None),
-        ("3.6.0/sm_80/matmul_square", "num_stages 1 asks for no pipelining", None),
+        ("3.6.0/sm_75/matmul_grouped", "sm_75 has no asynchronous copy (cp.async requires sm_80)", None),
+        ("3.6.0/sm_80/matmul_square", "num_stages 1 requests no pipelining", None),
         (
             "3.0.0/gfx90a/matmul_grouped",
-            "Triton 3.0/3.1 pipelines for AMD at num_stages 0 only, asked were 4",
+            "Triton 3.0/3.1 pipelines for AMD only at num_stages 0, requested were 4",
             None,
         ),
-        ("3.6.0/sm_80/while_loop", "it is no counted loop: only `for` loops are pipelined", "scf.while"),
+        ("3.6.0/sm_80/while_loop", "not a counted loop: only `for` loops are pipelined", "scf.while"),
         (
             "3.6.0/sm_80/if_inside_loop",
-            "acc (if_inside_loop.py:33) stands under a branch of the loop, and only loads of the body itself "
+            "acc (if_inside_loop.py:33) is under a branch of the loop, and only unconditional loads "
             "are pipelined",
             "tt.load",
         ),
@@ -239,7 +239,7 @@ def test_wgmma_of_an_iteration_runs_on_while_the_next_begins() -> None:
 def test_a_prefetch_written_in_the_program_is_the_program_s() -> None:
     found = the_loop("3.6.0/sm_80/manual_prefetch")
     assert (found.num_stages, found.kind, found.distance) == (1, "register prefetch", 1)
-    assert found.notes == ("the program itself loads ahead",)
+    assert found.notes == ("the program itself prefetches",)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path)

@@ -450,12 +450,13 @@ ON_PAPER = (
 )
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("inspect", "CACHE"), ("inspect", "CACHE", "--json"), ("inspect", "CACHE", "copy"), ("inspect", "CACHE", "AAAA", "--ir"),
-    ("inspect", "CACHE", "--sass"), ("timeline", "CACHE", "--json"), ("timeline", "CACHE"), ("pressure", "CACHE"),
-    ("pressure", "CACHE", "--json"), ("findings", "CACHE"), ("findings", "CACHE", "-f", "sarif"),
-    ("findings", "CACHE", "-f", "github"), ("matrix", "CACHE"), ("why", "CACHE"), ("diff", "CACHE", "WHOLE"),
+    ("inspect", "CACHE", "--sass"), ("inspect", "CACHE", "--timeline", "--json"),
+    ("inspect", "CACHE", "--timeline"), ("inspect", "CACHE", "--registers"),
+    ("inspect", "CACHE", "--registers", "--json"), ("findings", "CACHE"), ("findings", "CACHE", "-f", "sarif"),
+    ("findings", "CACHE", "-f", "github"), ("matrix", "CACHE"), ("matrix", "CACHE", "--why"), ("diff", "CACHE", "WHOLE"),
     ("diff", "WHOLE", "CACHE", "-f", "markdown"), ("baseline", "CACHE", "-o", "AWAY/baseline.json"),
     ("check", "CACHE", "-b", "AWAY/baseline.json", "-f", "junit"), ("report", "CACHE", "-o", "AWAY/page.html"),
-    ("graph", "CACHE"), ("watch", "CACHE", "--all", "--idle", "0"), ("predict", "CACHE", "--steps", "20000"),
+    ("inspect", "CACHE", "--graph", "graphml"), ("watch", "CACHE", "--all", "--idle", "0"), ("predict", "CACHE", "--steps", "20000"),
     ("rank", "CACHE", "--steps", "20000"), *ON_PAPER,
 )  # fmt: skip
 

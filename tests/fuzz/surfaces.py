@@ -155,10 +155,10 @@ def _records(chance: random.Random, place: Path) -> str:
     words = chance.choice((
         ["predict", cache, "--steps", "3000"], ["predict", cache, "--grid", "2", "--steps", "3000", "--json"],
         ["predict", cache, "--arg", "N=7", "--steps", "3000"], ["rank", cache, "--steps", "3000"],
-        ["rank", cache, "--try", "num_warps=4,²", "--steps", "3000"],
+        ["rank", cache, "--vary", "num_warps=4,²", "--steps", "3000"],
         ["rank", cache, "--configs", "²", "--steps", "3000"],
-        ["inspect", cache, "--json"], ["why", cache], ["why", cache, "--json"],
-        ["matrix", cache], ["findings", cache, "--try"], ["rank", cache, "--try", "BLOCK=1..9", "--steps", "3000"],
+        ["inspect", cache, "--json"], ["matrix", cache, "--why"], ["matrix", cache, "--why", "--json"],
+        ["matrix", cache], ["findings", cache, "--try"], ["rank", cache, "--vary", "BLOCK=1..9", "--steps", "3000"],
     ))  # fmt: skip
     return _ended(check_command(words, place))
 
@@ -226,10 +226,10 @@ _SELECTED = (
     ("inspect", "-t"), ("inspect", "--stage"), ("inspect", "--region"), ("inspect", "--on"), ("inspect", "--sort"),
     ("inspect", "--finding"), ("inspect", "--verdict"), ("inspect", "--severity"), ("inspect", "--limit"),
     ("inspect", "--svg"), ("inspect", "--context"), ("matrix", "--sort"), ("matrix", "-t"), ("diff", "--left"),
-    ("diff", "--across"), ("diff", "--fail-on"), ("check", "--across"), ("check", "--fail-on"), ("why", "-t"),
-    ("graph", "--region"), ("graph", "--stage"), ("graph", "-f"), ("timeline", "-r"), ("timeline", "-s"),
-    ("findings", "--explain"), ("findings", "-f"), ("pressure", "-t"), ("predict", "--gpu"), ("predict", "--line"),
-    ("schema", ""), ("bandwidth", ""), ("bandwidth", "--peak"), ("inspect", ""), ("watch", "--every"), ("skill", ""),
+    ("diff", "--across"), ("diff", "--fail-on"), ("check", "--across"), ("check", "--fail-on"), ("diff", "--where"),
+    ("inspect", "--graph"), ("inspect", "--where"), ("findings", "--where"), ("inspect", "-r"), ("inspect", "-s"),
+    ("findings", "--explain"), ("findings", "-f"), ("predict", "--gpu"), ("predict", "--line"), ("timeline", ""),
+    ("inspect", "--json-schema"), ("predict", "--product"), ("inspect", ""), ("watch", "--every"),
 )  # fmt: skip
 _PARTS = (
     "sm_80", "gfx942", "T4", "3.6", "w4", "s3", "128x64x32", "GROUP_M=8", "loop@81", "straight", "ttgir", "name", "-",
@@ -245,7 +245,7 @@ def _selectors(chance: random.Random, place: Path) -> str:
     word = "".join(chance.choice((*_PARTS, *WORDS)) for _ in range(chance.choice((1, 1, 2, 3))))
     word = word.replace("\0", "")[:100_000]
     words = [command]
-    if command not in ("schema", "bandwidth", "skill"):
+    if option not in ("--json-schema", "--product"):
         words.append(path)
     words += [word] if not option else [f"{option}={word}" if option.startswith("--") else f"{option}{word}"]
     if command == "check":
@@ -254,8 +254,6 @@ def _selectors(chance: random.Random, place: Path) -> str:
         words += ["-b", str(file)]
     if command == "watch":
         words += ["--idle", "0", "--all"]
-    if command == "bandwidth" and option:
-        words.insert(1, "1x64@64x64")
     return _ended(check_command(words, place))
 
 

@@ -1,4 +1,4 @@
-"""The beginning of the campaign, in every run of the tests; docs/reliability.md has the rest."""
+"""The beginning of the campaign, in every run of the tests; docs/lab/reliability.md has the rest."""
 
 from __future__ import annotations
 

@@ -17,12 +17,13 @@ from artifact_inspector.analysis.shared.layouts import Layout
 from artifact_inspector.api.saved import SavedIR
 from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.ask.request import parse_configs
+from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.interpreter.memory import Region
 from artifact_inspector.execution.launch import Tensor, encode
 from artifact_inspector.execution.loading import load_kernel
 from artifact_inspector.execution.requests import parse_document_of
-from artifact_inspector.execution.timing.trying import _refuse_own_code, compile_tries
+from artifact_inspector.execution.timing.trying import compile_tries
 from artifact_inspector.facts.encoding import join
 from artifact_inspector.facts.graph import graph_of
 from artifact_inspector.facts.lazy import FactSource
@@ -90,7 +91,7 @@ def test_no_word_of_a_cache_chooses_what_is_run_or_written() -> None:
     assert any("ptx_options" in note for note in asked.notes)
     other = _entry()
     assert other.triton_version is not None
-    with pytest.raises(UsageError, match="no version of Triton"):
+    with pytest.raises(UsageError, match="not a version of Triton"):
         of_entry(replace(other, triton_version=type(other.triton_version)("3.6.0=halt")))
 
 
@@ -100,7 +101,7 @@ def test_code_that_lies_in_a_cache_is_not_compiled(tmp_path: Path) -> None:
     row = {"directory": "entry", "place": f"{tmp_path / 'evil.py'}:k", "target": "sm_80", "types": 7}
     (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
     (base,) = open_cache(tmp_path).entries
-    with pytest.raises(UsageError, match="nothing there is run"):
+    with pytest.raises(UsageError, match="only in a record is not imported"):
         compile_tries(base, {"num_warps": ("4",)}, tmp_path / "out")
 
 
@@ -206,5 +207,6 @@ def test_a_graph_of_thousands_of_blocks_takes_little_time() -> None:
 
 
 def test_a_place_that_no_file_can_have_is_refused() -> None:
-    with pytest.raises(UsageError, match="nothing there is run"):
-        _refuse_own_code(_entry(), "\ud800.py:k")
+    record = UntrustedRecord.of_row({"place": "\ud800.py:k"})
+    with pytest.raises(UsageError, match="only in a record is not imported"):
+        record.resolve_place("k", None)

@@ -1,6 +1,6 @@
 """515 launches that nobody had seen when the rules were made, against Nsight Compute on an H200 and an H100.
 
-What was wrong at first is in docs/prediction.md; what still is, in `MISSES`.
+What was wrong at first is in docs/lab/prediction.md; what still is, in `MISSES`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MISSES = {
     "mamba_chunks_0-12-chunk_scan_chunk_state_bwd_dx_kernel": {"shared_wavefronts"},
 }
 UNKNOWN = {
-    "splitk_lock-1": "what an atomic returns",  # handed round through shared memory
+    "splitk_lock-1": "the result of an atomic",  # handed round through shared memory
     "maths-1": "values of x",
     "fp64_rows-1": "the result of DADD",
-    "work_counter-1": "what an atomic returns",
-    "histogram_counts-1": "what an atomic returns",  # which bins are not empty
-    "histogram_counts-2": "what an atomic returns",
-    "histogram_counts-3": "what an atomic returns",
+    "work_counter-1": "the result of an atomic",
+    "histogram_counts-1": "the result of an atomic",  # which bins are not empty
+    "histogram_counts-2": "the result of an atomic",
+    "histogram_counts-3": "the result of an atomic",
     "unsloth_pointwise-49-approx_forward_kernel": "HADD2.F32",  # the hyperbolic tangent's two ways
     "unsloth_pointwise-53-approx_forward_kernel": "HADD2.F32",
     "lm_prefill-107-flash_prefill_fwd_kernel": "HGMMA",

@@ -84,8 +84,8 @@ def without_version(artifact: Artifact) -> Artifact:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (without_ttir, "gemv_splitk has no TTIR to compile again."),
-        (without_version, "The Triton that compiled gemv_splitk is not known."),
+        (without_ttir, "gemv_splitk has no TTIR to compile."),
+        (without_version, "The Triton version of gemv_splitk is unknown."),
     ],
 )
 def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
@@ -95,7 +95,7 @@ def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
     assert found.why == why
     assert list(describe_attribution([ASKED], [("3.9.0", found)])) == [
         "passes",
-        f"  3.9.0: not compiled again: {why}",
+        f"  3.9.0: could not be compiled again: {why}",
     ]
 
 
@@ -108,8 +108,8 @@ def test_either_side_is_told_and_facts_of_no_pass_are_counted() -> None:
         "passes",
         "  straight verdict at ttgir",
         "    3.2.0: Reorder (reorder) at ttgir: interleaved → clustered",
-        "    3.9.0: no pass is seen to make it so",
-        "  no pass is seen to make the other 1 so",
+        "    3.9.0: no pass changed it",
+        "  no pass changed the other 1",
     ]
     assert describe_decision("3.2.0", ASKED, one) == (
         "  3.2.0: Reorder (reorder) at ttgir: interleaved → clustered"
@@ -140,20 +140,23 @@ def said(*words: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["passes", "softmax"], "Passes are of one compile for one GPU."),
+        (["passes", "softmax"], "This command compiles for one GPU; 0 are given."),
         (
             ["passes", "softmax", "-t", "sm_80", "--what", "speed"],
-            "'speed' is nothing that passes are asked for.",
+            "Unknown fact 'speed' for --what.",
         ),
         (["passes", "nowhere", "softmax", "-t", "sm_80"], "There is no cache directory nowhere."),
-        (["passes", str(FIXTURES / "3.9.0" / "sm_80")], "kernels fit, and passes are of one compile."),
-        (["bisect", "softmax", "-t", "sm_80", "--between", "3.9.0"], "A change stands between two releases."),
+        (["passes", str(FIXTURES / "3.9.0" / "sm_80")], "This command compiles one kernel;"),
+        (["bisect", "softmax", "-t", "sm_80", "--between", "3.9.0"], "A bisection needs two releases."),
         (
             ["diff", str(FIXTURES / "3.9.0"), str(FIXTURES / "3.6.0"), "--passes"],
-            "--passes is of two kernels.",
+            "--passes compares two kernels.",
         ),
-        (["diff", "a", "b", "--passes", "--json"], "--passes is told as text."),
-        (["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"], "--passes is told as text."),
+        (["diff", "a", "b", "--passes", "--json"], "--passes prints text only, not json."),
+        (
+            ["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"],
+            "--passes prints text only, not JSON.",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_2(words: list[str], told: str) -> None:
@@ -174,7 +177,7 @@ def test_a_pass_that_did_not_run_is_refused_with_the_nearest_that_did(
     assert "Did you mean Reorder?" in output
     code, output = said("passes", "softmax", "-t", "sm_80", "--diff", "reorder")
     assert code == 2
-    assert "reorder ran and changed no text that could be read." in output
+    assert "Pass reorder changed no readable IR." in output
 
 
 def test_two_caches_of_one_kernel_each_end_with_its_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +207,7 @@ def test_the_picture_of_two_kernels_names_the_pass_and_is_alone_on_standard_outp
     shown = CliRunner().invoke(cli.app, [*command, "--svg", "timeline"])
     assert shown.exit_code == 1, shown.output
     ElementTree.fromstring(shown.stdout)  # nothing but the picture
-    assert "here they part: Reorder (gfx90a)" in shown.stdout
+    assert "first divergence: Reorder (gfx90a)" in shown.stdout
     assert "straight verdict at ttgir" in shown.stderr
     kept = CliRunner().invoke(cli.app, [*command, "--svg", "timeline", "-o", str(tmp_path / "pair.svg")])
     assert "Reorder (gfx90a)" in (tmp_path / "pair.svg").read_text()

@@ -133,5 +133,5 @@ def test_the_pass_on_either_side_is_one_of_the_stage_that_differs() -> None:
 
 
 def test_one_release_is_no_search() -> None:
-    with pytest.raises(UsageError, match="between two releases"):
+    with pytest.raises(UsageError, match="needs two releases"):
         search(Compiles(CHANGED), "3.2.0")

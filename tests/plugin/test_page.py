@@ -53,7 +53,7 @@ def test_the_failure_on_the_page_holds_the_evidence() -> None:
         ("llir", "clustered", "R1"),
         ("amdgcn", "clustered", "R1"),
     ]
-    assert "interleaved → clustered at ttgir, by Triton's GPU passes" in output
+    assert "interleaved → clustered at ttgir (Triton's GPU passes)" in output
     assert "AI001 clustered-loads" in output
     assert "What it is likely to cost" in output
     assert "1 failed, 3 passed in …s" in output

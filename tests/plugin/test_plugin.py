@@ -53,7 +53,7 @@ def test_help_names_the_options_and_the_setting(pytester: pytest.Pytester) -> No
 
 def test_the_mark_and_the_fixtures_are_listed_with_what_they_do(pytester: pytest.Pytester) -> None:
     marks = said(pytester.runpytest(*PLUGIN, "--markers"))
-    assert "@pytest.mark.targets(*gpus): run the test once for each GPU" in marks
+    assert "@pytest.mark.targets(*gpus): run the test once per GPU" in marks
     fixtures = said(pytester.runpytest(*PLUGIN, "--fixtures"))
     own = fixtures.partition("fixtures defined from artifact_inspector.pytest_plugin")[2].partition("\n---")[
         0
@@ -146,7 +146,7 @@ def test_targets_makes_a_test_for_each_gpu(run) -> None:
 def test_a_test_marked_with_targets_that_takes_none_is_told(run) -> None:
     result = run("import pytest\n@pytest.mark.targets('sm_80')\ndef test_gpus(saved_ir): pass\n")
     assert result.ret != 0
-    assert "is marked with targets, and takes no argument `target`" in said(result)
+    assert "has the marker targets but no argument `target`" in said(result)
 
 
 # -- fixtures -----------------------------------------------------------------------------------
@@ -170,11 +170,11 @@ def test_saved_ir_finds_kernels_of_a_directory_by_option_and_by_setting(run, pyt
     ("asked", "answer"),
     [
         ('"nothing"', "No kernel here is called 'nothing'"),
-        ('"gemv_splitk"', "saved kernels fit: gemv_splitk for"),
+        ('"gemv_splitk"', "saved kernels match: gemv_splitk for"),
         ('"gemv_splitk", target="sm_1"', "sm_1"),
         (
             '"gemv_splitk", target="gfx942", triton="1.0"',
-            "No saved kernel that fits is of Triton 1.0. There are",
+            "No matching saved kernel is from Triton 1.0. Available versions:",
         ),
     ],
 )
@@ -258,7 +258,7 @@ def test_compile_kernel_compiles_each_kernel_once(run) -> None:
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        ('"no_such_kernel", "sm_90"', "There is no reference kernel 'no_such_kernel'"),
+        ('"no_such_kernel", "sm_90"', "Unknown reference kernel 'no_such_kernel'"),
         ('"softmax", "sm_1"', "sm_1"),
     ],
 )
@@ -329,7 +329,7 @@ def stored(run, pytester: pytest.Pytester) -> Path:
 def test_nothing_stored_fails_and_says_how_to_store(run) -> None:
     result = run(REVIEWED)
     result.assert_outcomes(failed=1)
-    assert "nothing is stored for this test. Run pytest with --update-facts" in said(result)
+    assert "no facts are stored for this test. Run pytest with --update-facts" in said(result)
 
 
 def test_facts_stay_equal_to_what_was_stored(run, stored: Path) -> None:
@@ -350,10 +350,10 @@ def test_each_changed_fact_is_named_with_both_values(run, stored: Path) -> None:
     result = run(REVIEWED)
     result.assert_outcomes(failed=1)
     text = said(result)
-    assert "stored facts of matmul_kernel changed (stored of Triton 3.5.0, now 3.6.0):" in text
+    assert "stored facts of matmul_kernel changed (stored with Triton 3.5.0, now 3.6.0):" in text
     assert "shared was 999, is 30720 B per CTA" in text
     assert "loop1.verdict.assembly was serial, is pipelined(3)" in text
-    assert "loop7.mma was 1 × wgmma, is not there any more" in text
+    assert "loop7.mma was 1 × wgmma, is gone" in text
     assert "registers is new: 95 per thread" in text
     assert "W1 B1 s8 M16 B1 A4 K1 A1 K1" in text
 
@@ -362,11 +362,11 @@ def test_each_changed_fact_is_named_with_both_values(run, stored: Path) -> None:
     ("content", "complaint"),
     [
         ("{", "cannot be read"),
-        ("[]", "holds no stored facts"),
-        ('{"version": 9, "facts": {}}', "is of version 9, this reads 1"),
+        ("[]", "has no stored facts"),
+        ('{"version": 9, "facts": {}}', "has version 9; expected 1"),
         (
             '{"version": 1, "kernel": "matmul_kernel", "target": "sm_90", "facts": {}}',
-            "target is sm_80, stored is sm_90",
+            "target is sm_80, stored was sm_90",
         ),
     ],
 )
@@ -382,7 +382,7 @@ def test_a_file_that_cannot_be_compared_with_is_named(
 def test_two_kernels_of_one_test_need_names(run, pytester: pytest.Pytester) -> None:
     other = 'saved_ir("two_loops", target="sm_80", triton="3.6.0")'
     result = run(f"{REVIEWED}    assert {other}.facts == stored_facts\n", "--update-facts")
-    assert "Two kernels would be stored" in said(result)
+    assert "One test stores two kernels" in said(result)
     named = f'{REVIEWED}    assert {other}.facts == stored_facts("second")\n'
     run(named, "--update-facts").assert_outcomes(passed=1)
     run(named).assert_outcomes(passed=1)

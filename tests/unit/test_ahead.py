@@ -87,17 +87,17 @@ def test_copies_of_no_whole_number_of_iterations_are_uncertain_unless_it_was_kno
     odd = located([4, 6], [7], [0, 1, 2])
     found = measured(odd)
     assert found.uncertain
-    assert "3 loads of a (k.py:7) in front of the loop, 2 inside" in found.notes[0].said
+    assert "3 loads of a (k.py:7) before the loop, 2 inside" in found.notes[0].said
     assert found.notes[0].said.endswith("its distance is unknown")
     told = measured(odd, before=memory(distances={0: 2}, loads={0: 2}))
     assert (told.uncertain, told.distances) == (False, {0: 2})
-    assert told.notes[0].said.endswith("its distance is that of the stage before")
+    assert told.notes[0].said.endswith("the distance of the previous stage is used")
 
 
 def test_copies_that_lost_their_line_leave_the_distance_of_the_stage_before() -> None:
     found = measured(located([4], [5]), before=memory(distances={0: 2}))
     assert found.distances == {0: 2}
-    assert "have lost their line" in found.notes[0].said
+    assert "before the loop have no line" in found.notes[0].said
     kept = measured(located([4], [5], [0]), before=memory(distances={0: 2}))
     assert kept.distances == {0: 1}
 

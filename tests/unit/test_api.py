@@ -128,12 +128,12 @@ class JITFunction:
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
-        (None, "None is no compiled kernel. A launch returns none under TRITON_INTERPRET=1"),
-        (3, "An int is no compiled kernel."),
-        (SimpleNamespace(asm="text"), "A SimpleNamespace is no compiled kernel."),
+        (None, "None is not a compiled kernel. A launch returns None under TRITON_INTERPRET=1"),
+        (3, "An int is not a compiled kernel."),
+        (SimpleNamespace(asm="text"), "A SimpleNamespace is not a compiled kernel."),
         (
             JITFunction(),
-            "add_kernel is a kernel's source, not what it was compiled to. Inspect what a launch",
+            "add_kernel is a kernel's source, not a compiled kernel. Inspect what a launch",
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_the_compiler_refused_is_told_with_its_message() -> None:
 
 
 def test_a_compiled_kernel_with_nothing_in_it_is_no_kernel() -> None:
-    with pytest.raises(CacheError, match="No compiled kernel"):
+    with pytest.raises(CacheError, match="No kernels in"):
         inspect(SimpleNamespace(asm={}, metadata=None))
 
 
@@ -161,9 +161,9 @@ def test_a_compiled_kernel_with_nothing_in_it_is_no_kernel() -> None:
     ("path", "message"),
     [
         ("nowhere", "There is no directory nowhere"),
-        ("README.md", "README.md is no file of a compiled kernel. Those end in .amdgcn, .cubin"),
-        ("docs/decisions", "No compiled kernel is in docs/decisions."),
-        ("fixtures/3.3.1", r"kernels are in fixtures/3.3.1: .*gemv_splitk \(gfx942\)"),
+        ("README.md", "README.md is not a file of a compiled kernel. Those end in .amdgcn, .cubin"),
+        ("docs/decisions", "No kernels in docs/decisions."),
+        ("fixtures/3.3.1", r"kernels match in fixtures/3.3.1: .*gemv_splitk \(gfx942\)"),
     ],
 )
 def test_a_path_that_leads_to_no_single_kernel_is_named(
@@ -204,8 +204,8 @@ def test_a_wrong_name_is_answered_with_those_that_there_are(matmul: Inspection) 
     for ask, message in (
         (lambda: matmul.loop(3), "has no loop 'loop@3'. It has loop@81 (pipelined(3))."),
         (lambda: matmul.region("x"), "no region 'x'. It has straight (no-loads), loop@81 (pipelined(3))."),
-        (lambda: matmul.stage("sass"), "no stage 'sass' that could be read. It has ttir, ttgir, llir, ptx."),
-        (lambda: matmul.loop().at(Stage.AMDGCN), "no stage 'amdgcn' that could be read."),
+        (lambda: matmul.stage("sass"), "no readable stage 'sass'. It has ttir, ttgir, llir, ptx."),
+        (lambda: matmul.loop().at(Stage.AMDGCN), "no readable stage 'amdgcn'."),
         (
             lambda: inspect(FIXTURES / "3.6.0/sm_80/gemv_splitk").loop(),
             "for sm_80 has no loop. Its regions are",
@@ -237,9 +237,9 @@ def test_matrix_instructions_are_those_that_grep_finds(matmul: Inspection) -> No
     matmul.loop().assert_mma(count=inside)
     matmul.loop().assert_mma()
     for wrong in (found - 1, found + 1, 0):
-        with pytest.raises(AssertionError, match=f"has {found} matrix instructions at ptx, where {wrong} w"):
+        with pytest.raises(AssertionError, match=f"has {found} matrix instructions at ptx; expected {wrong}"):
             matmul.assert_mma(count=wrong)
-    with pytest.raises(AssertionError, match=r"there are 16 × mma\.sync m16n8k16"):
+    with pytest.raises(AssertionError, match=r"present: 16 × mma\.sync m16n8k16"):
         matmul.loop().assert_mma(op="wgmma.mma_async")
     with pytest.raises(AssertionError, match="has no m64n64k16 at ptx"):
         matmul.assert_mma(shape="m64n64k16")
@@ -250,7 +250,7 @@ def test_a_kernel_without_matrix_instructions_fails_with_the_reason() -> None:
     kernel.assert_mma(count=0)
     with pytest.raises(AssertionError) as caught:
         kernel.assert_mma()
-    assert "has no matrix instructions at ptx, where some were expected" in str(caught.value)
+    assert "has no matrix instructions at ptx; expected at least 1" in str(caught.value)
     assert "AI004 fma-instead-of-mma" in str(caught.value)
 
 
@@ -272,7 +272,7 @@ def test_an_order_is_asserted_of_the_principal_region() -> None:
 def test_a_pipeline_is_asserted_with_its_distance(matmul: Inspection) -> None:
     matmul.assert_pipelined()
     matmul.loop().assert_pipelined(3)
-    with pytest.raises(AssertionError, match=r"is pipelined\(3\), where a distance of 2 was expected"):
+    with pytest.raises(AssertionError, match=r"is pipelined\(3\); expected a distance of 2"):
         matmul.assert_pipelined(2)
 
 
@@ -289,7 +289,7 @@ def test_spills_fail_with_their_lines_and_unknown_ones_with_the_reason(matmul: I
     assert f"{len(stores)} stores of local memory at amdgcn lines 37, 38," in str(caught.value)
     unknown = inspect(FIXTURES / "3.2.0/sm_80/matmul_grouped")
     assert unknown.spill_bytes is None
-    with pytest.raises(AssertionError, match="may spill registers, nobody knows: no cubin in the cache"):
+    with pytest.raises(AssertionError, match=r"may spill registers \(unknown: no cubin in the cache"):
         unknown.assert_no_spills()
 
 
@@ -299,7 +299,7 @@ def test_findings_fail_by_code_by_name_and_by_severity(matmul: Inspection) -> No
     for word in ("AI007", "register-spill"):
         with pytest.raises(AssertionError, match="AI007 register-spill"):
             spilling.assert_no_findings("AI001", word)
-    with pytest.raises(UsageError, match="'AI999' is no finding"):
+    with pytest.raises(UsageError, match="Unknown finding 'AI999'"):
         matmul.assert_no_findings("AI999")
     with pytest.raises(AssertionError, match="AI007 register-spill"):
         spilling.assert_no_findings()
@@ -351,7 +351,7 @@ def test_the_html_is_the_timeline_and_the_report(matmul: Inspection) -> None:
     assert "shared memory  30720 B per block" in matmul.report()
     region = text_of(matmul.loop()._repr_html_())
     assert "W1 B1 s8 M16 B1 A4 K1 A1 K1" in region
-    assert "shared memory " not in region
+    assert "shared memory  " not in region
 
 
 def test_names_in_files_are_no_markup(tmp_path: Path) -> None:

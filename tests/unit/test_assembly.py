@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from saved import saved
+from typer.testing import CliRunner
 
+from artifact_inspector.cli import app
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.interpreter.tensor_maps import parse_block
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.artifact import Artifact, HeldFile
-from artifact_inspector.files.assembly import _find, assemble, with_cubin
+from artifact_inspector.files.assembly import _find, _tool_for, assemble, with_cubin
 
-needs_ptxas = pytest.mark.skipif(_find(80) is None, reason="no Triton with a ptxas is installed")
+needs_ptxas = pytest.mark.skipif(_find(is_new=False) is None, reason="no Triton with a ptxas is installed")
 
 
 @pytest.fixture
@@ -72,7 +75,7 @@ def test_without_the_option_a_sentence_says_how_to_ask() -> None:
 
     kernel = saved("3.6.0/sm_80/fused_linear").facts
     told = dict(describe_resources(kernel, ()))
-    assert told["registers"].endswith("--assemble asks Triton's")
+    assert told["registers"].endswith("--assemble runs Triton's ptxas")
 
 
 @pytest.mark.parametrize("named", ["", ".target sm_", ".target gfx942", f".target sm_{'9' * 5000}"])
@@ -83,3 +86,42 @@ def test_without_a_target_nothing_is_assembled(named: str) -> None:
 
 def test_the_block_of_a_descriptor_with_an_extent_that_no_compiler_writes_is_not_known() -> None:
     assert parse_block(f"!tt.tensordesc<tensor<{'9' * 5000}x64xf16>>") == ()
+
+
+def test_the_ptxas_is_that_of_the_cuda_release_whose_isa_the_text_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Triton 3.9 assembles sm_90 with ptxas-blackwell, of CUDA 13; older releases with ptxas, of CUDA 12."""
+    tools = tmp_path / "backends" / "nvidia" / "bin"
+    tools.mkdir(parents=True)
+    for name in ("ptxas", "ptxas-blackwell"):
+        (tools / name).touch()
+    monkeypatch.setattr("artifact_inspector.files.assembly.find_in_package", lambda package: [tmp_path])
+    taken = {
+        text: _tool_for(f".version {text.split()[0]}\n.target {text.split()[1]}\n").name
+        for text in ("8.8 sm_80", "8.7 sm_90a", "9.4 sm_90a", "8.8 sm_100a", "9.4 sm_100a")
+    }
+    assert taken == {
+        "8.8 sm_80": "ptxas",
+        "8.7 sm_90a": "ptxas",
+        "9.4 sm_90a": "ptxas-blackwell",
+        "8.8 sm_100a": "ptxas-blackwell",
+        "9.4 sm_100a": "ptxas-blackwell",
+    }
+
+
+@needs_ptxas
+@pytest.mark.parametrize("command", ["inspect", "findings"])
+def test_a_refusal_is_a_problem_and_a_failure(home: Path, command: str) -> None:
+    artifact = without_cubin("3.9.0/sm_80/matmul_grouped")
+    cache = home / "cache"
+    entry = cache / "entry"
+    entry.mkdir(parents=True)
+    for suffix, file in artifact.files.items():
+        assert isinstance(file, Path)
+        text = file.read_bytes()
+        (entry / file.name).write_bytes(text.replace(b"ret;", b"return;") if suffix == "ptx" else text)
+    done = CliRunner().invoke(app, [command, str(cache), "--assemble", "--json"])
+    assert done.exit_code == 1
+    document = json.loads(done.stdout)
+    assert any("refuses this PTX" in problem["problem"] for problem in document["problems"])

@@ -118,8 +118,8 @@ def test_the_worst_access_of_a_launch_is_drawn_with_every_lane_and_both_counts()
     titles = [node.text or "" for node in nodes.iter(f"{SVG}title")]
     texts = [node.text or "" for node in nodes.iter(f"{SVG}text")]
     assert sum(title.startswith("lane ") for title in titles) == 32
-    assert "bank 0 serves in 32 wavefronts" in titles
-    assert any("32 wavefronts where 1 would do" in text for text in texts)
+    assert "bank 0: 32 wavefronts" in titles
+    assert any("32 wavefronts, 1 without conflicts" in text for text in texts)
     assert any(f"{gemv().shared_accesses[0].line.wavefronts:,} wavefronts" in text for text in texts)
 
 
@@ -144,7 +144,7 @@ def test_a_line_chooses_the_access_and_one_without_any_names_those_that_have() -
     for place in ("39", "gemv_splitk.py:39", f"sass:{second.line.line}"):
         assert find_access(found, place) is second
     for place in ("3", "9", "py:39"):
-        with pytest.raises(UsageError, match=f"stands at {place}") as raised:
+        with pytest.raises(UsageError, match=f"shared memory at {place}") as raised:
             find_access(found, place)
         assert "standard.py:293, gemv_splitk.py:39, sass:" in str(raised.value.remedy)
 

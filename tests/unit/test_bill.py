@@ -214,7 +214,7 @@ def test_an_unknown_conversion_that_cannot_be_the_largest_leaves_the_sum_known()
 def test_a_bill_says_how_much_it_does_not_explain() -> None:
     found = bill(alloc("a", "128x32"), declared=8200)
     assert (found.accounted, found.unexplained) == (False, 8)
-    assert found.note == "8 bytes of the metadata's 8200 are explained by nothing in the TTGIR"
+    assert found.note == "the TTGIR does not explain 8 of the 8200 bytes in the metadata"
     assert found.entries[0].offset is None
 
 
@@ -368,8 +368,8 @@ def test_a_padded_allocation_has_nothing_behind_its_last_element(
     [
         (None, ""),
         (8192, ""),
-        (8200, "8 bytes of the metadata's 8200 are explained by nothing in the TTGIR"),
-        (8000, "the allocations found need 192 bytes more than the metadata's 8000"),
+        (8200, "the TTGIR does not explain 8 of the 8200 bytes in the metadata"),
+        (8000, "the allocations in the TTGIR need 192 bytes more than the 8000 in the metadata"),
     ],
 )
 def test_what_the_metadata_says_and_the_text_does_not_is_told(declared: int | None, note: str) -> None:

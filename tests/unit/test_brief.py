@@ -32,7 +32,7 @@ A_CACHE = str(FIXTURES / "3.6.0" / "sm_80")
         [f"{A_CACHE}/softmax", "softmax", "--ir"],
         ["findings", "--explain", "all"],
         ["diff", f"{FIXTURES}/3.2.0:gemv_splitk", "--left", "sm_75", "--right", "gfx90a"],
-        ["schema"],
+        ["--json-schema", "list"],
     ],
     ids=" ".join,
 )
@@ -73,7 +73,7 @@ def test_the_skill_has_what_agents_choose_it_by() -> None:
     head = skill_text().split("---")[1]
     assert re.search(r"^name: inspect-kernel$", head, re.M)
     assert re.search(r"^description: .{80,}$", head, re.M)
-    printed = CliRunner().invoke(cli.app, ["skill"]).stdout
+    printed = CliRunner().invoke(cli.app, ["mcp", "--skill"]).stdout
     assert printed.startswith("---\nname: inspect-kernel")
 
 

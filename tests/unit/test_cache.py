@@ -167,7 +167,7 @@ def test_directories_more_than_six_levels_down_are_counted_not_read(tmp_path):
     entry(tmp_path / "1/2/3/4/5/6/7")
     cache = open_cache(tmp_path)
     assert [a.directory for a in cache.entries] == ["1/2/3/4/5/6"]
-    assert cache.problems == ((".", "1 directories lie more than 6 levels down"),)
+    assert cache.problems == ((".", "1 directories are nested more than 6 levels deep"),)
 
 
 def test_entries_are_sorted_by_name_target_and_hash_whatever_the_disk_says(tmp_path, monkeypatch):
@@ -261,7 +261,7 @@ def test_what_is_no_kernel_is_named_and_not_looked_into(tmp_path):
         "k/tmp.pid_77_ab": "temporary",
         "old/gemv.hsaco_path": "path",
         "notes": "directory",
-        "list/manifest.json": "JSON",
+        "list/manifest.json": "other",
         "empty": "empty",
     }
 
@@ -315,7 +315,7 @@ def test_links_to_directories_stay_closed_so_no_loop_and_no_way_out(tmp_path):
     assert {o.path: o.kind for o in cache.others} == dict.fromkeys(
         ("loop", "out"), "link to a directory, not followed"
     )
-    assert cache.problems == (("dead", "a link that leads nowhere"),)
+    assert cache.problems == (("dead", "a broken link"),)
 
 
 def test_a_link_to_a_cache_is_the_cache(tmp_path):
@@ -329,7 +329,7 @@ def test_a_named_pipe_is_not_opened(tmp_path):
     entry(tmp_path / "x")
     os.mkfifo(tmp_path / "x" / "other.json")
     assert only(tmp_path).stem == "gemv"
-    assert open_cache(tmp_path).others == (("x/other.json", "no regular file"),)
+    assert open_cache(tmp_path).others == (("x/other.json", "not a regular file"),)
 
 
 def test_an_unknown_stage_is_named_once_and_costs_nothing(tmp_path):
@@ -339,19 +339,19 @@ def test_an_unknown_stage_is_named_once_and_costs_nothing(tmp_path):
         (tmp_path / "x" / name).write_text("?")
     cache = open_cache(tmp_path)
     assert [a.state for a in cache.entries] == ["complete", "complete"]
-    assert cache.problems == (("x", "unknown stage .spv is passed over"),)
+    assert cache.problems == (("x", "unknown stage .spv is ignored"),)
     assert {o.path for o in cache.others} == {"x/gemv.spv", "x/other.spv", "x/notes.txt"}
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "no readable JSON"),
-        (METADATA["3.4.0"][:60].encode(), "no readable JSON"),
-        (b'\xff\xfe{"name": 1}\x80', "no readable JSON"),
-        (b"[1, 2]", "no JSON object"),
-        (b'"text"', "no JSON object"),
-        (b"null", "no JSON object"),
+        (b"", "unreadable JSON"),
+        (METADATA["3.4.0"][:60].encode(), "unreadable JSON"),
+        (b'\xff\xfe{"name": 1}\x80', "unreadable JSON"),
+        (b"[1, 2]", "not a JSON object"),
+        (b'"text"', "not a JSON object"),
+        (b"null", "not a JSON object"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b"[" * 1_000_000, "nested too deeply"),
         (b'{"shared": ' + b"9" * 10_000 + b"}", None),
@@ -426,7 +426,7 @@ def test_a_file_name_that_is_not_utf_8_can_be_printed(tmp_path):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (FileNotFoundError(2, "gone"), "vanished"),
+        (FileNotFoundError(2, "gone"), "was removed"),
         (PermissionError(13, "Permission denied"), "Permission denied"),
     ],
 )
@@ -467,7 +467,7 @@ def test_a_file_that_vanishes_is_a_problem_and_its_entry_stays(tmp_path, monkeyp
 def test_metadata_alone_is_a_kernel_without_stages_and_a_problem(tmp_path):
     entry(tmp_path / "x", stages=())
     assert only(tmp_path).state == "partial"
-    assert open_cache(tmp_path).problems == (("x/gemv.json", "metadata with no stage beside it"),)
+    assert open_cache(tmp_path).problems == (("x/gemv.json", "metadata without any stage"),)
 
 
 def test_an_empty_cache_is_a_cache_of_nothing(tmp_path):
@@ -542,7 +542,7 @@ def test_a_stage_that_vanished_since_is_an_error_with_its_path(tmp_path):
     directory = entry(tmp_path / "x")
     found = only(tmp_path)
     (directory / "gemv.ptx").unlink()
-    with pytest.raises(CacheError, match=r"x/gemv\.ptx: it vanished"):
+    with pytest.raises(CacheError, match=r"x/gemv\.ptx: it was removed"):
         read_stage(found, "ptx")
 
 

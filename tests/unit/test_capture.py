@@ -184,7 +184,7 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
     assert [kernel.benchmarked for kernel in run.kernels] == [1, 1, 1]
     assert [sum(one.times for one in kernel.launches) for kernel in run.kernels] == [1, 0, 0]
     assert [note.text for note in run.notes] == [
-        "Not every configuration of what is autotuned was compiled (--configs all does): 3 of 5 of tuned."
+        "Some autotuner configurations were not compiled (--configs all compiles them): 3 of 5 of tuned."
     ]
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out", configs=None)
     assert len(run.kernels) == 5
@@ -308,7 +308,7 @@ def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
     assert [(note.text.partition(":")[0], note.place) for note in run.notes] == [
         ("Values are read back after a launch (item)", f"script.py:{line_of('found.item()')}"),
-        ("A grid has a zero in it", f"script.py:{line_of('scale[(rows,)]')}"),
+        ("A grid dimension is zero", f"script.py:{line_of('scale[(rows,)]')}"),
     ]
     assert [launch.grid for launch in run.kernels[0].launches] == [(1, 1, 1), (0, 1, 1)]
 
@@ -354,7 +354,7 @@ def test_a_python_that_keeps_the_stand_in_out_is_told_of(program, tmp_path):
     command = program("import this\n")
     (run,) = capture_program([sys.executable, "-S", command[1]], ["sm_80"], tmp_path / "out")
     assert run.status == 0
-    assert "ran no Python that could be captured" in run.problem[0]
+    assert "started no Python that could be captured" in run.problem[0]
     assert "without -I, -E or -S" in run.problem[1]
 
 
@@ -365,7 +365,7 @@ def test_an_interpreter_without_triton_or_torch_is_named(name, program, tmp_path
     command = program(f"import {name}\n")
     (run,) = capture_program([str(bare / "bin" / "python"), command[1]], ["sm_80"], tmp_path / "out")
     assert run.status == 1
-    assert run.problem[0].endswith(f"/bare/bin/python has no {name}, which the program wanted to import.")
+    assert run.problem[0].endswith(f"/bare/bin/python has no {name}, which the program imports.")
     assert run.problem[1].endswith("-- /path/to/python script.py")
 
 
@@ -450,7 +450,7 @@ def test_another_triton_brings_what_it_links_with_and_runs_the_program(program, 
 @needs_triton
 def test_another_triton_takes_the_place_of_python_and_of_nothing_else(tmp_path: Path) -> None:
     here, own = ["--version"], f"{version('triton')}={sys.executable}"
-    with pytest.raises(UsageError, match=r"takes the place of `python`, and /bin/sh is another program"):
+    with pytest.raises(UsageError, match=r"replaces `python`, and /bin/sh is another program"):
         capture_program(["/bin/sh", *here], ["sm_80"], tmp_path, triton=own)
 
 
@@ -521,7 +521,7 @@ def test_an_exception_leaves_the_block_with_the_kernels_kept_and_everything_rest
 def test_a_block_in_a_block_is_refused_and_the_outer_one_goes_on(module, tmp_path):
     script = module(SCALE, name="nested_script")
     with capture(["sm_80"], tmp_path) as kernels:
-        with pytest.raises(UsageError, match="A capture is running"), capture(["sm_90"], tmp_path):
+        with pytest.raises(UsageError, match="A capture is already active"), capture(["sm_90"], tmp_path):
             pass
         script.wrapper(1000)
     assert len(kernels) == 1
@@ -552,7 +552,11 @@ def test_what_a_vendor_does_not_know_is_refused_for_its_target_alone(module, tmp
 
 @pytest.mark.parametrize(
     ("targets", "configs", "said"),
-    [([], 3, "no target"), (["sm_8O"], 3, "Did you mean sm_8"), (["sm_80"], 0, "0 configurations are none")],
+    [
+        ([], 3, "No target"),
+        (["sm_8O"], 3, "Did you mean sm_8"),
+        (["sm_80"], 0, "Cannot capture 0 configurations"),
+    ],
 )
 def test_a_request_that_makes_no_sense_is_refused(targets, configs, said, tmp_path):
     with pytest.raises(UsageError, match=said), capture(targets, tmp_path, configs=configs):
@@ -707,7 +711,7 @@ def test_a_run_is_stopped_after_so_many_seconds(program, tmp_path):
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out", seconds=3)
     assert run.status == 0
     assert run.notes[0].text == "The program was stopped after 3 s."
-    with pytest.raises(UsageError, match="captures nothing"):
+    with pytest.raises(UsageError, match="must be positive"):
         capture_program(command, ["sm_80"], tmp_path / "out", seconds=0)
 
 

@@ -53,7 +53,7 @@ def test_what_did_not_change_passes(directory: Path) -> None:
     assert result.exit_code == 0
     assert (
         result.stdout.splitlines()[0]
-        == "passed: nothing of verdict, spills, waits, mma, shared, gone changed"
+        == "Passed: no gated fact changed (verdict, spills, waits, mma, shared, gone)."
     )
 
 
@@ -61,7 +61,7 @@ def test_what_changed_fails_with_the_facts(directory: Path) -> None:
     drain(directory)
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[0] == "failed on waits"
+    assert result.stdout.splitlines()[0] == "Failed: 1 gate (waits)."
     assert "wait depth 4 → 0" in " ".join(result.stdout.split())
 
 
@@ -77,7 +77,7 @@ def test_a_kernel_that_is_gone_fails_and_one_that_is_new_does_so_when_asked(dire
     shutil.rmtree(directory / "cache")
     shutil.copytree(FIXTURES / "3.6.0" / "sm_80" / "softmax", directory / "cache")
     result = run("check", "cache", "--baseline", "facts.json")
-    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, "failed on gone")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, "Failed: 1 gate (gone).")
     assert "only in the baseline" in result.stdout
     assert "only in the cache" in result.stdout
     assert run("check", "cache", "-b", "facts.json", "--fail-on", "new").exit_code == 1
@@ -95,7 +95,7 @@ def test_reports_are_written_beside_the_one_that_is_printed(directory: Path) -> 
     files = ["r.sarif", "r.xml", "r.json", "r.md"]
     result = run("check", "cache", "-b", "facts.json", *(part for name in files for part in ("-o", name)))
     assert result.exit_code == 1
-    assert result.stdout.startswith("failed on waits")
+    assert result.stdout.startswith("Failed: 1 gate (waits).")
     assert json.loads((directory / "r.sarif").read_text())["version"] == "2.1.0"
     assert (directory / "r.xml").read_text().startswith("<?xml")
     assert json.loads((directory / "r.json").read_text())["failures"] == ["waits"]
@@ -117,13 +117,17 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
         (
             ["check", "cache", "facts.json"],
             3,
-            "facts.json is a baseline? Name it with --baseline facts.json.",
+            "If facts.json is the baseline, write --baseline facts.json.",
         ),
         (["check", "cache", "-b", "."], 3, "could not be read"),
         (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
         (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "'sorrow' is nothing to fail on"),
-        (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "'pdf' is no format"),
-        (["check", "cache", "-b", "facts.json", "-o", "report.pdf"], 2, "report.pdf does not say its format"),
+        (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "Unknown format 'pdf'"),
+        (
+            ["check", "cache", "-b", "facts.json", "-o", "report.pdf"],
+            2,
+            "The suffix of report.pdf names no format",
+        ),
         (["check", "cache", "nothing", "-b", "facts.json"], 2, "is called 'nothing'"),
         (
             ["check", "cache", "-b", "facts.json", "-o", "no/where.json"],
@@ -132,8 +136,8 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
         ),
         (["baseline", "cache", "-o", "no/where.json"], 3, "no/where.json could not be written"),
         (["baseline", "."], 0, None),
-        (["baseline", "empty"], 2, "There is no kernel in empty"),
-        (["findings", "cache", "--format", "pdf"], 2, "'pdf' is no format"),
+        (["baseline", "empty"], 3, "No kernels in empty."),
+        (["findings", "cache", "--format", "pdf"], 2, "Unknown format 'pdf'"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_its_exit_code(

@@ -104,12 +104,136 @@ def test_kernels_of_one_name_are_told_apart_by_hash(cache: Path) -> None:
     assert [row.split()[1] for row in rows] == ["abab00", "ababab"]
 
 
-def test_a_timeline_of_several_kernels_names_them(cache: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--timeline", "--timeline draws one kernel; 2 match."),
+        ("--graph=dot", "--graph prints one kernel; 2 match."),
+        ("--svg=timeline", "--svg draws one kernel; 2 match."),
+    ],
+)
+def test_a_view_of_one_kernel_lists_several_matches(cache: Path, option: str, sentence: str) -> None:
     add_kernel(cache, digest="cd" * 32)
-    said = run("timeline", cache, "twice")
-    assert said.exit_code == 2
-    assert "2 kernels fit" in said.output
-    assert "twice abababab sm_80, twice cdcdcdcd sm_80." in " ".join(said.output.split())
+    result = run(cache, "twice", option)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert "twice abababab sm_80, twice cdcdcdcd sm_80." in " ".join(result.stderr.split())
+
+
+def test_views_do_not_combine(cache: Path) -> None:
+    result = run(cache, "twice", "--ir", "--timeline")
+    assert result.exit_code == 2
+    assert "--ir and --timeline do not combine." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "spelling"),
+    [
+        ("bandwidth", "inspect-kernel predict --product MxK@KxN"),
+        ("graph", "inspect-kernel CACHE NAME --graph graphml"),
+        ("index", "inspect-kernel --index-info, or inspect-kernel --clear-index"),
+        ("pressure", "inspect-kernel CACHE NAME --registers"),
+        ("schema", "inspect-kernel --json-schema DOCUMENT"),
+        ("skill", "inspect-kernel mcp --skill"),
+        ("timeline", "inspect-kernel CACHE NAME --timeline"),
+        ("why", "inspect-kernel diff CACHE:A CACHE:B --why, or inspect-kernel matrix CACHE NAME --why"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [(), ("cache", "twice", "--json"), ("--help",)])
+def test_a_former_command_names_the_new_one(word: str, spelling: str, arguments: tuple[str, ...]) -> None:
+    result = run(word, *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == f"inspect-kernel: `inspect-kernel {word}` is now: {spelling}\n"
+
+
+def test_a_directory_named_like_a_former_command_is_a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_kernel(tmp_path / "graph")
+    monkeypatch.chdir(tmp_path)
+    assert "interleaved" in run("graph").stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["--out", "{file}"], "--output"),
+        (["--out={file}"], "--output"),
+    ],
+)
+def test_a_former_option_works_and_names_the_new_one(
+    cache: Path, tmp_path: Path, old: list[str], new: str
+) -> None:
+    file = tmp_path / "baseline.json"
+    result = run("baseline", cache, *(word.format(file=file) for word in old))
+    assert result.exit_code == 0, result.output
+    assert result.stderr == f"inspect-kernel: --out of `baseline` is now {new}.\n"
+    assert json.loads(file.read_text())["document"] == "baseline"
+
+
+@pytest.mark.usefixtures("compiler")
+def test_options_after_a_captured_program_belong_to_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def capture_program(command: list[str], *_: object, **__: object) -> list[object]:
+        commands.append(command)
+        return []
+
+    monkeypatch.setattr("artifact_inspector.compiling.capture_program", capture_program)
+    result = run("capture", "--out", tmp_path, "--", "python", "a.py", "--out", "b")
+    assert commands == [["python", "a.py", "--out", "b"]]
+    assert result.stderr == "inspect-kernel: --out of `capture` is now --output.\n"
+
+
+@pytest.mark.parametrize("word", ["w4", "s3", "3.6", "num_warps=4"])
+def test_a_property_given_as_a_target_works_and_names_the_new_option(cache: Path, word: str) -> None:
+    result = run(cache, "--target", word)
+    assert "twice" in result.stdout
+    assert result.stderr == f"inspect-kernel: --target {word} is now --where {word}.\n"
+    assert run(cache, "--where", word).stdout == result.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--ir"], ["--timeline"], ["--graph", "json"]])
+def test_output_goes_to_a_file(cache: Path, tmp_path: Path, options: list[str]) -> None:
+    printed = run(cache, "twice", *options)
+    written = run(cache, "twice", *options, "-o", tmp_path / "out.txt")
+    assert printed.exit_code == written.exit_code == 0, written.output
+    assert written.stdout == ""
+    assert (tmp_path / "out.txt").read_text() == printed.stdout
+
+
+def test_a_mistyped_gpu_is_an_error(cache: Path) -> None:
+    result = run(cache, "-t", "A10O")
+    assert result.exit_code == 2
+    assert "'A10O'" in result.stderr
+    assert "A100" in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+@pytest.mark.parametrize("words", [["--help"], ["compile", "--help"], ["nowhére"]])
+def test_help_and_errors_print_in_any_encoding(encoding: str, words: list[str]) -> None:
+    command = [sys.executable, "-m", "artifact_inspector", *words]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode in (0, 2, 3)
+    assert b"Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps a working directory from being deleted.")
+@pytest.mark.parametrize("words", [["--help"], ["."], []])
+def test_a_deleted_working_directory_is_an_error(tmp_path: Path, words: list[str]) -> None:
+    directory = tmp_path / "deleted"
+    directory.mkdir()
+    command = shlex.join([sys.executable, "-m", "artifact_inspector", *words])
+    done = subprocess.run(
+        ["sh", "-c", f"cd {shlex.quote(str(directory))} && rmdir {shlex.quote(str(directory))} && {command}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.startswith("inspect-kernel: The working directory no longer exists.\n")
 
 
 @pytest.mark.parametrize("name", ["twice", "TWI", "ababab", "ABABAB"])
@@ -161,17 +285,24 @@ def test_a_missing_default_cache_says_where_it_looked_and_what_to_do(
     assert "inspect-kernel demo" in result.stderr
 
 
-def test_an_empty_cache_is_no_fault(tmp_path: Path) -> None:
-    result = run(tmp_path)
-    assert result.exit_code == 0
-    assert " ".join(result.stdout.split()).startswith("No kernels in ")  # a long path wraps
+@pytest.mark.parametrize(
+    "command", [[], ["findings"], ["matrix"], ["report"], ["baseline"], ["predict"], ["rank"]]
+)
+def test_an_empty_directory_is_unreadable_input(tmp_path: Path, command: list[str]) -> None:
+    result = run(*command, tmp_path)
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert result.stderr.startswith(
+        f"inspect-kernel: No kernels in {tmp_path}.\nA Triton cache has one directory"
+    )
+    assert json.loads(run("inspect", tmp_path, "--json").stdout)["document"] == "error"
 
 
 def test_a_file_that_is_no_kernels_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("?")
     result = run(tmp_path / "notes.txt")
     assert result.exit_code == 3
-    assert "is no file of a compiled kernel" in result.stderr
+    assert "is not a file of a compiled kernel" in result.stderr
 
 
 def test_one_unreadable_kernel_leaves_the_others(cache: Path) -> None:
@@ -181,7 +312,7 @@ def test_one_unreadable_kernel_leaves_the_others(cache: Path) -> None:
     result = run(cache)
     assert result.exit_code == 0
     assert "interleaved" in result.output
-    assert f"{broken.name}/broken.json: no readable JSON" in result.output
+    assert f"{broken.name}/broken.json: unreadable JSON" in result.output
     assert f"{broken.name}/broken.ttir: the file is empty" in result.output
     assert "no readable stage" in result.output
 
@@ -289,7 +420,7 @@ def test_ir_wants_one_kernel(cache: Path) -> None:
     add_kernel(cache, "other", "cd" * 32)
     result = run(cache, "--ir")
     assert result.exit_code == 2
-    assert "2 fit" in result.stderr
+    assert "--ir prints one kernel; 2 match." in result.stderr
 
 
 def test_a_directory_called_like_a_command_is_reached_by_its_path(
@@ -327,7 +458,7 @@ def test_version_and_help_read_nothing() -> None:
 
 
 def test_a_switch_of_ours_asks_for_no_value_in_the_help() -> None:
-    shown = [line for line in run("--help").output.splitlines() if "--json" in line or "--ir" in line]
+    shown = [line for line in run("--help").output.splitlines() if line.startswith(("  --json ", "  --ir "))]
     assert len(shown) == 2
     assert not any("bool" in line for line in shown)
 
@@ -451,12 +582,12 @@ def test_the_options_of_compile_become_a_request(compiler: list[Any], tmp_path: 
     ("words", "complaint"),
     [
         (("a.py:k", "BLOCK=64"), "Write --const BLOCK=64"),
-        (("a.py:k", "b.py:k", "-S", "*fp16"), "for one kernel, and 2 are asked for"),
-        (("-c", "A=1"), "for one kernel, and all are asked for"),
+        (("a.py:k", "b.py:k", "-S", "*fp16"), "describe one kernel; 2 are requested"),
+        (("-c", "A=1"), "describe one kernel; all are requested"),
         (("a.py:k", "--configs", "some"), "`all` or a number from 1 on"),
         (("a.py:k", "--configs", "0"), "`all` or a number from 1 on"),
-        (("a.py:k", "-c", "64"), "is no NAME=VALUE"),
-        (("a.py:k", "-j", "0"), "--jobs 0 compiles nothing"),
+        (("a.py:k", "-c", "64"), "is not NAME=VALUE"),
+        (("a.py:k", "-j", "0"), "--jobs is 0."),
     ],
 )
 def test_a_request_that_makes_no_sense_is_exit_code_2(
@@ -469,7 +600,7 @@ def test_a_request_that_makes_no_sense_is_exit_code_2(
 
 @pytest.mark.usefixtures("compiler")
 def test_compile_fills_a_cache_that_can_be_inspected(tmp_path: Path) -> None:
-    result = run("compile", "softmax", "--target", "T4,sm_80", "--out", tmp_path / "new")
+    result = run("compile", "softmax", "--target", "T4,sm_80", "--output", tmp_path / "new")
     assert result.exit_code == 0, result.stderr
     assert "2 of 2 compiled" in result.stdout
     assert "sm_75" in result.stdout
@@ -486,7 +617,7 @@ def test_a_refused_kernel_is_exit_code_1_with_the_words_of_the_compiler(tmp_path
 
 @pytest.mark.usefixtures("compiler")
 def test_the_demo_compiles_for_a_t4_and_an_mi250x_and_reports(tmp_path: Path) -> None:
-    result = run("--json", "demo", "--out", tmp_path)
+    result = run("--json", "demo", "--output", tmp_path)
     assert result.exit_code == 0, result.stderr
     assert [kernel["name"] for kernel in json.loads(result.stdout)["kernels"]] == ["softmax", "softmax"]
 
@@ -528,7 +659,7 @@ def test_the_short_option_for_help_is_the_help_of_the_whole_command():
 
 def test_a_python_file_is_one_to_compile(tmp_path):
     told = CliRunner().invoke(
-        cli.app, [str(tmp_path / "missing.py"), "-t", "sm_80", "--out", str(tmp_path / "out")]
+        cli.app, [str(tmp_path / "missing.py"), "-t", "sm_80", "--output", str(tmp_path / "out")]
     )
     assert told.exit_code in (1, 2)
     assert "There is no file" in told.stderr or "Triton" in told.stderr
@@ -576,7 +707,6 @@ def test_a_list_loads_no_typer_and_is_what_the_application_prints() -> None:
     [
         ("bisect", {"passes", "compile"}),
         ("demo", {"compile"}),
-        ("skill", {"mcp"}),
         ("try", {"trial", "compile"}),
         ("rank", {"rank"}),
     ],
@@ -626,7 +756,9 @@ def test_a_directory_of_a_name_too_long_is_no_fault() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no /dev/full.")
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["schema"], ["findings", "--explain", "AI001"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["--json-schema", "list"], ["findings", "--explain", "AI001"]]
+)
 def test_what_cannot_be_printed_is_said_and_a_closed_output_is_none(words: list[str]) -> None:
     command = shlex.join([sys.executable, "-m", "artifact_inspector", *words])
     full, closed, both = (

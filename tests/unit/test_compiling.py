@@ -144,7 +144,7 @@ def test_work_of_one_key_is_done_once_and_answered_twice(tmp_path):
 
 
 def test_an_unknown_kernel_is_refused_by_name(tmp_path):
-    with pytest.raises(UsageError, match=r"no reference kernel 'gemm'.*gemv_splitk"):
+    with pytest.raises(UsageError, match=r"Unknown reference kernel 'gemm'.*gemv_splitk"):
         compile_reference(["gemm"], ["sm_80"], tmp_path)
 
 
@@ -258,7 +258,7 @@ def test_a_heuristic_that_needs_a_value_of_the_launch_leaves_its_argument_missin
     made, refused = compile_kernels([request, ask(source, constexprs={})], ["sm_80"], tmp_path / "c")
     assert made.constants["HAS_Y"] is True
     assert refused.usage
-    assert refused.message == "scale is not told its arguments LENGTH, EVEN."
+    assert refused.message == "scale needs its arguments LENGTH, EVEN."
     assert "--const LENGTH=… --const EVEN=…" in refused.remedy
 
 
@@ -279,7 +279,7 @@ def test_the_second_time_everything_is_cached_and_the_manifest_has_each_job_once
     cache = open_cache(tmp_path / "c")
     assert len(cache.entries) == 10
     assert not cache.problems
-    assert [other.kind for other in cache.others] == ["manifest of what was compiled"]
+    assert [other.kind for other in cache.others] == ["manifest of compiled kernels"]
 
 
 @needs_triton
@@ -295,7 +295,7 @@ def test_a_compile_error_is_its_sentence_and_its_line_without_a_dump(source, tmp
 
 NO_KERNELS = [
     ("some_kernels.py:scal", "has no scal", "Did you mean scale?"),
-    ("some_kernels.py:NOT_A_KERNEL", "is no Triton kernel but a int", "It has scale, wrong."),
+    ("some_kernels.py:NOT_A_KERNEL", "is a int, not a Triton kernel", "It has scale, wrong."),
     ("some_kernels.py", "names no kernel", "It has scale, wrong."),
     ("no_such.py:scale", "There is no file", "FILE.py:KERNEL"),
     ("broken.py:scale", "does not import: SyntaxError", "See the whole error"),
@@ -342,7 +342,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_that_there_is(tmp_path):
 
 @needs_triton
 def test_an_architecture_that_nobody_knows_is_refused_with_near_ones(tmp_path):
-    with pytest.raises(CompileError, match=r"gfx943 is no GPU known here; near it are gfx942"):
+    with pytest.raises(CompileError, match=r"gfx943 is not a known GPU; similar names are gfx942"):
         compile_kernel("softmax", "gfx943", out_dir=tmp_path)
 
 

@@ -74,7 +74,7 @@ def test_a_round_none_of_whose_lines_is_left_is_found_by_its_data() -> None:
     )  # fmt: skip
     found = placed(code, TWO)
     assert computes(found) == [[1], [4]]
-    assert Note("computes found by dataflow, none stands at its line", 2) in found.notes
+    assert Note("computes located by dataflow: none is at its line", 2) in found.notes
 
 
 def test_a_round_without_loads_is_left_without_computes() -> None:

@@ -245,8 +245,8 @@ def test_exit_codes_are_those_of_diff(arguments: list[str], code: int) -> None:
 def test_the_report_starts_with_the_summary() -> None:
     first, *rest = run("a", "b", "--fail-on", "waits").stdout.splitlines()
     assert first == ("4 kernels compared · 1 identical · 1 differ in names and line numbers only")
-    assert rest[0].startswith("1 differ in code, in no fact · 1 changed · 1 only on the left")
-    assert "fails on: waits" in rest
+    assert rest[0].startswith("1 with different code but equal facts · 1 changed · 1 only on the left")
+    assert "Failed: 1 gate (waits)." in rest
 
 
 @pytest.mark.usefixtures("inside")
@@ -317,12 +317,12 @@ def test_a_comment_holds_any_corpus_whole_or_cut_between_its_parts(corpus: Corpu
     markdown = corpus_markdown(many(corpus, "k" * length), ["waits"])
     assert len(markdown) <= 65_536
     assert "400 kernels compared" in markdown
-    assert "⚠ fails on: waits" in markdown
+    assert "⚠ Failed: 1 gate (waits)." in markdown
     assert markdown.count("```") % 2 == 0
     assert markdown.count("<details>") == markdown.count("</details>")
     if length in (1, 70_000):
         assert ("and 350 more" in markdown) is (length == 1)
-        assert ("cut: a comment holds no more" in markdown) is (length == 70_000)
+        assert ("cut to the size of a comment" in markdown) is (length == 70_000)
 
 
 def test_rows_of_a_comment_have_four_cells_whatever_a_kernel_is_called(corpus: Corpus) -> None:

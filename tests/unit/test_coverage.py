@@ -116,22 +116,22 @@ def test_a_dot_was_cut_by_the_instruction_that_its_layout_names() -> None:
         (
             dot(16, 16, 16, tiled(4, 1)),
             4,
-            "4×1 warps of 16×8 cover 64×16, the tile is 16×16: ×4 the work",
+            "4×1 warps of 16×8 cover 64×16, but the tile is 16×16: ×4 the work",
         ),
         (
             dot(64, 8, 8, tiled(4, 1)),
             4,
-            "4×1 warps of 16×8×16 cover 64×8×16, the tile is 64×8×8: ×2 the work",
+            "4×1 warps of 16×8×16 cover 64×8×16, but the tile is 64×8×8: ×2 the work",
         ),
         (
             dot(64, 8, 16, tiled(4, 1)),
             8,
-            "2 times 4×1 warps of 16×8 cover 64×8, the tile is 64×8: ×2 the work",
+            "2 times 4×1 warps of 16×8 cover 64×8, but the tile is 64×8: ×2 the work",
         ),
         (
             dot(16, 8, 16, tiled(4, 1, 1, instruction=(1, 16, 8)), blocks=3),
             4,
-            "4×1×1 warps of 16×8×1 cover 16×8×4, the tile is 16×8×3: ×1.33 the work",
+            "4×1×1 warps of 16×8×1 cover 16×8×4, but the tile is 16×8×3: ×1.33 the work",
         ),
     ],
 )

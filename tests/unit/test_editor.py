@@ -158,7 +158,7 @@ def test_facts_of_another_text_are_marked(told: dict[str, Any]) -> None:
     assert told["stale"]
     assert all(one.message.startswith("stale: ") for one in told["stale"])
     assert {one.severity for one in told["stale"]} == {types.DiagnosticSeverity.Hint}
-    assert "stale: the kernel was edited since" in told["stale hover"]
+    assert "stale: edited after it was compiled" in told["stale hover"]
     assert all(hint.endswith("(stale)") for hint in told["stale hints"].values())
 
 
@@ -285,4 +285,6 @@ def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path
 def test_a_length_that_is_none_ends_the_server_in_words() -> None:
     result = _send(b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n")
     assert result.returncode == 2
-    assert result.stderr.decode().startswith("inspect-kernel: What came in is no message")
+    assert result.stderr.decode().startswith(
+        "inspect-kernel: The Content-Length of an incoming message is invalid"
+    )

@@ -40,7 +40,7 @@ def test_both_are_told_what_this_binary_says_and_what_the_kernel_takes_compiled_
     assert there.occupancy is not None
     assert made.occupancy.blocks == there.occupancy.blocks
     told = rows((made,), "gfx942")
-    assert told["occupancy gfx942"].startswith("unknown without a binary for gfx942")
+    assert told["occupancy gfx942"].startswith("unknown (needs a binary for gfx942")
     assert told["compiled gfx942"].startswith(f"{there.occupancy.blocks} blocks")
     assert f"{there.resources.registers.value} registers" in told["compiled gfx942"]
 
@@ -50,8 +50,8 @@ def test_what_the_same_binary_would_take_is_told_beside_it() -> None:
     made = Elsewhere(parse_target("sm_90"), "3.9.0", kernel.occupancy, kernel.resources, None)
     cache = Cache(FIXTURES, (kernel.artifact,), (), ())
     text = to_text(KernelReport(cache, kernel, [made.target], [made]), 400)
-    assert "if this same binary's figures held: 5 blocks" in text
-    assert "96 registers, 30720 B shared (from its TTIR, by Triton 3.9.0)" in text
+    assert "with this binary's registers and shared memory: 5 blocks" in text
+    assert "96 registers, 30720 B shared (by Triton 3.9.0)" in text
 
 
 def test_where_it_cannot_be_compiled_the_reason_and_the_command_stand_there() -> None:
@@ -60,11 +60,11 @@ def test_where_it_cannot_be_compiled_the_reason_and_the_command_stand_there() ->
     without = inspect_artifact(dataclasses.replace(kernel.artifact, files=files))
     made = compile_elsewhere(without, [parse_target("gfx942")])
     if find_spec("triton") is not None:
-        assert made[0].message == f"{kernel.artifact.display_name} has no TTIR to compile again."
+        assert made[0].message == f"{kernel.artifact.display_name} has no TTIR to compile."
     told = rows(made, "gfx942")
     assert "compiled gfx942" not in told
     assert (
-        f"compiled for it from its TTIR: {made[0].message}; `inspect-kernel compile "
+        f"compiling its TTIR for gfx942 failed: {made[0].message}; for its own numbers: `inspect-kernel compile "
         in told["occupancy gfx942"]
     )
 

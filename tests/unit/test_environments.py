@@ -53,7 +53,7 @@ def test_what_is_no_version_is_refused(text):
 
 
 def test_a_version_too_old_is_refused():
-    with pytest.raises(UsageError, match=r"The oldest is 2\.1"):
+    with pytest.raises(UsageError, match=r"The oldest supported version is 2\.1"):
         parse_triton("2.0.0")
 
 
@@ -83,7 +83,7 @@ def test_an_environment_is_made_aside_and_moved_to_its_place(cache, tmp_path, mo
     said = []
     found = find_interpreter("3.1.0", notice=said.append)
     assert found.command[0] == str(cache / "3.1.0" / "bin" / "python")
-    assert said == [f"making an environment with Triton 3.1.0 in {cache / '3.1.0'}"]
+    assert said == [f"creating an environment with Triton 3.1.0 in {cache / '3.1.0'}"]
     assert "--no-deps triton==3.1.0 setuptools<80 filelock" in Path(f"{uv}.asked").read_text()
     assert sorted(path.name for path in cache.iterdir()) == [".3.1.0.lock", "3.1.0"]
 

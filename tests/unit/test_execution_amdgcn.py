@@ -12,7 +12,7 @@ from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.interpreter.scratch import Scratch
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import run_all
+from artifact_inspector.execution.running import Ended, run_all
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats.amdgcn.kernel import read_beginning
 from artifact_inspector.model import Stage
@@ -46,7 +46,7 @@ k:
 
 def run(
     code: str, target: str = "gfx942", threads: int = 64, ctas: int = 1, values: tuple[int, ...] | None = None
-):
+) -> tuple[Machine, Counts, list[Ended]]:
     """The machine after some statements, one on each line, labels ending in a colon."""
     wave = 32 if target.startswith("gfx1") else 64
     lines = [
@@ -264,9 +264,9 @@ def test_a_wave_of_gfx12_finds_its_number_and_its_workgroup_in_trap_registers() 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("s_branch .LBB0_1\ns_nop 0\n.LBB0_1:\n.Lfunc_end0:", "the code ends before its kernel does"),
-        ("s_mov_b32 s20, 1\n.Lfunc_end0:", "the code ends before its kernel does"),
-        ("v_mov_b32_dpp v1, v2 quad_perm:[1,0,3]\ns_endpgm", "it has operands that it does not take"),
+        ("s_branch .LBB0_1\ns_nop 0\n.LBB0_1:\n.Lfunc_end0:", "code past the end of the kernel"),
+        ("s_mov_b32 s20, 1\n.Lfunc_end0:", "code past the end of the kernel"),
+        ("v_mov_b32_dpp v1, v2 quad_perm:[1,0,3]\ns_endpgm", "invalid operands"),
     ],
 )
 def test_damaged_code_ends_in_words(code: str, reason: str) -> None:

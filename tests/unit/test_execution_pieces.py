@@ -56,10 +56,14 @@ def test_too_many_pieces_are_told_lane_by_lane() -> None:
 
 
 def test_lanes_that_know_nothing_do_not_spoil_the_others() -> None:
-    held: Any = written(mask(0, 1), Unknown(0, 0xFFFFFFFF, 2), Shifted(ROWS, LANES))
+    held = written(mask(0, 1), Unknown(0, 0xFFFFFFFF, 2), Shifted(ROWS, LANES))
+    assert isinstance(held, Pieces)
     assert isinstance(held.within(mask(5)), Shifted)
-    assert held.within(mask(1)).why == 2
-    assert np.array_equal(np.asarray(held.together().bad) != 0, mask(0, 1))
+    subset, every = held.within(mask(1)), held.together()
+    assert isinstance(subset, Unknown)
+    assert isinstance(every, Unknown)
+    assert subset.why == 2
+    assert np.array_equal(np.asarray(every.bad) != 0, mask(0, 1))
 
 
 DIVIDED = """

@@ -88,7 +88,7 @@ def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointe
     found = predicted(tmp_path, OF_TABLE + LOAD, (ELSEWHERE, ELSEWHERE + 0x1000), X)
     assert not any("--launch" in said for said in describe_limits(found))
     lacking = replace(found, unknown={"global_load_sectors": "LDG at line 9 (k.py:4): values of idx"})
-    assert 'integers of a tensor are given in --launch FILE, "values": […] of idx' in describe_limits(lacking)
+    assert 'Give the integers of idx in --launch FILE as "values": […].' in describe_limits(lacking)
 
 
 def test_sectors_are_told_of_every_target_of_nvidia_measured_or_not(tmp_path: Path) -> None:

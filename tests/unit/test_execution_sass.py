@@ -10,7 +10,7 @@ from artifact_inspector.execution.interpreter.lanes import Names, Unknown, as_wi
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import run_all
+from artifact_inspector.execution.running import Ended, run_all
 from artifact_inspector.execution.sass.semantics import Environment, read_program
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -26,7 +26,7 @@ def run(
     tensors: dict[str, Tensor] | None = None,
     constants: dict[int, bytes] | None = None,
     **given: int,
-):
+) -> tuple[Machine, Counts, list[Ended]]:
     """The machine after some statements, one on each line, labels ending in a colon."""
     lines, at = [HEAD], 0
     for line in code.strip().splitlines():
@@ -255,6 +255,7 @@ def test_what_goes_through_shared_memory_keeps_its_reason(through: str) -> None:
     machine, _, _ = run(ADDRESS + through, tensors={"x": Tensor((32,), "i32")})
     found = machine.read("R5")
     assert isinstance(found, Unknown)
+    assert isinstance(found, Unknown)
     assert machine.names.of(found.why) == ("values of x",)
 
 
@@ -281,8 +282,8 @@ def test_an_access_beyond_a_tensor_is_told_with_its_lane() -> None:
         tensors={"x": Tensor((30,), "i32")},
     )
     assert [(found.lane, found.near) for found in counts.outside] == [
-        (30, "0 bytes behind the end of x"),
-        (31, "4 bytes behind the end of x"),
+        (30, "0 bytes after the end of x"),
+        (31, "4 bytes after the end of x"),
     ]
 
 
@@ -290,7 +291,8 @@ def test_an_opcode_without_semantics_spoils_its_result_by_name() -> None:
     machine, _, _ = run("MOV R0, 0x1\nVABSDIFF4 R1, R0, R0, RZ\nIADD3 R2, R1, 0x1, RZ\nMOV R3, 0x1")
     found = machine.read("R2")
     assert isinstance(found, Unknown)
-    assert machine.names.of(found.why) == ("opcode VABSDIFF4, which has no semantics here",)
+    assert isinstance(found, Unknown)
+    assert machine.names.of(found.why) == ("unsupported opcode VABSDIFF4",)
     assert value(machine, "R3") == 1
     assert machine.program.not_understood == ("VABSDIFF4",)
 
@@ -301,6 +303,7 @@ def test_a_bit_that_no_unknown_bit_touches_stays_known() -> None:
     )
     assert value(machine, "R1") == 0
     found = machine.read("R2")
+    assert isinstance(found, Unknown)
     assert (int(found.bad) & 0xFF, int(found.data) & 0xFF) == (0, 0xFF)
 
 
@@ -496,7 +499,9 @@ def test_the_address_of_a_table_that_the_program_brings_is_unknown() -> None:
     machine, counts, _ = run(
         "ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]"
     )
-    assert machine.names.of(machine.read("R2").why) == ("constant bank 0x4",)
+    found = machine.read("R2")
+    assert isinstance(found, Unknown)
+    assert machine.names.of(found.why) == ("constant bank 0x4",)
     assert not counts.outside
 
 

@@ -15,7 +15,7 @@ from artifact_inspector.execution.interpreter.memory import Memory
 from artifact_inspector.execution.interpreter.pieces import whole_of
 from artifact_inspector.execution.interpreter.trips import Loops
 from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import run_all
+from artifact_inspector.execution.running import Ended, run_all
 from artifact_inspector.execution.sass.semantics import Environment, read_program
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -191,7 +191,7 @@ MANY = 70
 class Ran(NamedTuple):
     counts: Counts
     memory: Memory
-    ended: list[Any]
+    ended: list[Ended]
     way: list[int]
     registers: dict[str, Any]
     proven: list[int]
@@ -348,7 +348,7 @@ def test_ctas_of_which_some_end_do_not_wait_for_them(monkeypatch: pytest.MonkeyP
 
 def test_a_loop_that_does_not_end_meets_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = run(".L_1:\nIADD3 R8, R8, 0x1, RZ\nBRA `(.L_1)", 1, Loops(), monkeypatch)
-    assert [end.reasons for end in found.ended] == [("it ran 20000 steps and did not end",)]
+    assert [end.reasons for end in found.ended] == [("no end after 20000 steps",)]
 
 
 def test_what_the_next_trips_add_is_read_off_those_before() -> None:

@@ -386,16 +386,16 @@ def test_a_home_that_cannot_be_written_costs_one_line(some: Path, tmp_path: Path
     answer = run(some, home=home)
     assert answer.returncode == 0
     assert answer.stdout == CliRunner(env={"COLUMNS": "140"}).invoke(app, [str(some)]).stdout
-    assert answer.stderr.startswith("The index of facts is passed over: ")
+    assert answer.stderr.startswith("Ignoring the index of facts: ")
     assert answer.stderr.count("\n") == 1
 
 
 def test_the_index_can_be_asked_and_cleared(some: Path, tmp_path: Path) -> None:
     run(some, home=tmp_path)
     kernels = len(open_cache(some).entries)
-    assert run("index", "--stats", home=tmp_path).stdout.startswith(f"{kernels} kernels, ")
-    assert run("index", "--clear", home=tmp_path).stdout == ""
-    assert run("index", home=tmp_path).stdout.startswith("0 kernels, 0.0 MB, in ")
+    assert run("--index-info", home=tmp_path).stdout.startswith(f"{kernels} kernels, ")
+    assert run("--clear-index", home=tmp_path).stdout.startswith("0 kernels, ")
+    assert run("--index-info", home=tmp_path).stdout.startswith("0 kernels, 0.0 MB, in ")
 
 
 def test_a_streamed_document_is_the_whole_one(some: Path, tmp_path: Path) -> None:

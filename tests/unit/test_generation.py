@@ -39,8 +39,8 @@ def test_mma_is_the_newest_of_sm_120_which_has_no_tcgen05() -> None:
 @pytest.mark.parametrize(
     ("target", "asked", "reason"),
     [
-        ("sm_90", dot(32, 64, 16), "wgmma takes 64 rows or more, the tile has 32"),
-        ("sm_100", dot(128, 64, 16, tiling=tiled(2, 1)), "tcgen05.mma takes 4 warps, the dot runs on 2"),
+        ("sm_90", dot(32, 64, 16), "wgmma needs at least 64 rows, but the tile has 32"),
+        ("sm_100", dot(128, 64, 16, tiling=tiled(2, 1)), "tcgen05.mma needs 4 warps, but the dot runs on 2"),
         ("sm_90", with_types(dot(64, 64, 16), "f64×f64→f64"), "wgmma does not multiply f64"),
         ("sm_90", dot(64, 64, 16, tiling=tiled(4, 1)), ""),
     ],
@@ -60,13 +60,13 @@ LAID_OUT = dot(64, 64, 16, tiling=tiled(4, 1))
     [
         ("gfx906", "f16×f16→f32", None, "gfx906 has no matrix instructions"),
         ("gfx1030", "f16×f16→f32", None, "gfx1030 has no matrix instructions"),
-        ("sm_75", "f16×f16→f32", None, "this version of Triton leaves the dots of sm_75 to FMA"),
+        ("sm_75", "f16×f16→f32", None, "this version of Triton lowers the dots of sm_75 to FMA"),
         ("sm_75", "bf16×bf16→f32", None, "mma.sync of sm_75 does not multiply bf16"),
         (
             "sm_80",
             "f32×f32→f32",
             "ieee",
-            "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision",
+            "mma.sync supports 32-bit floats only as tf32, but the dot requests full precision",
         ),
         ("sm_80", "f32×f32→f32", "tf32", ""),
         ("sm_80", "i32×i32→i32", None, "mma.sync of sm_80 does not multiply i32"),
@@ -99,14 +99,14 @@ def test_one_scalar_dot_beside_others_is_not_hidden_by_them() -> None:
     ]
     found = describe_generation(parse_target("sm_80"), [mma(8)], 512, dots=[LAID_OUT, exact], asked=asked)
     assert found.words == "mma.sync; 1 of 2 dots by FMA 512"
-    assert found.reason == "mma.sync takes 32-bit floats as tf32 only, and the dot asks for full precision"
+    assert found.reason == "mma.sync supports 32-bit floats only as tf32, but the dot requests full precision"
 
 
 def test_the_types_that_the_program_asked_for_count_and_not_those_they_were_widened_to() -> None:
     widened = with_types(BLOCKED, "f32×f32→f32")
     asked = with_types(dot(64, 64, 16), "f16×f16→f32")
     found = generation("sm_75", [], dots=[widened], asked=[asked])
-    assert found.reason == "this version of Triton leaves the dots of sm_75 to FMA"
+    assert found.reason == "this version of Triton lowers the dots of sm_75 to FMA"
 
 
 def test_a_region_without_dots_has_no_generation_to_speak_of() -> None:

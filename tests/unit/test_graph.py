@@ -93,7 +93,7 @@ def test_at_the_last_stage_a_matrix_instruction_takes_the_copies(matmul: Inspect
 
 
 def test_a_stage_or_region_that_is_not_there_is_refused_with_those_that_are(matmul: Inspection) -> None:
-    with pytest.raises(UsageError, match="has no stage 'sass'"):
+    with pytest.raises(UsageError, match="has no readable stage 'sass'"):
         matmul.graph("sass")
     with pytest.raises(UsageError, match="no region 'loop@1' at ttir") as caught:
         matmul.graph("ttir", "loop@1")
@@ -103,7 +103,7 @@ def test_a_stage_or_region_that_is_not_there_is_refused_with_those_that_are(matm
 def test_the_formats_say_the_same_graph(matmul: Inspection) -> None:
     expected = matmul.graph("ttgir")
     said = {
-        name: CliRunner().invoke(app, ["graph", CACHE, "--stage", "ttgir", "--format", name]).stdout
+        name: CliRunner().invoke(app, [CACHE, "--stage", "ttgir", "--graph", name]).stdout
         for name in ("graphml", "json", "dot")
     }
     read = networkx.read_graphml(io.BytesIO(said["graphml"].encode()))
@@ -130,10 +130,17 @@ def test_what_a_file_holds_stays_in_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--format", "svg"], ["--stage", "ptxas"], ["--stage", "sass"], ["--region", "loop@1"]]
+    "words",
+    [
+        ["--graph=svg"],
+        ["--graph=dot", "--stage", "ptxas"],
+        ["--graph=dot", "--stage", "sass"],
+        ["--graph=dot", "--stage", "ttir,ttgir"],
+        ["--graph=dot", "--region", "loop@1"],
+    ],
 )
 def test_what_makes_no_sense_ends_with_the_code_of_usage(words: list[str]) -> None:
-    assert CliRunner().invoke(app, ["graph", CACHE, *words]).exit_code == 2
+    assert CliRunner().invoke(app, [CACHE, *words]).exit_code == 2
 
 
 def test_networkx_is_loaded_only_for_a_graph() -> None:

@@ -114,7 +114,7 @@ def test_a_compiled_hook_hears_of_launches(triton: ModuleType, tuples: bool) -> 
     assert function.compiled_hook is before
     assert called == ["one", "two"]
     assert kernels.named("gemv_splitk").verdict == "clustered"
-    assert kernels.note == "this Triton tells of launches only, not of triton.compile"
+    assert kernels.note == "this Triton reports launches only, not triton.compile"
 
 
 def test_a_cache_hook_hears_before_the_compile_so_kernels_come_at_the_end(triton: ModuleType) -> None:
@@ -136,7 +136,7 @@ def test_a_version_whose_hooks_tell_nothing_says_what_to_do_instead(triton: Modu
     triton.__version__ = "2.1.0"  # type: ignore[attr-defined]
     triton.jit.JITFunction.cache_hook = None
     with (
-        pytest.raises(CompileError, match=r"Triton 2\.1\.0 does not tell .* inspect\(kernel\[grid\]"),
+        pytest.raises(CompileError, match=r"Triton 2\.1\.0 does not report .* inspect\(kernel\[grid\]"),
         watch(),
     ):
         pass
@@ -144,7 +144,7 @@ def test_a_version_whose_hooks_tell_nothing_says_what_to_do_instead(triton: Modu
 
 def test_without_triton_watching_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("artifact_inspector.compiling.ask.hooks.find_spec", lambda name: None)
-    with pytest.raises(CompileError, match="Triton is not installed, so nothing can be watched"), watch():
+    with pytest.raises(CompileError, match="Triton is not installed, so no compile can be reported"), watch():
         pass
 
 

@@ -53,16 +53,16 @@ def test_colours_take_each_line_to_its_end() -> None:
 def test_a_source_that_was_edited_since_is_not_shown_as_the_one_that_was_compiled() -> None:
     text = (ROOT / "kernels" / "matmul_grouped.py").read_text(encoding="utf-8")
     moved = code_of(saved(MATMUL).facts, {"matmul_grouped.py": "\n" * 40 + text})
-    assert "is another here than was compiled" in moved.missing[0]
+    assert "changed since it was compiled" in moved.missing[0]
     assert "tl.dot" not in pane(moved, "matmul_grouped.py").text
     same = code_of(saved(MATMUL).facts, {"matmul_grouped.py": text})
     assert same.missing == ()
 
 
 def test_what_is_not_there_is_said() -> None:
-    assert "not at hand" in code_of(saved(MATMUL).facts, {}).missing[0]
+    assert "source not found" in code_of(saved(MATMUL).facts, {}).missing[0]
     without = code_of(saved("3.6.0/gfx942/no_line_info").facts, {})
-    assert any("nothing can be lit" in sentence for sentence in without.missing)
+    assert any("lines cannot be linked" in sentence for sentence in without.missing)
 
 
 def test_registers_alive_stand_beside_machine_code() -> None:

@@ -45,7 +45,7 @@ def test_unknown_warps_leave_the_identity_open() -> None:
 def test_one_instruction_of_unknown_work_leaves_the_identity_open() -> None:
     unread = replace(mma(3), op="tcgen05.mma.kind::f16", matrix=None)
     found = check_identity({"r": (dot(128, 32, 32),)}, {"r": (mma(16), unread)})["r"]
-    assert (found.holds, found.words) == (None, "what tcgen05.mma.kind::f16 ×3 computes is not known")
+    assert (found.holds, found.words) == (None, "unknown amount of work in tcgen05.mma.kind::f16 ×3")
 
 
 def test_iterations_in_one_pass_are_expected_where_the_loop_is_known_to_be_unrolled() -> None:
@@ -55,7 +55,7 @@ def test_iterations_in_one_pass_are_expected_where_the_loop_is_known_to_be_unrol
 
 def test_a_loop_that_is_gone_holds_as_often_as_its_iterations_stand_in_a_row() -> None:
     found = judge(dot(128, 32, 32), mma(48), left_over={"r"})
-    assert (found.reason, found.words) == (Reason.UNROLLED, "the loop is gone: 3 iterations in a row")
+    assert (found.reason, found.words) == (Reason.UNROLLED, "the loop was removed: 3 iterations in a row")
 
 
 @pytest.mark.parametrize(
@@ -73,27 +73,27 @@ def test_warps_beyond_the_tile_repeat_each_other() -> None:
     # 4 warps along 16 rows: each does the 2 columns of 16×16×16.
     found = judge(dot(16, 16, 16, tiling=tiled(4, 1)), mma(2))
     assert (found.reason, found.ratio) == (Reason.REDUNDANT, 4.0)
-    assert found.words == "4×1 warps of 16×8 cover 64×16, the tile is 16×16: ×4 the work"
+    assert found.words == "4×1 warps of 16×8 cover 64×16, but the tile is 16×16: ×4 the work"
 
 
 def test_a_tile_smaller_than_the_instruction_is_filled_up() -> None:
     # 4 rows of 16.
     found = judge(dot(4, 8, 16, tiling=tiled(1, 1)), mma(1, 1))
-    assert found.words == "1×1 warps of 16×8 cover 16×8, the tile is 4×8: ×4 the work"
+    assert found.words == "1×1 warps of 16×8 cover 16×8, but the tile is 4×8: ×4 the work"
     # And along K: 8 of 16.
     found = judge(dot(16, 8, 8, tiling=tiled(1, 1)), mma(1, 1))
-    assert found.words == "1×1 warps of 16×8×16 cover 16×8×16, the tile is 16×8×8: ×2 the work"
+    assert found.words == "1×1 warps of 16×8×16 cover 16×8×16, but the tile is 16×8×8: ×2 the work"
 
 
 def test_warps_along_a_batch_that_is_too_small_repeat_each_other() -> None:
     found = judge(dot(16, 8, 16, tiling=Tiling("nvidia_mma", (4, 1, 1), (1, 16, 8), 1, True)), mma(1))
-    assert found.words == "4×1×1 warps of 16×8×1 cover 16×8×4, the tile is 16×8×1: ×4 the work"
+    assert found.words == "4×1×1 warps of 16×8×1 cover 16×8×4, but the tile is 16×8×1: ×4 the work"
 
 
 def test_warps_that_the_layout_does_not_name_do_the_work_again() -> None:
     # sm_70: a layout of 2 warps in a block of 8, and no instruction is guarded by the warp.
     found = judge(dot(32, 8, 16, tiling=tiled(2, 1)), mma(1, 8))
-    assert found.words == "4 times 2×1 warps of 16×8 cover 32×8, the tile is 32×8: ×4 the work"
+    assert found.words == "4 times 2×1 warps of 16×8 cover 32×8, but the tile is 32×8: ×4 the work"
 
 
 def test_a_layout_that_covers_more_does_not_excuse_any_other_ratio() -> None:
@@ -113,7 +113,7 @@ def test_each_dot_is_cut_by_the_instruction_that_its_layout_names() -> None:
         },
         {"r": (mma(2, matrix=large), mma(2, matrix=small))},
     )["r"]
-    assert found.words == "4×1 warps of 32×32 cover 128×32, the tile is 64×32: ×2 the work"
+    assert found.words == "4×1 warps of 32×32 cover 128×32, but the tile is 64×32: ×2 the work"
 
 
 def test_products_side_by_side_are_cut_as_the_layout_says() -> None:
@@ -121,7 +121,7 @@ def test_products_side_by_side_are_cut_as_the_layout_says() -> None:
     side = MatrixOp("v_mfma", "mfma", 4, 4, 4, 16, "f16×f16→f32", "wavefront")
     asked = dot(4, 64, 64, tiling=Tiling("amd_mfma", (2, 1), (4, 64), 1, True))
     found = judge(asked, mma(16, 2, matrix=side))
-    assert found.words == "2×1 warps of 4×64 cover 8×64, the tile is 4×64: ×2 the work"
+    assert found.words == "2×1 warps of 4×64 cover 8×64, but the tile is 4×64: ×2 the work"
 
 
 def test_four_products_of_a_quarter_warp_are_one_square() -> None:
@@ -164,8 +164,7 @@ def test_arms_that_were_merged_into_one_run_of_instructions_are_alternatives() -
         found = check_identity({"r": arms}, {"r": (mma(16, sources=sources),)})["r"]
         assert found.reason is Reason.ALTERNATIVES
         assert (
-            found.words
-            == "one of the dots of k.py:1, k.py:7 runs in a pass, and they share their instructions"
+            found.words == "only one dot of k.py:1, k.py:7 runs in a pass, and they share their instructions"
         )
     # A third dot, on every path, has no instruction: that is no alternative.
     more = {"r": (*arms, dot(128, 32, 32, sources=("k.py:9",)))}
@@ -179,7 +178,7 @@ def test_what_a_loop_of_one_iteration_had_fetched_ahead_is_never_reached() -> No
     found = check_identity(dots, left, left_over={"loop"}, parents={"straight": None, "loop": "straight"})
     assert found["loop"].holds is True
     assert found["straight"].reason is Reason.REMOVED
-    assert found["straight"].words == "of loop, which is no loop any more, only 1 iteration can be reached"
+    assert found["straight"].words == "only 1 iteration of loop can be reached, and its loop was removed"
 
 
 def test_it_is_looked_for_behind_a_loop_that_is_still_one() -> None:
@@ -187,14 +186,14 @@ def test_it_is_looked_for_behind_a_loop_that_is_still_one() -> None:
     left = {"straight": (mma(16),), "kept": (mma(16),), "loop": (mma(16),)}
     parents = {"straight": None, "kept": "straight", "loop": "straight"}
     found = check_identity(dots, left, left_over={"loop"}, parents=parents)
-    assert found["straight"].words == "of loop, which is no loop any more, only 1 iteration can be reached"
+    assert found["straight"].words == "only 1 iteration of loop can be reached, and its loop was removed"
 
 
 def test_a_peeled_iteration_belongs_to_a_loop_inside_the_region() -> None:
     dots = {"straight": (), "loop": (dot(128, 32, 32),)}
     works = {"straight": (mma(16),), "loop": (mma(16),)}
     inside = check_identity(dots, works, parents={"straight": None, "loop": "straight"})
-    assert inside["straight"].words == "here too: 1 iteration of loop (peeled off)"
+    assert inside["straight"].words == "also contains 1 iteration of loop (peeled)"
     beside = check_identity(dots, works, parents={"straight": None, "loop": None})
     assert beside["straight"].reason is Reason.COPIED
 
@@ -205,14 +204,14 @@ def test_a_part_of_an_iteration_may_be_peeled_off() -> None:
     works = {"straight": (mma(4),), "loop": (mma(8),)}
     found = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
     assert found["loop"].holds is True
-    assert found["straight"].words == "here too: parts of iterations of loop (peeled off)"
+    assert found["straight"].words == "also contains parts of iterations of loop (peeled)"
 
 
 def test_what_is_left_of_a_loop_stands_in_the_region_it_was_dissolved_into() -> None:
     dots = {"straight": (), "loop": (dot(128, 32, 32),)}
     works = {"straight": (mma(48),), "loop": (mma(48),)}
     found = check_identity(dots, works, left_over={"loop"}, parents={"straight": None, "loop": "straight"})
-    assert found["straight"].words == "here too: the iterations of loop (no loop any more)"
+    assert found["straight"].words == "also contains the iterations of loop (the loop was removed)"
 
 
 def test_an_excess_on_other_lines_is_no_peeled_iteration() -> None:
@@ -227,7 +226,7 @@ def test_work_that_moved_to_another_partition_is_found_there() -> None:
     works = {"one": (dot(64, 128, 16),), "two": (dot(64, 128, 16),)}
     found = check_identity(dots, works, parents={"one": None, "two": None})
     assert (found["one"].reason, found["one"].words) == (Reason.ELSEWHERE, "some of it is in two")
-    assert found["two"].words == "here too: some of one"
+    assert found["two"].words == "also contains some of one"
 
 
 def test_a_loop_is_unrolled_where_the_iteration_left_over_stands_around_it() -> None:
@@ -236,7 +235,7 @@ def test_a_loop_is_unrolled_where_the_iteration_left_over_stands_around_it() -> 
     dots = {"straight": (), "loop": (dot(128, 32, 32),)}
     found = check_identity(dots, {"straight": (mma(16),), "loop": (mma(32),)}, parents=parents)
     assert (found["loop"].reason, found["loop"].holds, found["loop"].ratio) == (Reason.UNROLLED, True, 1.0)
-    assert found["straight"].words == "here too: 1 iteration of loop (left over by unrolling)"
+    assert found["straight"].words == "also contains 1 iteration of loop (remainder of unrolling)"
     alone = check_identity(dots, {"straight": (), "loop": (mma(32),)}, parents=parents)
     assert alone["loop"].reason is Reason.UNEXPLAINED
 
@@ -245,8 +244,8 @@ def test_a_redundant_loop_that_is_gone_is_still_redundant() -> None:
     found = judge(dot(16, 16, 16, tiling=tiled(4, 1)), mma(6), left_over={"r"})
     assert (found.reason, found.ratio) == (Reason.REDUNDANT, 4.0)
     assert found.words == (
-        "the loop is gone: 3 iterations in a row; "
-        "4×1 warps of 16×8 cover 64×16, the tile is 16×16: ×4 the work"
+        "the loop was removed: 3 iterations in a row; "
+        "4×1 warps of 16×8 cover 64×16, but the tile is 16×16: ×4 the work"
     )
 
 
@@ -256,7 +255,7 @@ def test_a_loop_under_another_name_is_not_taken_for_gone() -> None:
     works = {"straight": (), "a": (mma(16), mma(16)), "b": (mma(16),)}
     parents = {"straight": None, "a": "straight", "b": "straight"}
     found = check_identity(dots, works, left_over={"a"}, parents=parents)
-    assert (found["a"].words, found["b"].words) == ("all of it is in b", "here: all of a")
+    assert (found["a"].words, found["b"].words) == ("all of it is in b", "contains all of a")
     assert found["a"].found == 0
 
 
@@ -271,7 +270,7 @@ def test_a_dot_whose_line_has_no_instruction_was_removed() -> None:
 
 def test_all_the_work_of_a_loop_may_stand_in_another() -> None:
     found = check_identity({"a": (dot(128, 32, 32),), "b": ()}, {"a": (), "b": (mma(16),)})
-    assert (found["a"].words, found["b"].words) == ("all of it is in b", "here too: all of a")
+    assert (found["a"].words, found["b"].words) == ("all of it is in b", "also contains all of a")
 
 
 def test_what_another_region_lacks_explains_an_excess_before_peeled_iterations_do() -> None:
@@ -280,7 +279,7 @@ def test_what_another_region_lacks_explains_an_excess_before_peeled_iterations_d
     works = {"dispatch": (mma(16),), "partition": (), "loop": (mma(16),)}
     parents = {"dispatch": None, "partition": None, "loop": "dispatch"}
     found = check_identity(dots, works, parents=parents)
-    assert found["dispatch"].words == "here too: all of partition"
+    assert found["dispatch"].words == "also contains all of partition"
 
 
 def test_a_layout_without_extents_explains_nothing() -> None:
@@ -308,17 +307,17 @@ def test_peeled_parts_may_be_of_several_sizes() -> None:
     inner = (dot(64, 32, 16), dot(128, 32, 16))
     works = {"straight": (mma(20),), "loop": (mma(12),)}
     found = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
-    assert found["straight"].words == "here too: parts of iterations of loop (peeled off)"
+    assert found["straight"].words == "also contains parts of iterations of loop (peeled)"
 
 
 def test_a_part_is_peeled_off_as_often_as_llvm_peels() -> None:
     inner = (dot(64, 32, 16), dot(128, 64, 32))  # 4 and 32 instructions
     works = {"straight": (mma(7 * 4),), "loop": (mma(36),)}
     found = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
-    assert found["straight"].words == "here too: parts of iterations of loop (peeled off)"
+    assert found["straight"].words == "also contains parts of iterations of loop (peeled)"
     works["straight"] = (mma(10 * 4),)
     more = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
-    assert more["straight"].words == "here too: parts of iterations of loop (peeled off)"
+    assert more["straight"].words == "also contains parts of iterations of loop (peeled)"
     works["straight"] = (mma(8 * 4 - 1),)
     odd = check_identity({"loop": inner}, works, parents={"straight": None, "loop": "straight"})
     assert odd["straight"].reason is Reason.UNEXPLAINED

@@ -87,7 +87,7 @@ def test_a_file_that_is_none_is_made_anew_with_one_line(place: Path, content: by
     place.parent.mkdir(parents=True)
     place.write_bytes(content)
     (said,) = kept(place)
-    assert said.startswith("The index of facts is made anew: it was damaged")
+    assert said.startswith("Rebuilt the index of facts: it was damaged")
     assert "\n" not in said
     assert found(place) == (SOME, [])
 
@@ -133,7 +133,7 @@ def test_what_is_not_our_table_is_made_anew(place: Path, made: str) -> None:
     other = sqlite3.connect(place)
     other.executescript(f"DROP TABLE facts; {made};")
     other.close()
-    assert found(place) == ({}, [f"The index of facts is made anew: it was damaged ({place})."])
+    assert found(place) == ({}, [f"Rebuilt the index of facts: it was damaged ({place})."])
     kept(place)
     assert found(place) == (SOME, [])
 
@@ -143,7 +143,7 @@ def test_what_is_not_our_table_is_made_anew(place: Path, made: str) -> None:
 def test_a_pipe_beside_it_is_not_waited_for(place: Path, end: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(place.with_name(place.name + end))
-    told = f"The index of facts is passed over: there is what is no regular file ({place})."
+    told = f"Ignoring the index of facts: a path is not a regular file ({place})."
     assert found(place) == ({}, [told])
 
 
@@ -181,21 +181,21 @@ def test_no_home_is_passed_over() -> None:
         assert index.read(SOME) == {}
         assert index.stats() is None
         index.clear()
-    assert said == ["The index of facts is passed over: there is no home directory."]
+    assert said == ["Ignoring the index of facts: there is no home directory."]
 
 
 def test_a_directory_that_cannot_be_made_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     values, (said,) = found(tmp_path / "file" / "artifact-inspector" / "facts.sqlite3")
     assert values == {}
-    assert said.startswith("The index of facts is passed over: ")
+    assert said.startswith("Ignoring the index of facts: ")
 
 
 def test_a_directory_in_the_files_place_is_passed_over(place: Path) -> None:
     place.mkdir(parents=True)
     values, (said,) = found(place)
     assert values == {}
-    assert said.startswith("The index of facts is passed over: ")
+    assert said.startswith("Ignoring the index of facts: ")
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")

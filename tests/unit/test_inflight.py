@@ -305,7 +305,7 @@ def test_a_register_that_is_overwritten_ends_its_load() -> None:
 def test_a_load_that_nothing_uses_is_left_out() -> None:
     facts = in_flight(ptx(LOAD, "ld.global.b32 { %r3 }, [ %rd2 + 0 ]", "add.f32 %r5, %r1, %r2"), Stage.PTX)
     assert facts["straight"].max_loads == 1
-    assert facts["straight"].notes == ("loads whose registers nothing uses are left out: 1",)
+    assert facts["straight"].notes == ("loads with unused results are not counted: 1",)
 
 
 def test_a_load_through_a_loaded_address_waits_for_it() -> None:
@@ -405,7 +405,7 @@ def test_the_order_of_blocks_in_the_text_does_not_matter() -> None:
 def test_a_loop_that_never_waits_is_not_guessed_at() -> None:
     loop = loop_of(in_flight(amdgcn(".LBB0_1:", GLOBAL, "s_cbranch_scc1 .LBB0_1"), Stage.AMDGCN))
     assert (loop.max_loads, loop.max_bytes_per_thread, loop.distance, loop.levels) == (None, None, None, ())
-    assert loop.notes == ("what is in flight does not settle from trip to trip",)
+    assert loop.notes == ("the number of loads in flight does not reach a steady state",)
 
 
 def test_an_inner_loop_begins_with_what_the_outer_one_leaves() -> None:
@@ -476,14 +476,16 @@ def test_an_array_of_barriers_holds_no_more_phases_than_it_has_barriers() -> Non
     body = tma(wait_for("%r12"), expect("%r11"), TMA + "[%r11]", TMA + "[%r11]")
     loop = loop_of(in_flight(ptx(*body), Stage.PTX))
     assert (loop.max_loads, loop.distance, loop.waits) == (4, None, ())
-    assert loop.notes == ("copies end elsewhere: at most one phase of each of their barriers is in flight",)
+    assert loop.notes == (
+        "copies complete in other code: at most one phase of each of their barriers is in flight",
+    )
 
 
 def test_a_barrier_of_unknown_place_leaves_the_loads_in_flight_unknown() -> None:
     body = tma("ld.param.b32 %r30, [k_0]", expect("%r30"), TMA + "[%r30]", wait_for("%r11"))
     loop = loop_of(in_flight(ptx(*body), Stage.PTX))
     assert (loop.max_loads, loop.compute_covered) == (None, None)
-    assert "which copies a barrier waits for cannot be told" in loop.notes[0]
+    assert "unknown which copies a barrier waits for" in loop.notes[0]
 
 
 def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
@@ -544,7 +546,7 @@ def test_a_producer_fills_its_buffers_and_a_consumer_waits_for_copies_of_others(
     consumers = [facts for facts in loops if facts.max_loads is None]
     assert [facts.max_loads for facts in producers] == [6]
     assert len(consumers) == {"3.6.0": 2, "3.9.0": 1 if stage is Stage.TTGIR else 2}[kernel[:5]]
-    assert all("waits for copies that are issued elsewhere" in facts.notes[0] for facts in consumers)
+    assert all("waits for copies that other code issues" in facts.notes[0] for facts in consumers)
 
 
 def test_the_stages_of_a_kernel_agree_on_the_iterations_in_flight() -> None:

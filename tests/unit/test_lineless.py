@@ -121,7 +121,7 @@ def test_rounds_that_load_otherwise_cannot_be_told_apart() -> None:
     code = ptx(load(1), load(2), load(3), multiply(1), multiply(2), multiply(3))
     found = by_dataflow(code, reference)
     assert found.uncertain
-    assert found.notes == [Note("without lines its loads cannot be told apart")]
+    assert found.notes == [Note("its loads cannot be distinguished without source lines")]
     assert computes(found) == [[], []]
 
 
@@ -151,7 +151,7 @@ def test_plain_loads_in_front_of_a_loop_leave_open_whether_it_is_pipelined() -> 
     inside = ("$L__BB0_1:", load(1), load(2), multiply(1), multiply(2), "@%p1 bra $L__BB0_1")
     found = by_dataflow(ptx(load(9), *inside), program(LOOP), 1)
     assert found.uncertain
-    assert found.notes == [Note("1 loads in front of the loop do not fit 2 a turn, 0 ahead")]
+    assert found.notes == [Note("1 loads before the loop do not match 2 per iteration, 0 ahead")]
     alone = by_dataflow(ptx("$L__BB0_1:", load(1), multiply(1), "@%p1 bra $L__BB0_1"), program(LOOP), 1)
     assert (alone.uncertain, computes(alone)) == (False, [[1]])
 
@@ -193,7 +193,7 @@ def test_from_the_code_alone_loads_in_front_of_a_loop_tell_nothing() -> None:
     code = ptx(load(9), "$L__BB0_1:", load(1), multiply(1), "@%p1 bra $L__BB0_1")
     found = locate_by_runs(code, region(code, (), 1))
     assert found.uncertain
-    assert found.notes == [Note("1 loads in front of the loop, 1 inside: is it pipelined? nothing tells")]
+    assert found.notes == [Note("1 loads before the loop and 1 inside: unknown whether it is pipelined")]
     alone = ptx("$L__BB0_1:", load(1), multiply(1), "@%p1 bra $L__BB0_1")
     assert not locate_by_runs(alone, region(alone, (), 1)).uncertain
 
@@ -252,7 +252,7 @@ def test_copies_that_were_peeled_off_with_their_products_are_not_of_the_next_ite
         found = by_dataflow(ptx(*front, *inside), there, 1, before)
         assert found.uncertain
         assert found.notes == [
-            Note(f"{front.count(copy)} loads in front of the loop do not fit 1 a turn, 1 ahead")
+            Note(f"{front.count(copy)} loads before the loop do not match 1 per iteration, 1 ahead")
         ]
 
 
@@ -267,4 +267,4 @@ def test_more_rounds_than_are_told_apart_are_unknown_and_the_bound_is_named(
     for reference in ((), written):
         found = locate(code, region(code, reference), None, exact=False)
         assert (found.rounds, found.uncertain) == ([], True)
-        assert f"more than 2 rounds, which are not told apart: set {ROUNDS.switch}" in found.notes[0].said
+        assert f"more than 2 rounds, the limit of the analysis: set {ROUNDS.switch}" in found.notes[0].said

@@ -65,15 +65,15 @@ def test_many_kernels_begin_with_a_summary_and_fit_two_screens(
     assert lines[0].startswith(f"{len(kernels)} kernels in ")
     assert lines[2].startswith("targets   gfx942 32")
     assert any(line.startswith("findings  AI0") for line in lines)
-    assert any("--limit 0 lists every kernel" in line for line in lines)
+    assert any("every kernel with --limit 0" in line for line in lines)
 
 
 def test_groups_that_are_left_out_are_counted(cache: Cache, kernels: list[KernelFacts]) -> None:
     lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False, limit=5))
-    (left,) = [line for line in lines if "left out" in line]
+    (left,) = [line for line in lines if "Not shown" in line]
     listed = [name for name, _ in sorted(Counter(kernel.artifact.name for kernel in kernels).items())][:5]
     rest = sum(kernel.artifact.name not in listed for kernel in kernels)
-    assert left == f"27 more names with {rest} kernels left out"
+    assert left == f"Not shown: 27 more names with {rest} kernels"
 
 
 def test_zero_lists_every_kernel(cache: Cache, kernels: list[KernelFacts]) -> None:
@@ -161,7 +161,7 @@ def test_what_there_is_not_cannot_be_asked_for(arguments: tuple[str, ...], said:
 def test_a_limit_holds_in_a_pipe_too() -> None:
     text = run(str(CACHE), "--sort", "name", "--limit", "7")
     assert len(names(text)) == 7
-    assert "108 more kernels left out; --limit 0 shows all" in text
+    assert "108 more kernels not shown; --limit 0 lists all" in text
 
 
 def test_one_long_label_and_one_long_verdict_leave_every_row_on_a_line(cache: Cache) -> None:

@@ -572,7 +572,7 @@ def test_a_text_without_a_function_is_an_error_at_its_start(text):
     [
         ("define void @k() {\n  ret void\n", "line 1: the function k is not closed"),
         ("define void @k() {\n  %1 = \n  ret void\n}", "line 2: not an instruction: %1 ="),
-        ("define void @k() {\n  br label %9\n}", "line 2: branch to %9, which is no block"),
+        ("define void @k() {\n  br label %9\n}", "line 2: branch to %9, which is not a block"),
         ("define void @k() {\n  %1 = add i32 1, 2\n}", "line 2: block 0 has no terminator"),
         (
             "define void @k() {\n  ret void\n}\ndefine void @matm",

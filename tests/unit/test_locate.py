@@ -103,9 +103,7 @@ def test_loads_that_lost_their_line_are_taken_in_order_for_what_is_missing() -> 
     assert not found.rounds[0].statements[0].guessed
     assert found.rounds[1].identity is None
     (note,) = found.notes
-    assert note.said == (
-        "loads without a line of their own were taken, in order, for the statements without a load"
-    )
+    assert note.said == ("loads without a line were assigned, in order, to the statements without a load")
 
 
 def test_too_few_of_them_are_taken_for_none() -> None:
@@ -118,7 +116,7 @@ def test_a_load_without_a_line_of_its_own_may_be_part_of_its_neighbours_wider_on
     assert loads(found) == [[[0]], [[3], [3]]]
     assert [s.merged for s in found.rounds[1].statements] == [False, True]
     (note,) = found.notes
-    assert note.said == "the load of k.py:7 has no line of its own: it shares that of k.py:6"
+    assert note.said == "the load of k.py:7 has no line of its own: it is merged with the load of k.py:6"
 
 
 def test_one_wide_load_may_be_several_of_a_pointer_in_a_row() -> None:

@@ -37,7 +37,7 @@ def test_a_record_beyond_the_bound_is_not_read(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_read_is_not_written_over(text: str, tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(
-        UsageError, match=r"inspect-kernel\.json cannot be read, and what it records would be lost"
+        UsageError, match=r"inspect-kernel\.json cannot be read, and its contents would be lost"
     ):
         made_directory(tmp_path)
     record(tmp_path, (), [{"kernel": "k"}])

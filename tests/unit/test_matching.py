@@ -181,13 +181,13 @@ def test_the_axis_that_would_help_is_suggested(axis: Axis) -> None:
     found = match(left[:1], right[:1])
     assert found.across == ({axis} if axis in (Axis.TARGET, Axis.VERSION) else set())
     if not found.pairs:
-        assert suggest_axes(found, ()) == f"1 would across {axis.value}: add --across {axis.value}."
+        assert suggest_axes(found, ()) == f"--across {axis.value} would match 1."
 
 
 def test_kernels_without_a_partner_are_told_which_axis_would_help() -> None:
     left, right = crossed(Axis.CONFIG)
     lonely = Corpus((), match(left[:1], right[:1]), ())
-    assert list(describe_lonely(lonely))[-1] == "1 of these would fit across config: add --across config"
+    assert list(describe_lonely(lonely))[-1] == "--across config would match 1 of these"
     only_left = Corpus((), match(left[:1], []), ())
     assert not any("--across" in said for said in describe_lonely(only_left))
 

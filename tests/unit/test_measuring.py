@@ -147,7 +147,7 @@ def test_an_autotuner_is_left_with_the_configuration_that_is_measured(file):
         ("nothing", {}, "has no kernel 'nothing'"),
         ("x", {}, "has no kernel 'x'"),
         ("double", {"workload": "nowhere"}, r"has no function nowhere\(\)"),
-        ("double", {"workload": "launch"}, "gives a NoneType, no Workload"),
+        ("double", {"workload": "launch"}, "returns a NoneType, not a Workload"),
         ("double", {"workload": "failing", "configs": "all"}, "no configurations to compare"),
     ],
 )
@@ -172,9 +172,9 @@ def test_the_workload_named_after_the_kernel_comes_first():
 @pytest.mark.parametrize(
     ("words", "options", "said"),
     [
-        (["gemm"], {}, "no reference kernel 'gemm'"),
+        (["gemm"], {}, "Unknown reference kernel 'gemm'"),
         (["nowhere.py:k"], {}, r"no file nowhere\.py"),
-        (["mine.py"], {}, "names a file and no kernel"),
+        (["mine.py"], {}, "names a file but no kernel"),
         (["softmax"], {"configs": "some"}, "takes `all` or a number"),
         (["softmax"], {"configs": "0"}, "takes `all` or a number"),
         (["softmax"], {"workload": "w"}, r"is for a FILE\.py:KERNEL"),

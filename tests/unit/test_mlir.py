@@ -430,7 +430,7 @@ def test_a_place_that_no_line_defines_shows_that_the_file_is_cut_off() -> None:
         "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32 loc(#loc99)\n"
         "    tt.store %p, %a : !tt.ptr<f32> loc(#loc99)\n    tt.return\n  }\n}\n" + PLACES
     )
-    assert found.problems == ("line 3: #loc99 is nowhere in the file, which must be cut off",)
+    assert found.problems == ("line 3: #loc99 is not defined in the file, which must be truncated",)
     assert not found.is_whole
     assert found.functions[0].instructions[0].location is None
 
@@ -442,7 +442,7 @@ def test_a_place_that_is_cut_off_shows_that_the_file_is(cut: str) -> None:
     tail = f'#loc1 = loc("k.py":20:17)\n#loc2 = loc("(h.py":2:1)\n#loc3 = loc({cut}'
     body = "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32 loc(#loc3)\n    tt.return\n  }\n}\n"
     assert read(body + tail + ")").problems == (
-        "line 3: #loc3 is nowhere in the file, which must be cut off",
+        "line 3: #loc3 is not defined in the file, which must be truncated",
     )
     if "at #loc1" in cut:
         assert read(f"{body}{tail}))\n").is_whole
@@ -474,7 +474,7 @@ def test_carriage_returns_change_nothing() -> None:
 
 def test_a_line_that_is_not_understood_is_a_named_problem() -> None:
     module = read(WHOLE.replace("%a = tt.load %p : f32", "?!"))
-    assert module.problems == ("line 3: not understood: ?!",)
+    assert module.problems == ("line 3: unreadable operation: ?!",)
 
 
 @pytest.mark.parametrize("text", ["", "module {\n}\n", "define void @k() {\n}\n", "// nothing"])

@@ -69,7 +69,7 @@ def test_a_tool_that_fails_or_prints_no_code_is_named(tmp_path: Path, body: str)
 def test_without_a_tool_and_without_an_hsaco_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match="no llvm-objdump was found"):
         disassemble_hsaco(hsaco(), None)
-    with pytest.raises(CacheError, match="is no hsaco"):
+    with pytest.raises(CacheError, match="is not in hsaco format"):
         disassemble_hsaco(b"\x7fELF" + bytes(60), tool(tmp_path, "exit 1"))
 
 

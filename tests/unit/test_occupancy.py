@@ -175,7 +175,7 @@ def test_blocks_without_tensor_memory_are_resident_and_wait():
 def test_an_unknown_target_names_what_is_missing():
     found = find_occupancy(parse_target("sm_130"), registers=64, shared_bytes=0, warps_per_block=4)
     assert (found.blocks, found.warps, found.share, found.limited_by) == (None, None, None, ())
-    assert found.missing == ("what one SM of sm_130 holds",)
+    assert found.missing == ("limits of one SM of sm_130",)
     assert find_warps_per_partition(parse_target("sm_130"), 64) is None
 
 

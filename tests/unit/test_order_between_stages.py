@@ -208,7 +208,7 @@ def test_a_loop_dissolved_into_loops_apart_is_not_called_unrolled() -> None:
     copy_b = COPY.replace("@1", "@3")
     apart = facts(program, partitions(looped(DOT_A, DOT_B), looped(COPY, copy_b)))
     assert apart["loop@8"].verdict == "unknown"
-    assert any("its loads stand in one, its computes in another" in note for note in apart["loop@8"].notes)
+    assert any("its loads and computes are in different loops" in note for note in apart["loop@8"].notes)
     together = facts(program, looped(LOAD_B, DOT_B, LOAD_A, DOT_A))
     assert together["loop@8"].verdict == "unrolled"
 

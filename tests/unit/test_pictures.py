@@ -100,7 +100,7 @@ def test_each_event_bears_its_letter_and_tells_its_instruction_and_source() -> N
 
 def test_a_load_is_drawn_to_the_wait_that_completes_it() -> None:
     svg = timeline(facts(MATMUL), "loop@81", (Stage.PTX,))
-    (own,) = (title for title in titles(svg) if "3 trips of the loop later" in title)
+    (own,) = (title for title in titles(svg) if "3 iterations later" in title)
     assert own.startswith("5 loads issued")
     assert "80 bytes per thread" in own
     assert "cp.async.wait_group" in own
@@ -109,7 +109,7 @@ def test_a_load_is_drawn_to_the_wait_that_completes_it() -> None:
 def test_what_is_not_known_is_said() -> None:
     svg = timeline(facts("3.6.0/sm_90/tma_warp_specialized"))
     assert "in flight: unknown" in texts(svg)
-    assert any("in flight not told" in text for text in texts(svg))
+    assert any("loads in flight unknown" in text for text in texts(svg))
 
 
 def test_each_partition_has_a_strip_of_its_own() -> None:
@@ -207,7 +207,7 @@ def test_the_timetable_of_a_matmul_of_four_stages() -> None:
 
 
 def test_a_loop_that_is_not_pipelined_has_no_timetable_and_the_reason_is_told() -> None:
-    with pytest.raises(UsageError, match="num_stages 1 asks for no pipelining"):
+    with pytest.raises(UsageError, match="num_stages 1 requests no pipelining"):
         timetable(facts("3.6.0/sm_80/matmul_square"))
 
 
@@ -220,14 +220,14 @@ def test_the_shared_map_names_every_allocation_with_its_place() -> None:
 
 def test_the_binding_resource_is_marked_in_words() -> None:
     svg = occupancy_bars(facts("3.6.0/sm_80/gemv_splitk"))
-    assert "7 ← binds" in texts(svg)
+    assert "7 ← limit" in texts(svg)
     assert any("28 of 64 warps" in text for text in texts(svg))
 
 
 def test_two_kernels_are_marked_where_they_part_and_aligned_by_round() -> None:
     pair = compare_kernels(facts("3.2.0/sm_75/gemv_splitk"), facts("3.2.0/gfx90a/gemv_splitk"))
     svg = pair_timelines(pair, ("sm_75", "gfx90a"))
-    assert any(text.startswith("▼ ttgir: here they part") for text in texts(svg))
+    assert any(text.startswith("▼ ttgir: first divergence") for text in texts(svg))
     places = re.findall(r"<g data-side=\"(\w+)\">|data-go=\"(\w+:\d+)\"", svg)
     assert places[0] == ("sm_75", "")  # a side stands in front of every place
     assert {side for side, _ in places if side} == {"sm_75", "gfx90a"}

@@ -184,7 +184,7 @@ def test_a_wait_of_zero_leaves_no_iteration_in_flight() -> None:
     assert (found.wait_depth, found.iterations_in_flight) == (0, 0)
     assert found.notes == (
         "num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait",
-        "its wait asks for more than the computes behind it take: of 2 iterations ahead 1 lie in shared memory",
+        "its wait is stricter than the computes after it need: of 2 iterations ahead, 1 are already in shared memory",
     )
 
 
@@ -197,9 +197,7 @@ def test_a_distance_is_the_iterations_in_flight_and_one_or_says_why_not() -> Non
     early = PIPELINED.replace(copies, "").replace(wait, copies + wait.replace("num = 2", "num = 4"))
     found = explained(only(MATMUL, early))
     assert (found.distance, found.iterations_in_flight) == (2, 2)
-    assert found.notes == (
-        "its copies stand in front of the wait, so one more iteration is in flight behind it",
-    )
+    assert found.notes == ("its copies are before the wait, so one more iteration is in flight after it",)
 
 
 def test_groups_committed_for_two_copies_at_once_count_once() -> None:
@@ -252,7 +250,10 @@ def test_a_back_end_that_waits_for_all_loses_what_ttgir_leaves_in_flight() -> No
     loop = ({**facts, Stage.AMDGCN: facts[Stage.TTGIR]}, {**buffers, Stage.AMDGCN: below})
     found = explained(loop, num_stages=3, target="gfx950")
     assert found.iterations_in_flight == 0
-    assert found.why_not == "ttgir leaves 2 ÷ 2 = 1 iterations in flight at its wait, amdgcn waits for all"
+    assert (
+        found.why_not
+        == "TTGIR leaves 2 ÷ 2 = 1 iterations in flight at its wait, but amdgcn waits for all of them"
+    )
     line = line_of(PIPELINED, "num = 2")
     assert found.evidence == (Evidence(Stage.TTGIR, line), Evidence(Stage.AMDGCN, line))
 
@@ -339,10 +340,10 @@ def test_constant_bounds_tell_how_often_a_loop_runs(bounds: tuple[int, int, int]
 @pytest.mark.parametrize(
     ("asked", "target", "version", "cause"),
     [
-        (1, "sm_80", "3.6.0", "num_stages 1 asks for no pipelining"),
-        (3, "sm_75", "3.6.0", "sm_75 has no asynchronous copy (cp.async comes with sm_80)"),
-        (3, "gfx942", "3.0/3.1", "Triton 3.0/3.1 pipelines for AMD at num_stages 0 only, asked were 3"),
-        (0, "gfx942", "3.6.0", "num_stages 0 asks for no pipelining"),
+        (1, "sm_80", "3.6.0", "num_stages 1 requests no pipelining"),
+        (3, "sm_75", "3.6.0", "sm_75 has no asynchronous copy (cp.async requires sm_80)"),
+        (3, "gfx942", "3.0/3.1", "Triton 3.0/3.1 pipelines for AMD only at num_stages 0, requested were 3"),
+        (0, "gfx942", "3.6.0", "num_stages 0 requests no pipelining"),
     ],
 )
 def test_options_and_targets_that_allow_no_pipeline_are_told(
@@ -364,7 +365,10 @@ def test_the_loop_s_own_number_of_stages_wins_over_the_compile_s() -> None:
     assert program.form is not None
     asking = replace(program, form=replace(program.form, asked=1))
     found = explained((facts, {**buffers, Stage.TTIR: asking}), num_stages=4)
-    assert (found.num_stages, found.why_not) == (1, "the loop itself asks for none: tt.num_stages = 1")
+    assert (found.num_stages, found.why_not) == (
+        1,
+        "the loop itself requests no pipelining: tt.num_stages = 1",
+    )
     assert found.evidence == (Evidence(Stage.TTIR, line_of(MATMUL, "scf.for")),)
 
 
@@ -404,7 +408,7 @@ def test_a_while_loop_is_no_counted_loop() -> None:
         + TAIL
     )
     found = explained(only(text, text))
-    assert found.why_not == "it is no counted loop: only `for` loops are pipelined"
+    assert found.why_not == "not a counted loop: only `for` loops are pipelined"
     assert found.evidence == (Evidence(Stage.TTIR, line_of(text, "scf.while")),)
 
 
@@ -415,7 +419,7 @@ def test_only_the_inner_of_two_loops_is_pipelined() -> None:
         body = body.replace(old, new)
     text = HEAD + FOR + LOADS + inner + body + "    }\n" + DOT.replace("%acc", "%q") + TAIL
     outer = explained(read(text, text)["loop#1"])
-    assert outer.why_not == "another loop stands in it: only innermost loops are pipelined"
+    assert outer.why_not == "contains another loop: only innermost loops are pipelined"
     assert outer.evidence == (Evidence(Stage.TTIR, line_of(text, "%q = scf.for")),)
 
 
@@ -462,7 +466,7 @@ def test_the_causes_of_some_loads_are_noted_where_others_have_none() -> None:
     found = explained(only(text, text), num_stages=2)
     assert found.why_not is None
     assert found.notes == (
-        "k addresses loads of a dot, and num_stages 2 has no stage for that",
+        "k addresses loads of a dot, and num_stages 2 has no stage for it",
         "no cause was found in the IR",
     )
 
@@ -477,7 +481,7 @@ def test_loads_of_a_loop_whose_dot_takes_none_of_them_feed_no_dot() -> None:
     found = explained(only(text, text))
     assert (
         found.why_not
-        == "u goes into nothing that a dot of the loop multiplies; v goes into nothing that a dot of the loop multiplies"
+        == "u feeds no operand A or B of a dot in the loop; v feeds no operand A or B of a dot in the loop"
     )
     lines = [line_of(text, "%u = tt.load"), line_of(text, "%v = tt.load")]
     assert found.evidence == tuple(Evidence(Stage.TTIR, line) for line in lines)
@@ -490,7 +494,7 @@ def test_more_buffers_than_a_block_can_have_are_noted() -> None:
     )
     size = 2 * 2 * 256 * 64 * 8
     found = explained(only(MATMUL, wide))
-    assert found.notes == (f"its buffers are {size} bytes, and a block of sm_80 has {163 * 1024}",)
+    assert found.notes == (f"its buffers take {size} bytes, but a block of sm_80 has {163 * 1024}",)
 
 
 def test_a_load_added_to_the_sum_feeds_no_dot() -> None:
@@ -516,7 +520,10 @@ def test_a_value_handed_on_as_it_came_reaches_over_two_iterations() -> None:
     )  # fmt: skip
     assert form_of(text).old_values == line_of(text, "scf.yield")
     assert form_of(MATMUL).old_values is None
-    assert explained(only(text, text)).why_not == "it hands a value on unchanged to the iteration after next"
+    assert (
+        explained(only(text, text)).why_not
+        == "a loop-carried value is passed on unchanged, so a dependence spans two iterations"
+    )
 
 
 @pytest.mark.parametrize(("per_thread", "cause"), [(1, True), (2, False)])
@@ -534,7 +541,7 @@ def test_a_thread_that_holds_less_than_four_bytes_side_by_side_cannot_copy(
     found = explained(only(located, laid_out))
     if cause:
         assert found.why_not is not None
-        assert "moves 16 bits at a time, and a copy moves 32 or more" in found.why_not
+        assert "is 16 bits wide, but an asynchronous copy needs at least 32" in found.why_not
         assert found.evidence[1] == Evidence(Stage.TTGIR, line_of(laid_out, "%u = tt.load"))
     else:
         assert (found.why_not, found.notes) == (None, ("no cause was found in the IR",))
@@ -624,4 +631,4 @@ def test_allocations_of_unequal_numbers_of_tiles_are_told() -> None:
     three = TILES.replace("<2x", "<3x")
     lines = [line.replace(TILES, three) if "%bv" in line else line for line in PIPELINED.split("\n")]
     found = explained(only(MATMUL, "\n".join(lines)))
-    assert (found.buffers, found.notes) == (3, ("its allocations hold 2 to 3 tiles",))
+    assert (found.buffers, found.notes) == (3, ("its buffers hold 2 to 3 tiles",))

@@ -53,7 +53,7 @@ def test_a_whole_name_means_that_kernel_though_another_begins_with_it(
 def test_a_workload_is_launched_in_every_configuration_that_is_tried(tmp_path: Path) -> None:
     root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {"BLOCK_SIZE": 1024}})
     (entry,) = open_cache(root).entries
-    with pytest.raises(UsageError, match="takes no constant BLOCK"):
+    with pytest.raises(UsageError, match="has no constant BLOCK"):
         enter_tries([(entry, Request((1,), {}))], {"BLOCK": ("8",)}, None, tmp_path / "out", own=True)
     tries = {"num_warps": ("4", "8"), "BLOCK_SIZE": ("1024", "1000")}
     found = enter_tries([(entry, Request((1,), {}))], tries, None, tmp_path / "out", own=True)
@@ -91,15 +91,15 @@ def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ctas", "waves", "told"),
     [
-        (9, 1, "waves: 1, of 9 CTAs; 1280 fit side by side (as given)"),
-        (1280, 2, "waves: 2 of 1280 CTAs side by side (as given)"),
+        (9, 1, "1 wave of 9 CTAs; 1280 are resident at once (as given)"),
+        (1280, 2, "2 waves of 1280 resident CTAs (as given)"),
     ],
 )
 def test_a_wave_has_no_more_ctas_than_the_launch(ctas: int, waves: int, told: str) -> None:
     wave = Wave(ctas, 32, None, 32, None)
     order = CtaOrder(1280, "as given", (wave,) * waves, waves, 32, 32, 32, None, (), (), ())
     assert next(iter(describe_order(order, is_read_known=True))) == told
-    assert [*describe_order(order, is_read_known=False)] == [told, "what they read is not known"]
+    assert [*describe_order(order, is_read_known=False)] == [told, "bytes read per wave: unknown"]
 
 
 def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.
 def test_more_launches_than_are_run_are_refused_in_words() -> None:
     rows = [{"grid": [1]}] * 20_000
     with pytest.raises(
-        UsageError, match="the record has 20,000 launches; 1,000 are run on paper at most"
+        UsageError, match="the record has 20,000 launches; at most 1,000 are simulated"
     ) as told:
         parse_document_of({"launches": rows}, "the record")
     assert "ARTIFACT_INSPECTOR_MOST_LAUNCHES" in str(told.value.remedy)

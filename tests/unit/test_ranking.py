@@ -129,10 +129,10 @@ def test_why_nothing_is_ranked_is_told_once() -> None:
     console = Console(width=100)
     with console.capture() as told:
         console.print(RankingReport(found))
-    assert told.get() == "not ranked: hash and 2 more: it depends on control codes\n"
+    assert told.get() == "not ranked: hash and 2 more: unknown inputs: control codes\n"
 
 
 def test_a_grid_that_should_be_an_expression_may_hold_the_constants_that_are_named() -> None:
-    with pytest.raises(UsageError, match="another for each BM") as found:
+    with pytest.raises(UsageError, match="may differ for each BM") as found:
         request_for_tries(Request((24,), {"M": 64}), {"BM": ("32", "64")}, None, ["BM", "BN"])
     assert "(BM, BN): --grid" in str(found.value.remedy)

@@ -184,7 +184,7 @@ def test_one_edit_is_one_annotation(lost_pipeline: Corpus) -> None:
     lines = told.message.splitlines()
     assert lines[0].startswith("because loop1: ")
     assert [line.partition(": ")[0] for line in lines[1:-1]] == ["waits", "shared"]
-    assert lines[-1] == "in 1 form: sm_75 128×32×32 f16 w4 s4"
+    assert lines[-1] == "in 1 variant: sm_75 128×32×32 f16 w4 s4"
 
 
 def test_one_finding_in_many_forms_is_one_annotation() -> None:
@@ -192,7 +192,7 @@ def test_one_finding_in_many_forms_is_one_annotation() -> None:
     remarks = [found for found in finding_remarks(kernels, here) if found.code == "AI002"]
     assert len(remarks) == 2
     (told,) = told_once(remarks)
-    assert told.message.splitlines()[-1].startswith("in 2 forms: sm_80 ")
+    assert told.message.splitlines()[-1].startswith("in 2 variants: sm_80 ")
 
 
 def test_matrix_work_that_a_loop_peeled_off_is_no_news() -> None:

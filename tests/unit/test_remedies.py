@@ -110,10 +110,10 @@ def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     (kernel,) = tried["kernels"]
     narrow = next(one for one in kernel["tried"] if one["finding"]["code"] == "AI006")
     assert (narrow["reached"], narrow["is_gone"]) == (True, True)
-    assert narrow["answer"].startswith("Yes, at ttir: signature i32→i32:16")
+    assert narrow["answer"].startswith("The code changed (from TTIR on): signature i32→i32:16")
     widths = next(fact for fact in narrow["facts"] if fact["key"] == "loads.widths")
     assert (widths["left"], widths["right"]) == (["4 ×8"], ["16 ×2"])
-    assert any("from the TTIR of the cache" in note for note in kernel["notes"])
+    assert any("from the cached TTIR" in note for note in kernel["notes"])
 
 
 def test_what_was_tried_is_a_document(tried: dict) -> None:
@@ -137,7 +137,7 @@ def test_many_kernels_are_not_compiled_by_accident() -> None:
         cli.app, ["findings", str(FIXTURES / "3.6.0"), "narrow", "--try", "-f", "sarif"]
     )
     assert answer.exit_code == 2
-    assert "--try is told as text or JSON" in answer.stderr
+    assert "--try prints text or JSON" in answer.stderr
 
 
 def test_a_switch_is_told_in_words() -> None:

@@ -48,5 +48,5 @@ def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler,
 
 def test_where_no_scheduler_answers_the_address_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "PATIENCE", 0.5)
-    with pytest.raises(CompileError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(CompileError, match=r"No Dask scheduler responds at tcp://127\.0\.0\.1:9"):
         compile_kernels([KernelRequest("softmax")], ["sm_80"], tmp_path, scheduler="tcp://127.0.0.1:9")

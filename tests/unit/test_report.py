@@ -142,14 +142,14 @@ def waits_of(op: str, *depths: int | None, commits: int | None = None) -> list[s
 def test_a_group_wait_leaves_its_depth_in_flight_and_tells_the_iterations() -> None:
     (said,) = waits_of("cp.async.wait_group", 4, commits=2)
     assert said == (
-        "cp.async.wait_group 4 (line 40): lets 4 younger groups stay in flight; "
-        "at 2 committed per iteration that is 4 ÷ 2 = 2 iterations"
+        "cp.async.wait_group 4 (line 40): leaves 4 copy groups in flight; "
+        "with 2 per iteration, that is 4 ÷ 2 = 2 iterations"
     )
 
 
 def test_no_iterations_are_told_where_the_groups_of_one_are_unknown() -> None:
     (said,) = waits_of("cp.async.wait_group", 4, commits=None)
-    assert said.endswith("lets 4 younger groups stay in flight")
+    assert said.endswith("leaves 4 copy groups in flight")
 
 
 def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
@@ -161,27 +161,27 @@ def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
         stage = a_stage(Stage.PTX, region, waits=(wait,), work={"loop@9": work})
         return next(describe_waits(a_kernel(stage), stage, region))
 
-    assert "drains the pipeline in every iteration" in said(distance=1)
+    assert "the pipeline drains in every iteration" in said(distance=1)
     assert "÷" not in said(distance=1)
-    assert said(verdict="serial").endswith("every group issued before must be complete")
+    assert said(verdict="serial").endswith("waits for all earlier copy groups")
 
 
 @pytest.mark.parametrize("op", ["s_waitcnt vmcnt", "s_wait_loadcnt"])
 def test_a_count_of_loads_on_amd_lets_so_many_younger_ones_fly(op: str) -> None:
-    assert waits_of(op, 3)[0].endswith("lets 3 younger vector-memory loads stay in flight")
-    assert waits_of(op, 1)[0].endswith("lets 1 younger vector-memory load stay in flight")
+    assert waits_of(op, 3)[0].endswith("leaves 3 vector-memory loads in flight")
+    assert waits_of(op, 1)[0].endswith("leaves 1 vector-memory load in flight")
 
 
 def test_many_depths_are_one_sentence() -> None:
     (said,) = waits_of("s_waitcnt vmcnt", 14, 13, 2, 0)
-    assert said.startswith("s_waitcnt vmcnt(14…0) (×4, lines 40–43): each lets as many younger")
-    assert said.endswith("0 waits for all")
+    assert said.startswith("s_waitcnt vmcnt(14…0) (×4, lines 40–43): the number is how many")
+    assert said.endswith("0 waits for all of them")
     assert "0 waits" not in waits_of("s_waitcnt vmcnt", 14, 13, 2)[0]
 
 
 def test_waits_for_matrix_operations_and_barriers_say_so() -> None:
     assert "matrix operations" in waits_of("wgmma.wait_group", 1)[0]
-    assert "all that a barrier expects" in waits_of("mbarrier.try_wait", None)[0]
+    assert "waits on an mbarrier" in waits_of("mbarrier.try_wait", None)[0]
     assert "stores" in waits_of("cp.async.bulk.wait_group", 0)[0]
 
 
@@ -201,7 +201,7 @@ def test_copies_of_an_unrolled_loop_are_told_per_source_iteration() -> None:
     pipelines = {"loop@9": a_pipeline(commits_per_iteration=2)}
     kernel = a_kernel(a_stage(Stage.PTX, region), pipelines=pipelines)
     assert describe_copies(kernel, region) == (
-        "5 copies per iteration, in 2 committed groups, standing before the computes"
+        "5 copies per iteration, in 2 commit groups, issued before the computes"
     )
 
 
@@ -224,13 +224,13 @@ def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
         changed={"loop@9": Stage.TTGIR},
     )
     assert list(describe_changes(kernel, "loop@9")) == [
-        ("changed", "interleaved → clustered at ttgir, by Triton's GPU passes")
+        ("changed", "interleaved → clustered at ttgir (Triton's GPU passes)")
     ]
     piped = a_kernel(
         a_stage(Stage.TTIR, a_region("L1", "serial")), a_stage(Stage.TTGIR, a_region("L1", distance=2))
     )
     assert list(describe_changes(piped, "loop@9")) == [
-        ("pipelined", "at ttgir, by Triton's GPU passes; serial before")
+        ("pipelined", "at ttgir (Triton's GPU passes), serial before")
     ]
 
 
@@ -251,8 +251,8 @@ def test_an_order_that_may_be_another_is_no_change() -> None:
     )
     assert list(describe_changes(kernel, "loop@9")) == [
         (
-            "unknown whether it changed",
-            "at ttgir, by Triton's GPU passes; interleaved before, clustered here",
+            "order change unknown",
+            "at ttgir (Triton's GPU passes): interleaved before, clustered now",
         )
     ]
 
@@ -276,7 +276,7 @@ def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
         "unknown",
     }:
         assert describe_verdict(verdict) is not None
-    assert "no compute on them: it was folded away" in str(describe_verdict("gone"))
+    assert "their compute was folded away" in str(describe_verdict("gone"))
 
 
 def test_a_remark_on_several_rounds_is_made_once() -> None:
@@ -288,7 +288,7 @@ def test_a_remark_on_several_rounds_is_made_once() -> None:
 
 
 def test_the_legend_explains_a_run_and_no_letter_that_is_not_there() -> None:
-    assert legend(["L2 M16", "F1"]) == ["L global load", "M matrix op", "F float op", "M16 is 16 M in a row"]
+    assert legend(["L2 M16", "F1"]) == ["L global load", "M matrix op", "F float op", "M16 = 16 M in a row"]
     assert legend(["L1"]) == ["L global load"]
 
 
@@ -377,7 +377,7 @@ def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch
     lost = a_kernel(a_stage(Stage.PTX, region))
     fine = a_kernel(a_stage(Stage.PTX, a_region("L1", noted=(Note("of no consequence"),))))
     text = printed(CacheReport(a_cache(lost), [lost], narrowed=False), 120, monkeypatch)
-    assert "k loop@9 is unknown: round 2: its loads are not there" in text
+    assert "k loop@9: verdict unknown: round 2: its loads are not there" in text
     text = printed(CacheReport(a_cache(fine), [fine], narrowed=False), 120, monkeypatch)
     assert "is unknown" not in text
     assert "of no consequence" not in text
@@ -388,7 +388,7 @@ def test_the_table_explains_the_signs_that_it_uses(monkeypatch: pytest.MonkeyPat
         kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial", unrolled_by=times)))
         text = printed(CacheReport(a_cache(kernel), [kernel], narrowed=False), 120, monkeypatch)
         assert ("\n×u " in text) is said
-        assert "\nserial  " in text
+        assert "\n  serial  " in text
         assert "clustered" not in text
 
 
@@ -402,12 +402,12 @@ def test_loops_of_the_compiler_share_one_line(monkeypatch: pytest.MonkeyPatch) -
     made = [a_region("W1 F1 R1", "no-loads", id=f"loop@5{end}", in_program=False) for end in ("", "#2")]
     kernel = a_kernel(a_stage(Stage.AMDGCN, a_region("L1 F1", "serial"), *made))
     text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
-    assert "\nretries of atomics: loop@5, loop@5#2 (amdgcn)\n" in text
+    assert "\natomic retry loops: loop@5, loop@5#2 (amdgcn)\n" in text
     assert text.count("loop@5") == 2
     spin = a_region("W1", "no-loads", id="loop@5", in_program=False)
     kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial"), spin))
     text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
-    assert "\nloop of the compiler's own: loop@5 (ptx)\n" in text
+    assert "\nloop added by the compiler: loop@5 (ptx)\n" in text
 
 
 def test_the_parts_of_a_specialised_loop_are_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +440,7 @@ def test_what_is_no_kernel_is_counted_on_one_line(monkeypatch: pytest.MonkeyPatc
     kernel = a_kernel(a_stage(Stage.PTX, a_region("L1")))
     others = (Other("a", "launcher"), Other("b", "launcher"), Other("c", "lock"))
     text = printed(CacheReport(a_cache(kernel, others=others), [kernel], narrowed=False), 100, monkeypatch)
-    assert "not kernels: launcher ×2, lock ×1" in text
+    assert "Other files in the cache: launcher ×2, lock ×1" in text
 
 
 def test_json_says_distances_as_numbers_ranges_or_nothing() -> None:

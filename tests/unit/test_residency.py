@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -113,15 +114,14 @@ def test_units_are_shared_and_never_more_than_busy() -> None:
 # -- the picture -----------------------------------------------------------------------------------------
 
 
-def made(ctas: int = 2, warps: int = 2, **changes: Any) -> Residency:
+def made(ctas: int = 2, warps: int = 2) -> Residency:
     lanes, busy, cycles, hidden = overlapped(KINDS * 6, [100.0 * at for at in range(ctas)], warps)
-    held = {"followed": 48, "instructions": 48, "notes": ()} | changes
-    return Residency("kernel<b>", "H200", ctas, warps, cycles, lanes, busy, hidden, **held)
+    return Residency("kernel<b>", "H200", ctas, warps, cycles, lanes, busy, hidden, 48, 48)
 
 
 def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> None:
     svg = residency(made())
-    assert "model: nothing was measured" in svg
+    assert "model, not measured" in svg
     assert "kernel&lt;b&gt; · 2 CTAs of 2 warps on one SM of H200" in svg
     for activity in (Activity.MEMORY, Activity.MATRIX):
         assert activity.value in svg
@@ -139,11 +139,11 @@ def test_a_launch_s_page_shows_it() -> None:
     assert not list(draw_launch(launch, None))
     (drawing,) = draw_launch(launch, None, made())
     assert (drawing.title, drawing.missing) == ("Resident warps", "")
-    assert "model: nothing was measured" in str(drawing.views)
+    assert "model, not measured" in str(drawing.views)
 
 
 def test_what_is_not_drawn_is_said() -> None:
-    svg = residency(made(ctas=6, warps=8, followed=10, notes=("not drawn: what others ask of lsu",)))
+    svg = residency(replace(made(6, 8), followed=10, notes=("not drawn: what others ask of lsu",)))
     assert "drawn: 5 of 8 warps of 6 of 6 CTAs" in svg
     assert "drawn: the first 10 of 48 instructions of each warp" in svg
     assert "not drawn: what others ask of lsu" in svg
@@ -151,5 +151,5 @@ def test_what_is_not_drawn_is_said() -> None:
 
 def test_a_kernel_without_control_codes_has_no_such_picture() -> None:
     request = parse_document('{"grid": [1], "args": {}}', "a test")[0]
-    with pytest.raises(UsageError, match="control codes of a cubin"):
+    with pytest.raises(UsageError, match="no cubin with control codes"):
         find_residency(Contestant(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)

@@ -63,7 +63,7 @@ def test_a_revision_is_written_once_and_the_oldest_is_forgotten(checkout: Path, 
 def test_what_git_does_not_know_is_refused_with_what_would_be_known(
     checkout: Path, tmp_path: Path, word: str
 ) -> None:
-    with pytest.raises(UsageError, match="no revision here"):
+    with pytest.raises(UsageError, match="is not a git revision"):
         read_revision(checkout / "inner" / "kernel.py", word, tmp_path / "kept")
 
 
@@ -78,5 +78,5 @@ def test_a_file_that_was_not_there_is_refused(checkout: Path, tmp_path: Path) ->
 @needs_git
 def test_a_file_outside_of_any_checkout_has_no_revision(tmp_path: Path) -> None:
     (tmp_path / "alone.py").touch()
-    with pytest.raises(UsageError, match="in no git checkout"):
+    with pytest.raises(UsageError, match="is not in a git checkout"):
         read_revision(tmp_path / "alone.py", "HEAD", tmp_path / "kept")

@@ -249,7 +249,7 @@ def test_what_stands_behind_a_loop_that_a_call_leaves_runs_behind_it() -> None:
 
 def test_a_jump_to_nowhere_is_a_problem() -> None:
     assert module("BRA `(.L_x_7)").problems == ("line 7: no label .L_x_7 in function k",)
-    assert module("BRX R2 -0x1a0").problems == ("line 7: where BRX goes is not written",)
+    assert module("BRX R2 -0x1a0").problems == ("line 7: target of BRX is unknown",)
 
 
 def test_functions_of_one_section_are_told_apart() -> None:

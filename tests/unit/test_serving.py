@@ -116,7 +116,7 @@ def test_what_executes_is_marked_and_off_unless_it_is_allowed(tools: list[Tool])
     assert executing == {"try", "compile", "capture", "passes"}
     assert all("--allow-execute" in tool.description for tool in tools if tool.name in executing)
     said = refusal("compile", {"kernel": "a.py:b", "targets": ["sm_80"]})
-    assert "this server may not" in said
+    assert "this server does not allow" in said
     assert "--allow-execute" in said
 
 
@@ -167,7 +167,7 @@ def test_kernels_are_chosen_by_what_the_command_line_takes(word: str, found: set
 def test_two_targets_are_held_against_each_other() -> None:
     change, *facts = answer("diff", CALLS["diff"])["items"]
     assert (change["left"]["target"], change["right"]["target"]) == ("sm_75", "gfx90a")
-    assert any("part at ttgir" in said for said in change["changes"])
+    assert any("first differs at ttgir" in said for said in change["changes"])
     assert all(fact["part"] == "fact" for fact in facts)
 
 
@@ -191,7 +191,7 @@ def test_400_kernels_fit_into_an_answer_of_the_usual_size(many: Path) -> None:
 
 def test_findings_are_asked_for_kernel_after_kernel() -> None:
     told = answer("findings", {"cache": A_CACHE, "tokens": 500})
-    assert "kernels were not looked at" in told["left_out"]
+    assert "kernels were not read" in told["left_out"]
     again = answer("findings", told["next"]["arguments"])
     assert {item["hash"] for item in again["items"]}.isdisjoint(item["hash"] for item in told["items"])
 
@@ -208,7 +208,9 @@ def test_nothing_outside_of_the_roots_is_touched(tmp_path: Path) -> None:
     root.mkdir()
     (root / "link").symlink_to(FIXTURES / A_CACHE)
     for place in ("..", "../../etc", "/etc", str(FIXTURES), "link", "link/../..", "~root", "a\0b"):
-        assert "outside of what this server may touch" in refusal("list", {"cache": place}, root), place
+        assert "outside of the directories that this server may access" in refusal(
+            "list", {"cache": place}, root
+        ), place
     for against in ("/etc/passwd.py", "../other.py:kernel", str(FIXTURES)):
         call = {"kernel": "k.py:k", "targets": ["sm_80"], "against": against}
         assert "outside of" in refusal("try", call, root, executes=True), against
@@ -241,7 +243,7 @@ def test_a_file_of_a_kernel_that_leads_out_of_the_roots_is_not_read(tmp_path: Pa
     ptx.symlink_to(secret)
     told = answer("list", {"cache": str(cache)}, cache)
     assert len(told["items"]) == 1
-    assert "lead out of what this server may touch" in told["left_out"]
+    assert "outside of the directories that this server may access" in told["left_out"]
     lines = ask("lines", {"cache": str(cache / "sly"), "stage": "ptx"}, cache)
     assert lines.is_error
     assert "secret" not in lines.content[0].text
@@ -249,7 +251,7 @@ def test_a_file_of_a_kernel_that_leads_out_of_the_roots_is_not_read(tmp_path: Pa
 
 def test_a_module_that_is_no_file_is_not_imported() -> None:
     said = refusal("compile", {"kernel": "os:system", "targets": ["sm_80"]}, executes=True)
-    assert "no FILE.py:KERNEL" in said
+    assert "is not FILE.py:KERNEL" in said
 
 
 def test_a_hostile_name_stays_on_its_line_and_shows_what_it_is(tmp_path: Path) -> None:
@@ -268,14 +270,14 @@ def test_a_hostile_name_stays_on_its_line_and_shows_what_it_is(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("list", {"cachex": 1}, "list takes cache"),
+        ("list", {"cachex": 1}, "Expected arguments of list: cache"),
         ("list", {"cache": 7}, "cache: "),
         ("list", {"cache": "nowhere"}, "There is no directory"),
-        ("inspect", {"cache": "3.6.0", "name": "softmax"}, "Name one by its hash"),
+        ("inspect", {"cache": "3.6.0", "name": "softmax"}, "Give the hash of one"),
         ("inspect", {"cache": A_CACHE, "name": "sofmax"}, "There are"),
         ("lines", {"cache": A_CACHE, "name": "softmax", "stage": "amdgcn"}, "It has"),
-        ("explain", {"word": "AI999"}, "Near it are"),
-        ("nonesuch", {}, "There are list"),
+        ("explain", {"word": "AI999"}, "Did you mean"),
+        ("nonesuch", {}, "Expected one of list"),
     ],
 )
 def test_an_error_says_what_would_have_been_right(name: str, arguments: dict[str, Any], said: str) -> None:
@@ -315,7 +317,7 @@ def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, 
     shutil.copytree(ON_PAPER, tmp_path / "ENTRY")
     refused = ask(tool, asked, tmp_path)
     assert refused.is_error
-    assert "no such launch on record" in str(refused.content)
+    assert "no such launch recorded" in str(refused.content)
     arguments = {
         "x_ptr": {"shape": [8, 1000], "dtype": "float16"}, "y_ptr": {"shape": [8, 1000], "dtype": "float16"},
         "stride_x": 1000, "stride_y": 1000, "n_cols": 1000,

@@ -95,7 +95,7 @@ def test_annotations_and_defaults_fill_in_what_a_launch_would_see():
 def test_what_is_missing_is_named_with_an_example():
     with pytest.raises(UsageError) as refused:
         arguments("*fp16")
-    assert refused.value.message == "kernel is not told its arguments n, BLOCK."
+    assert refused.value.message == "kernel needs its arguments n, BLOCK."
     assert refused.value.remedy == (
         'Give types with --signature, by name (e.g. "n=i32") or by position and constants with --const BLOCK=64.'
     )
@@ -104,15 +104,15 @@ def test_what_is_missing_is_named_with_an_example():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("*fp15, i32", r"'\*fp15' is no type for x_ptr\. Did you mean \*fp16\?"),
+        ("*fp15, i32", r"'\*fp15' is not a type for x_ptr\. Did you mean \*fp16\?"),
         ("*FP16, i32", r"Did you mean \*fp16\?"),
         ("*fp16:8, i32", r"the hint of x_ptr is '8'"),
         ("*fp16:1, i32", r"only an integer can be 1"),
         ("*fp16, i32, i32, i32", r"2 more entries than kernel has arguments \(from 'i32' on\)"),
         ("*fp16, m=i32", r"no parameter 'm'"),
-        ("(i32", r"bracket that is not closed"),
+        ("(i32", r"unclosed bracket"),
         ("*fp16,,i32", r"an empty entry"),
-        ("*fp16, i32, BLOCK=i32", r"BLOCK is a tl\.constexpr, 'i32' is no value"),
+        ("*fp16, i32, BLOCK=i32", r"BLOCK is a tl\.constexpr, and 'i32' is not a value"),
     ],
 )
 def test_a_wrong_signature_is_refused_in_words(text, message):

@@ -58,7 +58,7 @@ def load(offset, size):
 
 def test_without_a_cubin_the_reason_is_given():
     found = taken(A100, METADATA, ptx={"reqntid": "128"})
-    assert found.registers == (None, "no cubin in the cache; ptxas decides it")
+    assert found.registers == (None, "no cubin in the cache, and ptxas decides it")
     assert found.spill_bytes.value is None
     assert (found.shared.value, found.warps_per_block.value) == (8192, 4)
     assert found.contradictions == ()
@@ -68,7 +68,7 @@ def test_without_a_cubin_the_reason_is_given():
     ("target", "unreadable", "reason"),
     [
         (A100, True, "the binary in the cache could not be read"),
-        (None, False, "no binary in the cache, and nothing says which GPU this is for"),
+        (None, False, "no binary in the cache, and the GPU is unknown"),
         (
             MI300X,
             True,
@@ -120,13 +120,13 @@ def test_spills_and_arrays_cannot_be_told_apart_without_ptx(binary, reason):
 
 def test_spills_are_unknown_where_a_function_of_the_ptx_has_an_array_too():
     found = taken(A100, METADATA, ptx={}, binary=cubin(*SINE))
-    reason = "functions of the PTX have local arrays too, which may lie in the kernel's frame"
+    reason = "functions of the PTX also have local arrays, which may be in the kernel's frame"
     assert found.spill_bytes == (None, reason)
 
 
 def test_arguments_of_a_call_are_not_told_from_spills_where_nothing_is_declared():
     found = taken(A100, METADATA, ptx={"local": "0"}, binary=cubin(store(0, 24), calls=("vprintf",)))
-    reason = "the code calls vprintf, whose arguments pass through local memory as spills do"
+    reason = "the code calls vprintf, whose arguments are in local memory like spills"
     assert found.spill_bytes == (None, reason)
     told = taken(A100, METADATA, ptx={"local": "8"}, binary=cubin(store(0, 24), store(8, 4), calls=("f",)))
     assert told.spill_bytes.value == 4
@@ -199,7 +199,7 @@ def test_the_mode_of_a_workgroup_is_read_on_gfx10_to_gfx12():
             A100,
             METADATA | {"shared": 1024},
             {"binary": cubin(static_shared=2048)},
-            "shared memory: 2048 bytes in the file, 1024 in all",
+            "shared memory: 2048 static bytes in the file, but 1024 bytes in total",
             ("cubin, .nv.shared", "metadata, shared"),
         ),
         (

@@ -12,7 +12,7 @@ from artifact_inspector.analysis.access.traffic import parse_product
 
 
 def run(*words: str) -> str:
-    answer = CliRunner().invoke(cli.app, ["bandwidth", *words])
+    answer = CliRunner().invoke(cli.app, ["predict", "--product", *words])
     assert answer.exit_code == 0, answer.output
     return answer.output
 
@@ -41,13 +41,15 @@ def test_a_type_has_its_bits(word: str, bits: int) -> None:
 
 
 def test_a_time_gives_the_bandwidth_in_both_units_and_its_share_of_the_peak() -> None:
-    said = run("1x4096@4096x7168", "--time", "0.000294", "--peak", "320")
+    said = run("1x4096@4096x7168", "--time", "0.000294", "--gpu", "320")
     assert "58742784 B ÷ 0.000294 s = 186 GiB/s = 200 GB/s, 62% of 320 GB/s" in said
 
 
 def test_a_peak_may_be_a_product() -> None:
-    assert "62% of 320 GB/s" in run("1x4096@4096x7168", "--time", "0.000294", "--peak", "T4")
-    answer = CliRunner().invoke(cli.app, ["bandwidth", "1x4@4x6", "--time", "1", "--peak", "Voodoo2"])
+    assert "62% of 320 GB/s" in run("1x4096@4096x7168", "--time", "0.000294", "--gpu", "T4")
+    answer = CliRunner().invoke(
+        cli.app, ["predict", "--product", "1x4@4x6", "--time", "1", "--gpu", "Voodoo2"]
+    )
     assert answer.exit_code == 2
 
 
@@ -73,45 +75,45 @@ def test_what_is_no_product_is_named(product: str, types: str) -> None:
         parse_product(product, types.split(","))
 
 
-@pytest.mark.parametrize("words", [["--time", "0"], ["--time", "-1"], ["--peak", "320"]])
+@pytest.mark.parametrize("words", [["--time", "0"], ["--time", "-1"], ["--gpu", "320"]])
 def test_a_time_is_needed_and_positive(words: list[str]) -> None:
-    answer = CliRunner().invoke(cli.app, ["bandwidth", "1x4@4x6", *words])
+    answer = CliRunner().invoke(cli.app, ["predict", "--product", "1x4@4x6", *words])
     assert answer.exit_code == 2
 
 
 @pytest.mark.parametrize("word", ["RTX 4090", "4090", "rtx 4090"])
 def test_both_peaks_of_a_gpu_are_told_and_which_of_them_bounds(word: str) -> None:
     """2·2048³ FLOP in 1.3 ms are 13.2 TFLOP/s, 8% of 165.2; 25165824 B are 19.4 GB/s, 2% of 1008."""
-    said = run("2048x2048@2048x2048", "--time", "0.0013", "--peak", word).splitlines()
+    said = run("2048x2048@2048x2048", "--time", "0.0013", "--gpu", word).splitlines()
     assert said[2].endswith("= 19 GB/s, 2% of 1008 GB/s")
     assert said[3] == "13.2 TFLOP/s, 8% of 165.2 TFLOP/s in fp16"
     assert said[4] == (
         "bound by arithmetic, 8% of what RTX 4090 can reach: it does 164 FLOP in the time of one byte"
     )
-    words = ("2048x2048@2048x2048", "--time", "0.0013", "--peak", word, "--json")
+    words = ("2048x2048@2048x2048", "--time", "0.0013", "--gpu", word, "--json")
     document = json.loads(run(*words))
     assert document["share_of_arithmetic"] == pytest.approx(2 * 2048**3 / 0.0013 / 165.2e12)
     assert document["flop_per_byte"] == pytest.approx(2 * 2048 / 3 / 2)
 
 
 def test_a_number_with_its_unit_is_a_memory() -> None:
-    said = run("1x4096@4096x7168", "--time", "0.000294", "--peak", "4090GB/s")
+    said = run("1x4096@4096x7168", "--time", "0.000294", "--gpu", "4090GB/s")
     assert "5% of 4090 GB/s" in said
     assert "bound by" not in said
 
 
 def test_more_than_a_memory_can_is_said_to_be_so() -> None:
-    said = run("2048x2048@2048x2048", "--time", "0.00001", "--peak", "320GB/s").splitlines()
+    said = run("2048x2048@2048x2048", "--time", "0.00001", "--gpu", "320GB/s").splitlines()
     assert said[-1] == "more than it can: the time or the device is another"
 
 
 @pytest.mark.parametrize("peak", ["0", "-3", "3", "inf", "nan", "400000", "0.3GB/s"])
 def test_a_peak_that_cannot_be_is_refused(peak: str) -> None:
-    words = ["bandwidth", "1x4@4x6", "--time", "1", f"--peak={peak}"]
+    words = ["predict", "--product", "1x4@4x6", "--time", "1", f"--gpu={peak}"]
     answer = CliRunner().invoke(cli.app, words)
     assert answer.exit_code == 2
 
 
 def test_a_share_above_one_is_said_to_be_impossible() -> None:
-    said = run("2048x2048@2048x2048", "--time", "0.00001", "--peak", "T4")
+    said = run("2048x2048@2048x2048", "--time", "0.00001", "--gpu", "T4")
     assert "more than it can: the time or the device is another" in said

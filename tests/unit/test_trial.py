@@ -61,12 +61,12 @@ def attempt(checkout: Path, *options: str) -> Result:
 
 def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(checkout: Path) -> None:
     (checkout / "scale.py").write_text(f"# what it is for\n\n{KERNEL}")
-    unreached = attempt(checkout, "--out", str(checkout / "tried"))
+    unreached = attempt(checkout, "--keep", str(checkout / "tried"))
     assert unreached.exit_code == 0, unreached.output
-    assert "No: TTIR and everything after it are identical." in unreached.stdout
+    assert "No change: TTIR and all later stages are identical." in unreached.stdout
     # the old state is compiled with its own neighbours
     (checkout / "factor.py").write_text("import triton.language as tl\nFACTOR = tl.constexpr(3.0)\n")
-    reached = attempt(checkout, "--against", "HEAD", "--json", "--out", str(checkout / "tried"))
+    reached = attempt(checkout, "--against", "HEAD", "--json", "--keep", str(checkout / "tried"))
     assert reached.exit_code == 1, reached.output
     (answer,) = json.loads(reached.stdout)["answers"]
     assert (answer["at"], answer["against"]) == ("ttir", "HEAD")
@@ -75,7 +75,7 @@ def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(ch
 def test_one_thing_otherwise_is_held_against_the_same_file_without_it(checkout: Path) -> None:
     answer = attempt(checkout, "--with", "n=i32:16", "--with", "num_warps=8")
     assert answer.exit_code == 1, answer.output
-    assert "Yes, at ttir: " in answer.stdout
+    assert "The code changed (from TTIR on): " in answer.stdout
     assert "num_warps 4→8" in answer.stdout
     assert "i32→i32:16" in answer.stdout
 
@@ -108,7 +108,7 @@ def test_of_several_kernels_of_one_name_that_of_the_same_form_is_meant(tmp_path:
         shutil.copytree(SAVED / "sm_80" / "masked_add", tmp_path / str(number))
     several = against(tmp_path)
     assert several.exit_code == 2
-    assert "Name one as CACHE:HASH" in several.stderr
+    assert "Give one as CACHE:HASH" in several.stderr
 
 
 def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResult]) -> None:
@@ -121,9 +121,9 @@ def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResul
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--against", "nonesuch"), "nonesuch is no revision here"),
+        (("--against", "nonesuch"), "nonesuch is not a git revision"),
         (("--against", "gone.py"), "There is no file gone.py"),
-        (("--with", "4"), "is no NAME=VALUE"),
+        (("--with", "4"), "is not NAME=VALUE"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(
@@ -135,7 +135,7 @@ def test_a_request_that_makes_no_sense_is_refused(
 
 
 def test_a_kernel_that_is_no_file_was_never_otherwise() -> None:
-    with pytest.raises(UsageError, match="no file here"):
+    with pytest.raises(UsageError, match="not a file with an older state"):
         as_it_was(KernelRequest("softmax"), "HEAD")
 
 

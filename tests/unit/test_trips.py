@@ -80,9 +80,9 @@ DOTS = """module {
 @pytest.mark.parametrize(
     ("stop", "said"),
     [
-        (64, "2: 0–31, 32–63 of the dot's depth"),
-        (80, "3: 0–31, 32–63, 64–95 of the dot's depth, the last 16 behind its end"),
-        (4096, "128: 0–31, 32–63, 64–95, …, 4064–4095 of the dot's depth"),
+        (64, "2: 0–31, 32–63 of K"),
+        (80, "3: 0–31, 32–63, 64–95 of K; the last 16 are past its end"),
+        (4096, "128: 0–31, 32–63, 64–95, …, 4064–4095 of K"),
         (0, "0"),
     ],
 )
@@ -91,10 +91,10 @@ def test_the_story_tells_the_ranges_of_tiles(tmp_path: Path, stop: int, said: st
     (tmp_path / "k.ttir").write_text(DOTS.replace("STOP", str(stop)))
     (kernel,) = inspect_cache(open_cache(tmp_path))
     told = dict(describe_work(kernel, kernel.principal or "", is_loop=is_loop))
-    assert told["passes"] == said
+    assert told["trip count"] == said
 
 
 def test_a_step_that_is_no_depth_of_a_dot_has_numbers_and_no_ranges(tmp_path: Path) -> None:
     kernel = a_kernel(tmp_path)
     told = dict(describe_work(kernel, kernel.principal or "", is_loop=True))
-    assert told["passes"] == "2: 0, 32, in steps of 32 up to 64"
+    assert told["trip count"] == "2: 0, 32, in steps of 32 up to 64"

@@ -50,13 +50,13 @@ def test_a_form_stands_beside_the_configuration_that_it_is(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     said = CliRunner().invoke(app, ["matrix", str(tuned), "matmul_kernel"]).stdout.splitlines()
-    at = said.index("Triton's own timings for 512, 512, torch.float16")
+    at = said.index("Triton's autotuner timings for 512, 512, torch.float16")
     rows = said[at + 2 : at + 5]
     assert rows[0].split()[:2] == ["0.1", "1.00"]
     assert rows[0].endswith("128×32×32 f16 w4 s4 9578fe4c")
     assert rows[1].split()[:2] == ["0.2", "2.00"]
-    assert rows[1].endswith("none here")  # a tile of 64 is in no form
-    assert rows[2].startswith("no launch")
+    assert rows[1].endswith("not found")  # a tile of 64 is in no form
+    assert rows[2].startswith("failed")
 
 
 def test_list_story_and_document_tell_what_was_timed(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_list_story_and_document_tell_what_was_timed(tuned: Path, monkeypatch: p
     heading, row = CliRunner().invoke(app, [str(tuned)]).stdout.splitlines()[2:4]
     assert (heading.split()[-1], row.split()[-1]) == ("ms", "0.1")
     story = CliRunner().invoke(app, [str(tuned), "matmul"]).stdout
-    assert "timed      0.1 ms, the fastest, of 3 configurations for 512, 512, torch.float16" in story
+    assert "timed      0.1 ms, the fastest, 3 configurations for 512, 512, torch.float16" in story
     (kernel,) = json.loads(CliRunner().invoke(app, [str(tuned), "--json"]).stdout)["kernels"]
     assert kernel["timings"] == [
         {"key": ["512", "512", "torch.float16"], "milliseconds": [0.1], "fastest": 0.1, "configurations": 3}
@@ -81,7 +81,7 @@ def test_what_may_be_two_configurations_has_both_times(tuned: Path) -> None:
     assert (found.milliseconds, found.is_fastest) == ((0.1, 0.2), False)
     assert timing_cell([found]) == "0.1–0.2"
     assert [said for _, said in describe_timings([found])] == [
-        "0.1 or 0.2 ms, the fastest took 0.1 ms, of 3 configurations for 512, 512, torch.float16, by Triton's autotuner"
+        "0.1 or 0.2 ms (fastest: 0.1 ms), 3 configurations for 512, 512, torch.float16 (Triton's autotuner)"
     ]
 
 

@@ -64,26 +64,28 @@ def test_of_every_other_order_a_cause_is_looked_for(verdict: Verdict) -> None:
 
 
 def test_a_loop_without_loads_or_computes_has_nothing_to_pipeline() -> None:
-    assert cause(asked(replace(SERIAL, verdict=Verdict.NO_LOADS))) == Cause("the loop itself loads nothing")
+    assert cause(asked(replace(SERIAL, verdict=Verdict.NO_LOADS))) == Cause("the loop itself has no loads")
     assert "feeds a compute" in cause(asked(replace(SERIAL, verdict=Verdict.NO_COMPUTE))).words
 
 
 def test_a_loop_that_a_compiler_made_is_not_asked() -> None:
     found, notes = find_cause(asked(form=None))
     assert found is None
-    assert "not in the program" in notes[0]
+    assert "not in the source" in notes[0]
 
 
 @pytest.mark.parametrize("stages", [0, 1])
 def test_one_stage_asks_for_none(stages: int) -> None:
     found = cause(asked(num_stages=stages))
-    assert found == Cause(f"num_stages {stages} asks for no pipelining")
+    assert found == Cause(f"num_stages {stages} requests no pipelining")
     assert find_cause(asked(num_stages=2))[0] is None
 
 
 def test_what_the_loop_itself_asks_for_holds_and_its_line_proves_it() -> None:
     found = cause(asked(form=replace(FORM, asked=1)))
-    assert found == Cause("the loop itself asks for none: tt.num_stages = 1", (Evidence(Stage.TTIR, 11),))
+    assert found == Cause(
+        "the loop itself requests no pipelining: tt.num_stages = 1", (Evidence(Stage.TTIR, 11),)
+    )
     assert find_cause(asked(num_stages=1, form=replace(FORM, asked=3)))[0] is None
 
 
@@ -114,14 +116,14 @@ def test_two_releases_pipeline_for_amd_at_zero_stages_only(
     loop = asked(version=TritonVersion(version), target=parse_target(target), num_stages=stages)
     found, _ = find_cause(loop)
     assert (found is not None) is is_cause
-    assert found is None or f"at num_stages 0 only, asked were {stages}" in found.words
+    assert found is None or f"only at num_stages 0, requested were {stages}" in found.words
 
 
 def test_only_counted_innermost_loops_are_pipelined() -> None:
     at_loop = (Evidence(Stage.TTIR, 11),)
     assert cause(asked(form=replace(FORM, is_counted=False))).evidence == at_loop
     inner = cause(asked(form=replace(FORM, inner=13)))
-    assert inner.words.startswith("another loop stands in it")
+    assert inner.words.startswith("contains another loop")
     assert inner.evidence == (Evidence(Stage.TTIR, 13),)
 
 
@@ -145,20 +147,18 @@ def load(**changes: Any) -> LoopForm:
 
 def test_a_load_under_a_branch_is_not_pipelined() -> None:
     found = cause(asked(form=load(conditional=True)))
-    assert found.words.startswith("a (k.py:7) stands under a branch of the loop")
+    assert found.words.startswith("a (k.py:7) is under a branch of the loop")
     assert found.evidence == (Evidence(Stage.TTIR, 12),)
 
 
 def test_a_load_that_feeds_no_dot_is_not_unless_the_loop_asks() -> None:
     nowhere = load(levels=frozenset())
-    assert (
-        cause(asked(form=nowhere)).words == "a (k.py:7) goes into nothing that a dot of the loop multiplies"
-    )
+    assert cause(asked(form=nowhere)).words == "a (k.py:7) feeds no operand A or B of a dot in the loop"
     assert find_cause(asked(form=replace(nowhere, asked=3)))[0] is None
 
 
 def test_a_load_at_two_levels_is_not_pipelined() -> None:
-    assert "both itself and through loads" in cause(asked(form=load(levels=frozenset({0, 1})))).words
+    assert "both directly and through loads" in cause(asked(form=load(levels=frozenset({0, 1})))).words
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_load_of_addresses_needs_a_stage_of_its_own(level: int, stages: int, i
     partly = replace(SERIAL, verdict=Verdict.PARTLY_PIPELINED)
     found, _ = find_cause(asked(partly, form=load(levels=frozenset({level})), num_stages=stages))
     assert (found is not None) is is_cause
-    assert found is None or f"num_stages {stages} has no stage for that" in found.words
+    assert found is None or f"num_stages {stages} has no stage for it" in found.words
 
 
 @pytest.mark.parametrize(("bits", "is_cause"), [(16, True), (31, True), (32, False), (0, False)])
@@ -176,7 +176,7 @@ def test_a_load_narrower_than_a_copy_is_not_pipelined(bits: int, is_cause: bool)
     found, _ = find_cause(asked(tiles={"widths": {CHAIN: (bits, 23)}}))
     assert (found is not None) is is_cause
     assert found is None or found == Cause(
-        f"a (k.py:7) moves {bits} bits at a time, and a copy moves 32 or more",
+        f"a (k.py:7) is {bits} bits wide, but an asynchronous copy needs at least 32",
         (Evidence(Stage.TTIR, 12), Evidence(Stage.TTGIR, 23)),
     )
 
@@ -199,7 +199,7 @@ def test_a_cause_must_hold_for_each_load_that_is_late() -> None:
     both_late = replace(SERIAL, rounds=(replace(ROUND, distances=(0, 0)),))
     found, notes = find_cause(asked(both_late, form=two))
     assert found is None
-    assert notes == ("b stands under a branch of the loop, and only loads of the body itself are pipelined",
+    assert notes == ("b is under a branch of the loop, and only unconditional loads are pipelined",
                      "no cause was found in the IR")  # fmt: skip
     one_late = replace(SERIAL, rounds=(replace(ROUND, distances=(1, 0)),))
     assert cause(asked(one_late, form=two)).evidence == (Evidence(Stage.TTIR, 13),)
@@ -228,7 +228,7 @@ DRAINED = {
 def test_a_wait_for_all_where_ttgir_left_some_in_flight_is_a_loss() -> None:
     found = find_loss(asked(tiles=PLANNED, last=DRAINED))
     assert found == Cause(
-        "ttgir leaves 2 ÷ 2 = 1 iterations in flight at its wait, ptx waits for all",
+        "TTGIR leaves 2 ÷ 2 = 1 iterations in flight at its wait, but ptx waits for all of them",
         (Evidence(Stage.TTGIR, 21), Evidence(Stage.PTX, 50)),
     )
 
@@ -250,4 +250,6 @@ def test_without_ttgir_or_behind_it_nothing_can_be_lost() -> None:
 def test_what_is_left_of_a_loop_that_was_made_one_with_its_inner_loop_says_so() -> None:
     found, notes = find_cause(asked(form=replace(FORM, flattens=True)))
     assert found is None
-    assert notes == ("made one with the loop inside it: what is left here runs where that one has no turn",)
+    assert notes == (
+        "flattened with the loop inside it: this loop runs only if the inner one has no iterations",
+    )

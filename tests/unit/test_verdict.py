@@ -137,7 +137,7 @@ def test_without_lines_a_loop_that_is_not_matched_is_unknown() -> None:
         ".", "I b", ".", "I b", ".", to={1: (1, 2), 3: (3, 4)}, body=LOOP, name="loop#1".replace("#1", "@21")
     )
     assert found.verdict is Verdict.UNKNOWN
-    assert "no lines to look for it by" in found.notes[0]
+    assert "no source lines to match by" in found.notes[0]
 
 
 def test_a_loop_whose_loads_and_computes_stand_in_two_is_specialised() -> None:
@@ -169,18 +169,21 @@ def test_where_other_work_was_found_a_change_cannot_be_told() -> None:
     fewer = replace(memory, identities=memory.identities[:1])
     found = judged(code, reference, fewer)[0]
     assert found.changed is None
-    assert found.notes[-1] == "unknown whether the order has changed: it has other rounds"
+    assert found.notes[-1] == "unknown whether the order has changed: the rounds differ"
     guessed = replace(memory, identities=(None, memory.identities[1]))
-    assert (
-        "which loads and computes are those of round 1 is a guess"
-        in judged(code, reference, guessed)[0].notes[-1]
-    )
+    assert "the loads and computes of round 1 are uncertain" in judged(code, reference, guessed)[0].notes[-1]
     one, two = memory.identities
     assert two is not None
     other = replace(memory, identities=(one, (frozenset({99}), two[1])))
-    assert "other loads of round 2 were found than before" in judged(code, reference, other)[0].notes[-1]
+    assert (
+        "the loads found for round 2 differ from those of the previous stage"
+        in judged(code, reference, other)[0].notes[-1]
+    )
     third = replace(memory, identities=(one, (two[0], frozenset({99}))))
-    assert "other computes of round 2 were found than before" in judged(code, reference, third)[0].notes[-1]
+    assert (
+        "the computes found for round 2 differ from those of the previous stage"
+        in judged(code, reference, third)[0].notes[-1]
+    )
 
 
 def test_the_last_verdict_that_spoke_of_an_order_is_remembered() -> None:
@@ -213,7 +216,7 @@ def test_of_a_part_nothing_is_told_that_rests_on_a_guess() -> None:
         return judged(part, reference)[0]
 
     assert cut("L3 F4 S5 L6 F7 S8").verdict is Verdict.INTERLEAVED
-    assert cut("L3 F4 S5 L6 F7 S8").notes == ("the file is cut off: what is not there may have been",)
+    assert cut("L3 F4 S5 L6 F7 S8").notes == ("the file is truncated: missing parts may change the result",)
     assert cut("L3 L6 S5 S8").verdict is Verdict.UNKNOWN  # its computes may stand in what is missing
     guessed = cut("L3 F4 S5 L1 F7 S8", home=1)  # a load that lost its line is taken for the second
     assert guessed.verdict is Verdict.UNKNOWN
@@ -245,7 +248,7 @@ def test_the_line_that_is_what_it_was_has_not_changed_unless_that_cannot_be_told
     assert memory.identities is not None
     same = judged(made("L3 L6 F4 S5 F7 S8"), reference, replace(memory, line=_line("L3 L6 F4 S5 F7 S8")))[0]
     assert same.notes[-1:] == (
-        "unknown whether the order has changed: the line of loads and computes is what it was",
+        "unknown whether the order has changed: the sequence of loads and computes is the same",
     )
 
 
@@ -259,4 +262,4 @@ def test_a_loop_that_is_not_in_what_is_left_of_a_file_is_unknown() -> None:
     code = made("L22 L23 F24 F25 S27")
     (found, _) = judged(Code(code.function, code.language, is_whole=False), program(LOOP), name="loop@21")
     assert found.verdict is Verdict.UNKNOWN
-    assert "the file is cut off, and no loop in what is there is this one" in found.notes
+    assert "the file is truncated and does not contain this loop" in found.notes

@@ -106,7 +106,7 @@ def test_a_table_shows_what_came_last_as_far_as_the_screen_goes() -> None:
     with console.capture() as captured:
         console.print(WatchReport(kernels, "cache"))
     head, _, _, *rows = captured.get().splitlines()
-    assert head.strip() == "cache · 5 kernels · Ctrl-C ends"
+    assert head.strip() == "cache · 5 kernels · Ctrl-C stops"
     assert [row.split()[1] for row in rows] == [kernel.artifact.hash[:6] for kernel in kernels[-3:]]
 
 
@@ -199,7 +199,7 @@ def test_a_terminal_shows_a_table_that_grows(
     os.close(theirs)
     compiled(tmp_path / "cache")
     shown = read_until(b"matmul_kernel", ours)
-    assert b"Ctrl-C ends" in shown
+    assert b"Ctrl-C stops" in shown
     process.send_signal(signal.SIGINT)
     read_until(b"verdicts: pipelined 1", ours)
     assert process.wait(timeout=PATIENCE) == 0

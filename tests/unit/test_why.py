@@ -88,7 +88,7 @@ def test_what_no_file_tells_is_said_to_be_untold() -> None:
     (found,) = find_reasons(a_form(), a_form())
     assert found.respect.cause is Cause.UNKNOWN
     text = to_text(ReasonsReport(("a", "b"), [found]), 100)
-    assert "Nothing in their files tells the two apart." in text
+    assert "The files of the two entries show no difference." in text
 
 
 def test_each_cause_says_how_many_forms_it_makes() -> None:

@@ -1,1 +1,1 @@
-"""How wide, guarded and cached each access is, and why."""
+"""The width, masks and cache policy of each memory access, and the reasons for them."""

@@ -1,7 +1,6 @@
-"""What the loads, stores and copies of a stage move at once, under what condition, and how they cache.
+"""The loads, stores and copies of a stage: width, condition and cache policy.
 
-Read once for each instruction of memory; counts of a file, a region or a place in the source are then
-sums over what was read.
+Each memory instruction is read once. Counts for a file, a region or a source line are sums over these.
 """
 
 from __future__ import annotations
@@ -32,26 +31,27 @@ class MemoryAccess:
     """In the file of the stage."""
     kind: EventKind
     transfer: Transfer | None
-    """What it moves; None where the format cannot tell."""
+    """What it moves; None if the format does not show it."""
     predicated: bool
-    """A thread may skip it: a guard, a mask operand, a branch around it."""
+    """A thread may skip it: a guard, a mask operand, or a branch around it."""
     decided_at: int | None
-    """The instruction that lets a thread skip it, where that is another one: a branch, a saved mask."""
+    """The instruction that lets a thread skip it, if it is another one: a branch, or a saved mask."""
     folded: bool
-    """A mask, where there is one, is part of an operand: of the offset into a buffer, which is out of
-    bounds where it is off, or of the size of a `cp.async`, which is 0 then."""
+    """Its mask, if any, is part of an operand: a buffer offset that is out of bounds for inactive lanes,
+    or a `cp.async` size of 0.
+    """
     chain: Chain | None
-    """Its place in the source; None also where it bears another one's."""
+    """Its source location; None also if it carries the location of another access."""
 
     @property
     def width(self) -> int | None:
-        """Bytes per thread; None for a tile, and where the text does not say."""
+        """Bytes per thread; None for a tile, or if the text does not say."""
         return None if self.transfer is None or self.transfer.of_block else self.transfer.bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Counts of memory accesses, of a file or of a region, by width: bytes per thread → instructions."""
+    """Counts of memory accesses of a file or region, by width: bytes per thread → instructions."""
 
     loads: Mapping[int | None, int]
     """Loads into registers; None for an unknown width."""
@@ -59,25 +59,26 @@ class Accesses:
     """Copies by each thread from global to shared memory."""
     stores: Mapping[int | None, int]
     tiles: Mapping[int | None, int]
-    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the
-    tile → instructions."""
+    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the tile
+    → instructions.
+    """
     tile_stores: Mapping[int | None, int]
     predicated: int
     """Accesses that a thread may skip."""
     folded: int
-    """Accesses that take their mask, if any, in an operand: buffer accesses, `cp.async` with a size."""
+    """Accesses with the mask, if any, in an operand: buffer accesses, `cp.async` with a size."""
     cache: Mapping[str, int]
     """Cache modifiers and eviction policies as written → instructions."""
 
     @property
     def load_widths(self) -> dict[int, int]:
-        """Bytes per thread → loads and copies together, widest first; unknown widths left out."""
+        """Bytes per thread → number of loads and copies, widest first. Unknown widths are left out."""
         joined = Counter(self.loads) + Counter(self.copies)
         return {width: joined[width] for width in sorted((w for w in joined if w is not None), reverse=True)}
 
     @property
     def total(self) -> int:
-        """All accesses."""
+        """Number of accesses."""
         histograms = (self.loads, self.copies, self.stores, self.tiles, self.tile_stores)
         return sum(sum(histogram.values()) for histogram in histograms)
 
@@ -112,9 +113,9 @@ def find_accesses(code: Code, module: Module, language: Language) -> tuple[Memor
 
 
 def count_accesses(accesses: Iterable[MemoryAccess]) -> Accesses:
-    """What some accesses have in common, counted.
+    """The counts of some accesses.
 
-    Those of a region are the ones whose `block` is among the region's blocks.
+    The accesses of a region are those whose `block` is among the region's blocks.
     """
     loads: Counter[int | None] = Counter()
     copies: Counter[int | None] = Counter()
@@ -155,13 +156,13 @@ class StageAccesses(NamedTuple):
     accesses: tuple[MemoryAccess, ...]
 
     def at(self, access: MemoryAccess) -> list[MemoryAccess]:
-        """The accesses at the place of another stage's access; empty where the place is not known."""
+        """The accesses at the source location of another stage's access; empty if it is unknown."""
         chain = self.code.visible(access.chain)
         return [other for other in self.accesses if other.chain == chain] if chain else []
 
 
 class _Guards:
-    """Which instructions of a function a thread may skip."""
+    """The instructions of a function that a thread may skip."""
 
     def __init__(self, code: Code, moves: Iterable[int], language: Language) -> None:
         self.code = code
@@ -180,7 +181,7 @@ class _Guards:
             for successor in block.successors:
                 entries.setdefault(successor, []).append(block.index)
         self.entries = entries
-        """Block → the blocks that lead to it."""
+        """Block → its predecessors."""
         self.detours = {
             block.index: entries[block.index][0]
             for block in blocks
@@ -188,18 +189,18 @@ class _Guards:
             and len(entries.get(block.index, ())) == 1
             and block.successors[0] in blocks[entries[block.index][0]].successors
         }
-        """Blocks that may be gone around → the block whose branch does."""
+        """Blocks that a branch may skip → the block with that branch."""
         asked = code.with_opcode(conditions.may_change_lanes) if conditions.has_lanes else ()
         lanes = ((index, conditions.lanes(instructions[index])) for index in asked)
         changes = {index: change for index, change in lanes if change is not None}
         self.changes = list(changes)
-        """Where AMD's mask of lanes (exec) is narrowed or restored."""
+        """Instructions that narrow or restore AMD's lane mask (exec)."""
         self.narrowing = {index for index, change in changes.items() if change is LaneChange.NARROWS}
         self.narrowed = self._narrowed_at_entry() if self.changes else {}
-        """Block → what has narrowed the mask of lanes when it is entered; None where nothing has."""
+        """Block → the instruction that narrowed the lane mask at its start; None if the mask is full."""
 
     def decided_at(self, index: int) -> int | None:
-        """What turns lanes off for an instruction, or the branch that may go around it; None for neither."""
+        """The instruction that disables lanes for another, or the branch around it; None for neither."""
         block = self.code.flow.block_of[index]
         if self.changes:
             place = bisect_left(self.changes, index) - 1
@@ -214,7 +215,9 @@ class _Guards:
         return change if change in self.narrowing else None
 
     def _narrowed_at_entry(self) -> dict[int, int | None]:
-        """LLVM leaves out branches around little code, so the mask tells more than the blocks do.
+        """The narrowing instruction in effect at the start of each block.
+
+        LLVM omits branches around short code, so the mask shows more than the blocks.
 
         **Source**: SILowerControlFlow.cpp, SIOptimizeExecMasking.cpp and SIPreEmitPeephole.cpp.
         """
@@ -222,7 +225,7 @@ class _Guards:
         entry: dict[int, int | None] = {}
         leaving: dict[int, int | None] = {}
         for block in self.code.flow.order:
-            # What comes around a loop is not known yet, and changes nothing: a loop restores the mask.
+            # Back edges are ignored: a loop restores the mask.
             before = [leaving[b] for b in self.entries.get(block, ()) if b in leaving]
             entry[block] = None if not before or None in before else before[0]
             place = bisect_left(self.changes, blocks[block].stop) - 1

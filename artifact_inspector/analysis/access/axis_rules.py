@@ -1,4 +1,4 @@
-"""What each operation of tensor-level IR makes of what is proven of its operands.
+"""For each operation of tensor-level IR, the properties of its result that follow from its operands.
 
 **Source**: the visitors of lib/Analysis/AxisInfo.cpp of Triton (`AxisInfoAnalysis`).
 """
@@ -12,26 +12,26 @@ from math import gcd
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
 MOST = 1 << 30
-"""The divisor of 0, and what stands for "any": no larger power of two matters to a width."""
+"""The divisor of 0, and the value for "any": no larger power of two affects a width."""
 
 PASSED_ON = frozenset({AxisRole.SAME})
-"""Operations that leave every element what it was, and where it was."""
+"""Operations that change neither the elements nor their positions."""
 REARRANGING = frozenset({AxisRole.EXPAND, AxisRole.RESHAPE, AxisRole.TRANSPOSE})
-"""Operations that leave every element what it was, on axes that are new, gone or in another order."""
+"""Operations that keep the elements but add, remove or reorder axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What is proven of a value, one number per axis; a scalar has one axis."""
+    """Proven properties of a value, one number per axis. A scalar has one axis."""
 
     contiguity: tuple[int, ...]
-    """Length of the runs x, x+1, x+2 … (of elements, for a pointer)."""
+    """Length of the runs x, x+1, x+2 … (in elements for a pointer)."""
     divisibility: tuple[int, ...]
-    """A power of two that the first of every such run is a multiple of (of bytes, for a pointer)."""
+    """A power of two that divides the first element of every such run (in bytes for a pointer)."""
     constancy: tuple[int, ...]
     """Length of the runs of equal elements."""
     value: int | None = None
-    """The number itself, where it is a known constant."""
+    """The value itself, if it is a known constant."""
 
     @property
     def rank(self) -> int:
@@ -41,22 +41,22 @@ class Axes:
 
 Shape = tuple[int, ...]
 Rule = Callable[[AxisOperation, tuple[Shape, ...], list[Axes]], Axes | None]
-"""From an operation, the shapes in its text (the last is the result's) and its operands, to its result."""
+"""Maps an operation, the shapes in its text (result last) and its operands to its result."""
 
 
 def has_rule(operation: AxisOperation) -> bool:
-    """True for an operation that something can be proven through."""
+    """True for an operation with a rule."""
     return operation.role in _RULES
 
 
 def apply_rule(
     operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes | None]
 ) -> Axes | None:
-    """What is proven of the result of an operation; None as long as an operand is not known yet.
+    """The proven properties of an operation's result; None while an operand is unknown.
 
     Args:
-        shapes: those in its text, the last of which is the result's.
-        made_of: what is proven of each operand.
+        shapes: the shapes in its text, the result's last.
+        made_of: the properties of each operand.
     """
     rank = len(shapes[-1])
     rule, count = _RULES.get(operation.role, (None, 0))
@@ -75,7 +75,7 @@ def _nothing(rank: int) -> Axes:
 
 
 def _with_hints(axes: Axes, hints: Hints | None) -> Axes:
-    """The same with what the author promised."""
+    """The properties with the author's hints applied."""
     if hints is None:
         return axes
 
@@ -95,12 +95,12 @@ def _with_hints(axes: Axes, hints: Hints | None) -> Axes:
 
 
 def join(one: Axes, other: Axes) -> Axes:
-    """What holds of either."""
+    """The properties that both values have."""
     divisors = []
     for a, b, run, other_run in zip(
         one.divisibility, other.divisibility, one.contiguity, other.contiguity, strict=True
     ):
-        # [0, 1] beside [16, 17, 18, 19]: the runs become 2 long, and 18 is no multiple of 16.
+        # [0, 1] and [16, 17, 18, 19]: the runs become 2 long, and 18 is not a multiple of 16.
         divisors.append(gcd(a, b) if run == other_run else gcd(a, b, run, other_run))
     return Axes(
         tuple(map(gcd, one.contiguity, other.contiguity)),
@@ -133,7 +133,7 @@ def _splat(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> 
 
 
 def _rearrange(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
-    """Axes that are new, gone or in another order: each keeps what was proven of it."""
+    """Adds, removes or reorders axes. Each existing axis keeps its properties."""
     axes = made_of[0]
     sources = sources_of_axes(operation, shapes)
     if (
@@ -145,7 +145,7 @@ def _rearrange(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: lis
     if axes.value is not None:
         divisor = _power_of_two_in(axes.value)
     else:
-        # Only the first of a run is a multiple.
+        # Only the first element of a run is a multiple.
         divisor = gcd(
             *(1 if run > 1 else d for run, d in zip(axes.contiguity, axes.divisibility, strict=True))
         )
@@ -158,9 +158,9 @@ def _rearrange(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: lis
 
 
 def sources_of_axes(operation: AxisOperation, shapes: tuple[Shape, ...]) -> tuple[int | None, ...] | None:
-    """For each axis of a result, that of the operand that it was; None for a new one of extent 1.
+    """For each axis of a result, the operand's axis; None for a new axis of extent 1.
 
-    None where a reshape does more than add and take away such axes.
+    Returns None if a reshape does more than add and remove such axes.
     """
     before, after = shapes[0], shapes[-1]
     if operation.role is AxisRole.EXPAND:
@@ -299,7 +299,7 @@ def _select(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axe
     condition, *chosen = made_of
     joined = join(*chosen)
     if condition.rank != joined.rank:
-        return joined  # one bit chooses between whole tensors
+        return joined  # one bit selects between whole tensors
     runs = tuple(map(gcd, joined.contiguity, condition.constancy))
     divisors = tuple(
         d if run == before else gcd(d, run)
@@ -328,4 +328,4 @@ _RULES: dict[AxisRole, tuple[Rule, int]] = {
     AxisRole.EITHER: (_either, 2),
     AxisRole.SELECT: (_select, 3),
 }
-"""What each operation makes of its operands, and how many it has."""
+"""The rule of each operation, and its number of operands."""

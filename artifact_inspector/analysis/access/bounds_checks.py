@@ -1,8 +1,8 @@
-"""What it costs to stay inside the tensors: compares that decide accesses, and integer divisions.
+"""The cost of bounds checks: compares that control accesses, and integer divisions.
 
-A compare counts where its result reaches the mask of an access: a predicate or mask operand, the branch
-or the mask of lanes around it, or the operand that the mask is folded into. Conditions are followed in
-text order, by name, through the logic on them and nothing else.
+A compare counts if its result reaches the mask of an access: a predicate or mask operand, the branch or
+lane mask around it, or the operand that contains the mask. Conditions are followed in text order, by
+name, and only through logic operations.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from artifact_inspector.model.condition import ConditionRole
 from artifact_inspector.model.word import Word
 
 NOWHERE = -1
-"""Stands among the compares for the offset that lies behind every buffer (2³¹)."""
+"""Represents, among the compares, the offset that is beyond every buffer (2³¹)."""
 
 
 class Check(Word):
-    """Kinds of work that only bounds ask for."""
+    """Kinds of instructions that only bounds checks need."""
 
     COMPARE = "compare"
-    """An integer compare that decides whether an access takes place."""
+    """An integer compare that controls an access."""
     DIVISION = "division"
     """An integer division or remainder."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundsCheck:
-    """One instruction of that kind."""
+    """One instruction of such a kind."""
 
     index: int
     block: int
@@ -42,11 +42,11 @@ class BoundsCheck:
 def find_bounds_checks(
     code: Code, accesses: Iterable[MemoryAccess], language: Language
 ) -> tuple[BoundsCheck, ...]:
-    """Compares that feed the masks of a function's accesses, and its integer divisions, in text order.
+    """The compares that feed the masks of a function's accesses, and its integer divisions, in text order.
 
-    A tensor's count as one. AMD's GPUs have no integer division: the reciprocal of the divisor counts, so
-    divisions by one number that share it count once. Those of a region are the ones whose `block` is
-    among the region's blocks.
+    An operation on a tensor counts once. AMD's GPUs have no integer division: the reciprocal of the
+    divisor is counted, so divisions by one number that share it count once. The checks of a region are
+    those whose `block` is among the region's blocks.
     """
     function, flow = code.function, code.flow
     conditions = language.conditions
@@ -68,13 +68,13 @@ def _divisions(busy: Mapping[int, ConditionRole]) -> list[int]:
     for index, role in busy.items():
         by_role.setdefault(role, []).append(index)
     plain = by_role.get(ConditionRole.DIVISION, [])
-    # LLVM 24 takes the plain reciprocal: only its scale tells that it is an integer's.
+    # LLVM 24 uses the plain reciprocal: only its scale shows that it is an integer's.
     plain = plain or by_role.get(ConditionRole.RECIPROCAL, [])
     return plain + by_role.get(ConditionRole.WIDE_RECIPROCAL, [])
 
 
 class _Deciding:
-    """Which compares decide the accesses of a function."""
+    """Finds the compares that control the accesses of a function."""
 
     def __init__(self, language: Language, accesses: list[MemoryAccess]) -> None:
         self.conditions = language.conditions
@@ -82,7 +82,7 @@ class _Deciding:
         self.folded = any(access.folded for access in accesses)
         self.branches = {access.decided_at for access in accesses if access.decided_at is not None}
         self.known: dict[str, frozenset[int]] = {}
-        """Register or value → the compares that it is made of."""
+        """Register or value → the compares that it depends on."""
 
     def find(self, instructions: Sequence[Instruction], busy: Mapping[int, ConditionRole]) -> set[int]:
         """The compares whose results reach an access."""
@@ -94,7 +94,7 @@ class _Deciding:
             if role is ConditionRole.COMPARE:
                 if instruction.kind is not EventKind.INTEGER:
                     continue
-                if index in self.branches:  # AMD's v_cmpx turns lanes off itself
+                if index in self.branches:  # AMD's v_cmpx disables lanes itself
                     compares.add(index)
                 self._make(self.conditions.operands(instruction).results, frozenset((index,)))
             elif index in self.accesses:
@@ -112,19 +112,19 @@ class _Deciding:
         return frozenset[int]().union(*(self.known[name] for name in names if name in self.known))
 
     def _may_carry(self, role: ConditionRole) -> bool:
-        """True for what changes what is known."""
+        """True for a role that changes `known`."""
         if role in _FOLDING:
             return self.folded
         return role in _CARRYING and bool(self.known)
 
     def _carry(self, instruction: Instruction, role: ConditionRole) -> frozenset[int]:
-        """What the result of an operation on conditions is made of."""
+        """Record and return the compares that an operation on conditions depends on."""
         results, reads = self.conditions.operands(instruction)
         carried = self._made_of(reads)
         if role is ConditionRole.NOWHERE:
             carried = frozenset((NOWHERE,))
         elif role is ConditionRole.CHOICE and NOWHERE not in carried:
-            carried = frozenset()  # it chooses between two numbers
+            carried = frozenset()  # it selects between two numbers
         self._make(results, carried)
         return carried
 

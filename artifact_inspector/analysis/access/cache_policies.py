@@ -1,4 +1,4 @@
-"""Cache modifiers and eviction policies that the program asks for, and whether the last stage has them."""
+"""Cache modifiers and eviction policies requested by the program, and whether the last stage has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from artifact_inspector.model import EventKind, SourceLine
 
 
 class Policy(NamedTuple):
-    """A load or store that asks for a cache modifier or an eviction policy, and what became of it."""
+    """A load or store that requests a cache modifier or eviction policy, and its form at the last stage."""
 
     line: int
     """In the first stage."""
@@ -19,19 +19,19 @@ class Policy(NamedTuple):
     """`file.py:line` of the user's code."""
     is_store: bool
     asked: tuple[str, ...]
-    """Without the defaults."""
+    """The requested words, without the defaults."""
     lines: tuple[int, ...]
-    """Its instructions at the last stage; empty where they were not found."""
+    """Its instructions at the last stage; empty if they were not found."""
     words: tuple[str, ...]
-    """What its instructions at the last stage say of caches."""
+    """The cache words of its instructions at the last stage."""
     lost: tuple[str, ...]
-    """What was asked for and stands in none of them; where they were not found, in none of the file."""
+    """Requested words missing from its instructions, or from the whole file if these were not found."""
     is_copied: bool = False
-    """It became asynchronous copies, which Triton gives no policy."""
+    """It became asynchronous copies, to which Triton gives no policy."""
 
 
 def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ...]:
-    """The accesses of a function that ask for a policy, in the order of the first stage."""
+    """The accesses of a function that request a policy, in the order of the first stage."""
     found: list[Policy] = []
     for access in first.accesses:
         if access.transfer is None:

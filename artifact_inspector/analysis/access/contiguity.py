@@ -1,8 +1,8 @@
-"""What tensor-level IR proves of an integer or pointer along each axis: runs, divisors, constants.
+"""Properties of integers and pointers that tensor-level IR proves, per axis: runs, divisors, constants.
 
-A load may be as wide as the run of neighbouring addresses that is proven to start at a multiple of
-the width. The rules are those of Triton's own analysis, which decides the width; what is not among them
-proves nothing. Only the operations that an address or a mask is made of are looked at.
+A load can be as wide as the run of contiguous addresses that is proven to start at a multiple of the
+width. The rules are those of Triton's own analysis, which decides the width. An operation without a rule
+proves nothing. Only the operations that an address or a mask depends on are analysed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPREADING = PASSED_ON | REARRANGING | {AxisRole.SPLAT, AxisRole.BROADCAST}
 
 
 class Dataflow:
-    """The values of a function of tensor-level IR, and what is proven of them; solved when asked."""
+    """The values of a function of tensor-level IR, and their proven properties. Solved on demand."""
 
     def __init__(
         self,
@@ -42,9 +42,10 @@ class Dataflow:
         divisibility: Mapping[str, int],
         values: Values | None = None,
     ) -> None:
-        """`divisibility` is what the signature says of arguments: name → divisor (`tt.divisibility`).
+        """Create the analysis of one function.
 
-        `values` are the function's, where they are numbered already.
+        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`). `values`
+        are the function's values, if they are numbered already.
         """
         self.function = function
         self._module = module
@@ -63,9 +64,9 @@ class Dataflow:
     # -- the graph -----------------------------------------------------------------
 
     def value(self, index: int, name: str) -> int | None:
-        """The value that an instruction reads under a name; None for one that nothing defines.
+        """The value that an instruction reads under a name; None if it has no definition.
 
-        The variable of a loop is -1 minus the index of the operation that counts it.
+        The induction variable of a loop is -1 minus the index of the loop operation.
         """
         found = self._values.reads[index].get(name)
         if found is not None:
@@ -76,7 +77,7 @@ class Dataflow:
 
     @cached_property
     def _counted(self) -> dict[str, list[int]]:
-        """Name of a loop's variable → the operations that count one of that name."""
+        """Name of an induction variable → the loop operations that define it."""
         found: dict[str, list[int]] = {}
         for index, instruction in enumerate(self.function.instructions):
             if instruction.kind is EventKind.BRANCH and (name := self._language.axes(instruction).variable):
@@ -92,22 +93,22 @@ class Dataflow:
         return self._operands[index]
 
     def definition(self, value: int) -> Instruction | None:
-        """The operation whose result a value is; None for arguments, loop variables and hand-overs."""
+        """The operation that defines a value; None for arguments, induction variables and passed values."""
         at = self._values.definitions.get(value)
         return None if at is None else self.function.instructions[at]
 
     def operation(self, value: int) -> AxisOperation | None:
-        """What the operation does whose result a value is; None as for `definition`."""
+        """The kind of operation that defines a value; None as for `definition`."""
         instruction = self.definition(value)
         return None if instruction is None else self._language.axes(instruction)
 
     def name(self, value: int) -> str:
-        """What the program calls the result of an operation; empty where nothing tells."""
+        """The program's name for the result of an operation; empty if unknown."""
         instruction = self.definition(value)
         return "" if instruction is None else self._language.source_name(instruction)
 
     def inputs(self, value: int) -> tuple[int, ...]:
-        """The values that a value is made of, or handed over from."""
+        """The values that a value is computed or passed on from."""
         at = self._values.definitions.get(value)
         if at is not None:
             return self.operands(at)
@@ -122,9 +123,10 @@ class Dataflow:
         return self.function.arguments[value] if 0 <= value < len(self.function.arguments) else None
 
     def sources(self, value: int, axis: int | None) -> tuple[tuple[int, int | None], ...] | None:
-        """What a value is spread, converted or rearranged from, with the axis that `axis` was there.
+        """The values that a value is broadcast, converted or rearranged from, with the matching axis of each.
 
-        The axis is None for what is the same all along it. None where the operation does more than that.
+        The axis is None if all elements along it are equal. Returns None if the operation does more than
+        that.
         """
         instruction, operation = self.definition(value), self.operation(value)
         if instruction is None or operation is None or operation.role not in _SPREADING:
@@ -148,16 +150,16 @@ class Dataflow:
     def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
         return tuple(found.shape for found in self._language.types(instruction, self._module)) or ((1,),)
 
-    # -- what is proven --------------------------------------------------------------
+    # -- proven properties ------------------------------------------------------------
 
     def axes(self, value: int) -> Axes | None:
-        """What is proven of a value; None where it is made of nothing that can be read."""
+        """The proven properties of a value; None if it depends on nothing that can be analysed."""
         if value not in self._known:
             self._solve(value)
         return self._known.get(value)
 
     def _solve(self, value: int) -> None:
-        """Fill in a value and all it is made of, from the sure to the proven, around loops until it holds."""
+        """Compute a value and everything that it depends on, to a fixed point over loops."""
         order, pending = [], [(value, False)]
         seen = set(self._known)
         while pending:
@@ -189,7 +191,7 @@ class Dataflow:
         if value < 0:
             divisor = gcd(*(axes.divisibility[0] for axes in known)) if len(known) == 2 else 1
             return Axes((1,), (divisor,), (1,))
-        if instruction is None:  # handed over: what holds whichever way it came
+        if instruction is None:  # passed on: the properties common to all sources
             joined = known[0] if known else None
             for axes in known[1:]:
                 joined = join(joined, axes) if joined is not None and joined.rank == axes.rank else None

@@ -1,9 +1,9 @@
-"""Why a load or store moves fewer bytes at once than a thread can: what the IR proves too little of.
+"""Why a load or store is narrower than the hardware allows: the properties that the IR does not prove.
 
-A thread moves 16 bytes at once where it owns that many neighbouring elements, their address is proven to
-be a multiple of 16, and one bit of the mask stands for all of them. Each of the three may fail, for
-reasons that stand in the IR. A cause is named only where it limits the access to what was measured at the
-last stage: a back end may join narrow loads to a wider one, and what it overcame is no cause.
+A thread moves 16 bytes at once if it owns that many contiguous elements, their address is proven to be a
+multiple of 16, and one mask bit covers all of them. Each condition may fail, for reasons visible in the
+IR. A cause is reported only if it limits the access to the width at the last stage: a back end may merge
+narrow loads, and what it overcame is not a cause.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ _OF_OPERANDS = frozenset(
 
 
 class Reason(Word):
-    """What keeps a load or store narrow."""
+    """A reason why a load or store is narrow."""
 
-    UNALIGNED = "nothing says that the argument is a multiple of 16"
-    STRIDE = "neighbours are a stride apart that is not known to be 1"
-    MODULO = "addresses are taken modulo a number of unknown divisibility"
-    DIVISION = "addresses come from a division"
-    GATHER = "addresses are loaded"
-    OFFSET = "an offset is no multiple of the width"
-    MASK = "neighbours may be masked apart"
-    TILE = "the tile has fewer bytes for each thread"
-    SCALAR = "one number for the whole block"
-    LAYOUT = "the layout gives each thread fewer neighbours"
+    UNALIGNED = "the argument is not known to be a multiple of 16"
+    STRIDE = "the stride between neighbouring elements is not known to be 1"
+    MODULO = "addresses are computed modulo a number of unknown divisibility"
+    DIVISION = "addresses are computed with a division"
+    GATHER = "addresses are loaded from memory"
+    OFFSET = "an offset is not a multiple of the width"
+    MASK = "the mask may differ between neighbouring elements"
+    TILE = "the tile has fewer bytes per thread"
+    SCALAR = "the block loads a single value"
+    LAYOUT = "the layout gives each thread fewer contiguous elements"
 
 
 _PROMISES = frozenset({Reason.UNALIGNED, Reason.MASK, Reason.MODULO})
 
 
 class Cause(NamedTuple):
-    """One thing that keeps a load or store narrow."""
+    """One cause of a narrow load or store."""
 
     reason: Reason
     limit: int
     """Bytes per thread that it allows."""
     name: str
-    """The argument, constant or layout that it is about; empty where there is none."""
+    """The argument, constant or layout concerned; empty if there is none."""
     line: int
-    """Of the evidence, in the first stage (for a layout, in TTGIR)."""
+    """Of the evidence: in the first stage, or in TTGIR for a layout."""
 
     @property
     def is_promise(self) -> bool:
-        """True for what a promise of the caller about an argument undoes: that some number divides it."""
+        """True if a promise of the caller removes the cause: that a number divides the argument."""
         return self.reason in _PROMISES and self.name.isidentifier()
 
 
 class LoadWidth(NamedTuple):
-    """A load or store statement of the program, and how wide it became."""
+    """A load or store statement of the program, and its width at the last stage."""
 
     line: int
     """In the first stage."""
     source: SourceLine | None
     """`file.py:line` of the user's code."""
     name: str
-    """What the IR calls the value that it loads, when that is a name."""
+    """Name of the loaded value in the IR, if it has one."""
     masked: bool
     width: int | None
-    """Bytes per thread of its narrowest instruction at the last stage; None where it was not found, or
-    is a tile."""
+    """Bytes per thread of its narrowest instruction at the last stage; None if it was not found or is a tile.
+    """
     widths: Mapping[int, int]
-    """Bytes per thread → instructions at the last stage, as far as their place tells that they are its."""
+    """Bytes per thread → instructions at the last stage, for those with its source location."""
     causes: tuple[Cause, ...]
-    """Empty for an access of full width, in a function that others call, and where nothing explains it."""
+    """Empty for an access of full width, in a called function, and if nothing explains the width."""
 
 
 def explain_widths(
@@ -87,13 +87,13 @@ def explain_widths(
     divisibility: Mapping[str, int],
     kinds: frozenset[EventKind] = LOADS,
 ) -> tuple[LoadWidth, ...]:
-    """The load or store statements of a function with their width at the last stage, and why it is no more.
+    """The load or store statements of a function, their width at the last stage, and what limits it.
 
     Args:
         first: the first tensor-level stage, from which the causes are read.
-        layouts: the stage with layouts (TTGIR), which tells how many threads share a tile.
+        layouts: the stage with layouts (TTGIR), for the number of threads that share a tile.
         divisibility: `tt.divisibility` of the arguments in the first stage.
-        kinds: of the statements, and of what they became.
+        kinds: of the statements, and of the instructions that they became.
     """
     code = first.code
     flow = Dataflow(code.function, first.module, first.language, divisibility, code.values)
@@ -102,7 +102,7 @@ def explain_widths(
     seen = set()
     for access in first.accesses:
         if access.kind not in kinds or (access.chain is not None and access.chain in seen):
-            continue  # in a pipelined first stage, a copy in front of the loop
+            continue  # in a pipelined first stage, a copy before the loop
         seen.add(access.chain)
         instruction = first.code.function.instructions[access.index]
         there = [other for other in last.at(access) if other.kind in kinds]
@@ -131,9 +131,9 @@ def explain_widths(
 
 
 def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced: bool) -> int | None:
-    """The width of all of them, or of those without a place of their own (`s_clause`), if they have one.
+    """The common width of all accesses, or of those without a location (`s_clause`); None if they differ.
 
-    Whichever of them are the statement's, they are as wide.
+    With a common width, the statement's own accesses need not be identified.
     """
     widths = {
         access.width
@@ -144,7 +144,7 @@ def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced
 
 
 def _is_called(stage: StageAccesses) -> bool:
-    """True for a function that another calls: what it can rely on stands with its callers."""
+    """True for a function that another calls: its guarantees depend on its callers."""
     name, functions = stage.code.function.name, stage.module.functions
     return len(functions) > 1 and any(
         stage.language.shared(instruction).callee == name
@@ -162,7 +162,7 @@ def _causes(
     layouts: StageAccesses | None,
     flow: Dataflow,
 ) -> tuple[Cause, ...]:
-    """What limits an access to the width that it has."""
+    """The causes that limit an access to its width."""
     roles = None if first.language.access is None else first.language.access(instruction)
     types = first.language.types(instruction, first.module)
     if roles is None or len(roles.address) != 1:
@@ -172,9 +172,10 @@ def _causes(
     tile, size = types[0], types[0].bits // 8
     per_thread = _bytes_per_thread(tile, layouts)
     if _neighbours(access, layouts) * size > per_thread:
-        # A slice of a larger layout: several threads hold the same, and no share of the tile binds one.
+        # A slice of a larger layout: several threads hold the same elements, so the tile does not limit
+        # them.
         per_thread = min(WIDEST, tile.size)
-    if max(per_thread, size) == width:  # nothing that allows less has kept it down
+    if max(per_thread, size) == width:  # no stricter limit applied
         matrix = _matrix_layout(access, width, layouts)
         return (Cause(Reason.TILE, width, "", access.line),) if matrix is None else (matrix,)
     pointer = flow.value(access.index, roles.address[0])
@@ -195,11 +196,11 @@ def _causes(
 
 
 def _bytes_per_thread(tile: TensorType, layouts: StageAccesses | None) -> int:
-    """Bytes of a tile for each thread of the block; WIDEST where the number of threads is not told."""
+    """Bytes of a tile per thread of the block; WIDEST if the number of threads is unknown."""
     if layouts is None or layouts.code.function.partitions:
         return WIDEST
     said = layouts.language.launch(layouts.module)
-    # Triton 2.0 does not name the width of a warp: it had NVIDIA's only.
+    # Triton 2.0 does not give the width of a warp: it supported NVIDIA only.
     threads = (said.warps or 0) * (said.lanes or NVIDIA_LANES) * (said.ctas or 1)
     return tile.size // threads if threads else WIDEST
 
@@ -208,14 +209,14 @@ NVIDIA_LANES = 32
 
 
 def _fast_axis(axes: Axes, shape: tuple[int, ...]) -> int:
-    """The axis along which a thread's elements lie: the longest runs, the last of equals."""
+    """The axis along which a thread's elements are contiguous: the longest runs, the last of equals."""
     return max(range(axes.rank), key=lambda d: (axes.contiguity[d], shape[d] > 1, d))
 
 
 def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAccesses | None) -> list[Cause]:
-    """The layout, where it gives a thread just as many neighbours as the load is wide.
+    """The layout, if it gives a thread exactly as many contiguous elements as the load is wide.
 
-    Of the layouts of matrix operations it is only known that nothing else has limited the load.
+    For layouts of matrix operations it is only known that nothing else limited the load.
     """
     matrix = _matrix_layout(access, width, layouts)
     if matrix is not None:
@@ -227,7 +228,7 @@ def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAcc
 
 
 def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | None) -> Cause | None:
-    """The layout of a matrix operation, or of a row or column of one, if that is the access's."""
+    """The layout of a matrix operation, or of a row or column of one, if the access has it."""
     for encoding, line in _encodings(access, layouts):
         name = next((made.name for made in encoding.chain if made.kind in _OF_OPERANDS), None)
         if name is not None:
@@ -236,7 +237,7 @@ def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | No
 
 
 def _neighbours(access: MemoryAccess, layouts: StageAccesses | None) -> int:
-    """Neighbouring elements that its layout gives each thread; 0 where that is not told."""
+    """Contiguous elements that its layout gives each thread; 0 if unknown."""
     return min((_run(encoding) for encoding, _ in _encodings(access, layouts)), default=0)
 
 
@@ -252,7 +253,7 @@ def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[
 
 
 def _run(encoding: Encoding) -> int:
-    """Elements along the fastest axis that a blocked layout, or a slice of one, gives a thread; else 0."""
+    """Elements per thread along the fastest axis of a blocked layout, or of a slice of one; else 0."""
     blocked = encoding.root
     if blocked.size_per_thread is None or blocked.order is None:
         return 0
@@ -262,7 +263,7 @@ def _run(encoding: Encoding) -> int:
 
 
 class _Search:
-    """Looks through the sums that an address is made of for terms that allow less than `cap` bytes."""
+    """Searches the sums that form an address for terms that allow less than `cap` bytes."""
 
     def __init__(self, flow: Dataflow, size: int, cap: int) -> None:
         self.flow = flow
@@ -272,7 +273,7 @@ class _Search:
         self.seen: set[tuple[int, int | None]] = set()
 
     def of_address(self, value: int, axis: int | None, line: int, *, is_pointer: bool) -> Iterator[Cause]:
-        """Causes in the terms of an address; `axis` is None for what is the same along the fast axis."""
+        """Causes in the terms of an address. `axis` is None for values equal along the fast axis."""
         pending: list[tuple[int, int | None, int, bool]] = [(value, axis, line, is_pointer)]
         while pending:
             value, axis, line, is_pointer = pending.pop()
@@ -298,7 +299,7 @@ class _Search:
                 yield from self._blame(value, axis, limit, line)
 
     def of_mask(self, value: int, axis: int) -> Iterator[Cause]:
-        """Causes in the comparisons that a mask is made of."""
+        """Causes in the comparisons that form a mask."""
         pending = [(value, axis)]
         while pending:
             value, axis = pending.pop()
@@ -320,7 +321,7 @@ class _Search:
                 yield from (Cause(Reason.MASK, limit, name, instruction.line) for name in names)
 
     def _limit(self, value: int, axis: int | None, *, is_pointer: bool) -> int | None:
-        """Bytes along the fast axis that a term leaves together; None where nothing is known of it."""
+        """Bytes along the fast axis that a term keeps contiguous; None if nothing is known about it."""
         axes = self.flow.axes(value)
         if axes is None:
             return None
@@ -339,7 +340,7 @@ class _Search:
         if name is not None:
             yield Cause(Reason.UNALIGNED, limit, name.lstrip("%"), line)
             return
-        if instruction is None:  # a loop's variable
+        if instruction is None:  # an induction variable
             names = self._unaligned(value)
             for name in names:
                 yield Cause(Reason.UNALIGNED, limit, name, line)
@@ -378,7 +379,7 @@ class _Search:
                 yield Cause(Reason.OFFSET, limit, "", line)
 
     def _unspread(self, value: int) -> int:
-        """The value that a tensor was made from by spreading and converting."""
+        """The value that a tensor was broadcast or converted from."""
         while sources := self.flow.sources(value, None):
             value = sources[0][0]
         return value
@@ -392,14 +393,14 @@ class _Search:
         return axes is not None and axis < axes.rank and axes.constancy[axis] > 1
 
     def _names(self, value: int) -> list[str]:
-        """The arguments that a value is made of, or the number that it is."""
+        """The arguments that a value depends on, or its constant value."""
         axes = self.flow.axes(value)
         if axes is not None and axes.value is not None:
             return [str(axes.value)]
         return [name for name, _ in self._arguments(value)]
 
     def _unaligned(self, value: int) -> list[str]:
-        """The arguments under a value that are not known to be multiples of enough."""
+        """The arguments of a value that are not known to be sufficiently divisible."""
         return [name for name, axes in self._arguments(value) if axes.divisibility[0] * self.size < WIDEST]
 
     def _arguments(self, value: int) -> list[tuple[str, Axes]]:

@@ -1,10 +1,9 @@
-"""Loads that run past the end of what the program itself bounds elsewhere.
+"""Loads that may read past an end that the program checks elsewhere.
 
-A program says where a tile may pass the end by what it masks: `offs < n`, in the mask of some load or
-store. A load that is addressed by the same `offs`, and whose mask does not ask for it, reads what lies behind
-the end. Nothing is said where that cannot be proven: of a load that only some paths run (the full tiles of a
-kernel that takes the last one apart), of an end that is a multiple of the tile, and of one that another loop
-sets.
+A mask shows where a tile may pass the end: `offs < n`, in the mask of a load or store. A load addressed
+by the same `offs` whose mask does not check it reads past the end. Cases that cannot be proven are not
+reported: a load on only some paths (a kernel that handles the last tile separately), an end that is a
+multiple of the tile, and an end that another loop sets.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ _TERMS = frozenset(
 
 
 class Unmasked(NamedTuple):
-    """A load that no mask stops where a mask of the same function says that its tile may pass the end."""
+    """A load without a mask for an end that a mask in the same function checks."""
 
     line: int
     """In the first stage."""
     source: SourceLine | None
     """`file.py:line` of the user's code."""
     name: str
-    """What the IR calls the value that it loads, when that is a name."""
+    """Name of the loaded value in the IR, if it has one."""
     ends: tuple[str, ...]
-    """The arguments that make each end that its tile may pass."""
+    """For each end that its tile may pass, the arguments that define it."""
     masked: bool
-    """It has a mask, which asks for something else."""
+    """It has a mask that checks something else."""
     compares: tuple[int, ...]
     """Lines of the compares that bound the same indices elsewhere."""
 
@@ -55,7 +54,7 @@ class _Bound(NamedTuple):
 
 
 def find_unmasked(first: StageAccesses) -> tuple[Unmasked, ...]:
-    """The loads of a function that read past an end, in the order of the first stage."""
+    """The loads of a function that may read past an end, in the order of the first stage."""
     return tuple(_Ends(first).run())
 
 
@@ -85,7 +84,7 @@ class _Ends:
                 for bound in bounds
                 if bound.offsets in terms
                 and bound.offsets not in asked
-                # The same end may be asked for by the same index, made a second time.
+                # The same end may be checked by an identical index that was computed a second time.
                 and not named.issuperset(self._arguments(bound.end))
                 and self._holds(bound, access)
             }
@@ -112,7 +111,7 @@ class _Ends:
     # -- ends ------------------------------------------------------------------------
 
     def _bounds(self, mask: int, block: int) -> Iterator[_Bound]:
-        """The compares of a mask that hold of an index below an end."""
+        """The compares in a mask that require an index to be below an end."""
         pending, seen = [mask], {mask}
         while pending:
             value = pending.pop()
@@ -139,14 +138,14 @@ class _Ends:
         return axes is not None and any(run > 1 for run in axes.contiguity)
 
     def _is_end(self, index: int, end: int) -> bool:
-        """True for one number for the whole tile that the program is told, and that may cut a tile in two."""
+        """True for a uniform value passed to the program that may split a tile."""
         axes, tile = self._flow.axes(end), self._flow.axes(index)
         if axes is None or tile is None or axes.value is not None or any(run > 1 for run in axes.contiguity):
             return False
         return bool(self._arguments(end)) and axes.divisibility[0] % max(tile.contiguity) != 0
 
     def _arguments(self, value: int) -> list[str]:
-        """The arguments that a number is made of."""
+        """The arguments that a value depends on."""
         found: dict[str, None] = {}
         pending, seen = [value], {value}
         while pending:
@@ -168,7 +167,7 @@ class _Ends:
     # -- loads ------------------------------------------------------------------------
 
     def _terms(self, access: MemoryAccess) -> set[int]:
-        """What is added up to the address of a load, times whatever stride."""
+        """The values that are added up to the address of a load, times any stride."""
         instruction = self._code.function.instructions[access.index]
         roles = None if self._first.language.access is None else self._first.language.access(instruction)
         if roles is None or len(roles.address) != 1:
@@ -198,7 +197,7 @@ class _Ends:
         return seen
 
     def _holds(self, bound: _Bound, access: MemoryAccess) -> bool:
-        """True where the end is that of the load too, and the load runs wherever the bounded access does."""
+        """True if the end also applies to the load, and the load runs whenever the bounded access does."""
         flow = self._code.flow
         made = self._code.values.definitions.get(bound.end)
         if made is not None and not flow.encloses(flow.loop_at(made), flow.loop_of[access.block]):
@@ -211,12 +210,12 @@ class _Ends:
         while not flow.encloses(loop, flow.loop_of[other]):
             assert loop is not None
             if not all(dominators.dominates(load, latch) for latch in flow.loops[loop].latches):
-                return False  # a branch in the loop goes around it
+                return False  # a branch in the loop skips it
             load, loop = flow.loops[loop].header, flow.loops[loop].parent
         return dominators.dominates(load, other) or self._is_always(load, loop)
 
     def _is_always(self, block: int, loop: int | None) -> bool:
-        """True for a block that every path through its loop, or the function, runs."""
+        """True for a block on every path through its loop or function."""
         flow, blocks = self._code.flow, self._code.function.blocks
         dominators = self._code.once(_dominators)
         if loop is None:

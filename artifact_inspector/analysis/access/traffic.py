@@ -1,7 +1,7 @@
-"""What a matrix product must move, and what a measured time makes of it: no GPU's answer, a reader's.
+"""The minimum data movement of a matrix product, and the bandwidth for a measured time.
 
-The usual count: each operand read once, the result written once. Caches may save none of it; what a kernel
-really loads (tiles read by several blocks, split-K partial sums) is more.
+Each operand is read once and the result written once. Caches cannot reduce this. A real kernel loads more
+(tiles read by several blocks, split-K partial sums).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from artifact_inspector.errors import UsageError
 
 _TIMES = "×·*"
-"""What may stand between two extents, besides `x`."""
+"""Separators between two extents, besides `x`."""
 _MOST_DIGITS = 18
 _KINDS = frozenset({"fp", "bf", "tf", "f", "i", "u", "int", "uint"})
 
@@ -37,7 +37,7 @@ class Traffic:
 
     @property
     def total(self) -> int:
-        """Bytes moved, each operand and the result once.
+        """Bytes moved: each operand and the result once.
 
         Example:
             >>> Traffic(1, 7168, 4096, (16, 16, 16)).total
@@ -47,7 +47,7 @@ class Traffic:
 
     @property
     def flop(self) -> int:
-        """A multiplication and an addition for each step of each element."""
+        """Operations: a multiplication and an addition for each step of each element."""
         return 2 * self.m * self.n * self.k
 
     def bandwidth(self, seconds: float) -> float:
@@ -56,10 +56,10 @@ class Traffic:
 
 
 def parse_product(text: str, types: Sequence[str]) -> Traffic:
-    """`1x4096@4096x7168` with types of a, b and the result; one type stands for all three.
+    """Parse `1x4096@4096x7168` with the types of a, b and the result. One type applies to all three.
 
     Raises:
-        UsageError: it is no product, its inner extents differ, or a type has no known size.
+        UsageError: it is not a product, its inner extents differ, or a type has no known size.
     """
     written = text.strip()
     for sign in _TIMES:
@@ -67,14 +67,14 @@ def parse_product(text: str, types: Sequence[str]) -> Traffic:
     sides = [side.strip().split("x") for side in written.split("@")]
     extents = [part for side in sides for part in side]
     if [len(side) for side in sides] != [2, 2] or not all(_is_extent(part) for part in extents):
-        raise UsageError(f"{text!r} is no product.", "Write it as MxK@KxN, for instance 1x4096@4096x7168.")
+        raise UsageError(f"{text!r} is not a product.", "Write it as MxK@KxN, for example 1x4096@4096x7168.")
     m, k, inner, n = map(int, extents)
     if not m * k * n:
         raise UsageError(f"{text!r} has an extent of 0.", "Every extent must be at least 1.")
     if k != inner:
         raise UsageError(f"{m}×{k} and {inner}×{n} cannot be multiplied: {k} is not {inner}.")
     if len(types) not in (1, 3):
-        raise UsageError(f"{len(types)} types for three matrices.", "Name one, or three: fp16,int4,fp16.")
+        raise UsageError(f"{len(types)} types for three matrices.", "Expected one or three: fp16,int4,fp16.")
     bits = [_bits(word) for word in (types if len(types) == 3 else [types[0]] * 3)]
     return Traffic(m, n, k, (bits[0], bits[1], bits[2]))
 
@@ -89,5 +89,5 @@ def _bits(word: str) -> int:
     rest = lowered[len(kind) :]
     digits = rest[: len(rest) - len(rest.lstrip(string.digits))]
     if kind not in _KINDS or not _is_extent(digits) or not int(digits):
-        raise UsageError(f"{word!r} is no type.", "Types are fp16, bf16, fp32, fp8, int8, int4 …")
+        raise UsageError(f"Unknown type {word!r}.", "Expected one of fp16, bf16, fp32, fp8, int8, int4 …")
     return 32 if kind == "tf" else int(digits)

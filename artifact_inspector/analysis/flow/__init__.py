@@ -1,1 +1,1 @@
-"""Control flow and dataflow: what the other analyses walk on."""
+"""Control flow and dataflow, used by the other analyses."""

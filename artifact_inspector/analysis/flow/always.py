@@ -1,4 +1,4 @@
-"""Which blocks of a loop every iteration runs, to its end."""
+"""The blocks of a loop that every iteration executes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from artifact_inspector.model import Function
 
 
 def find_always(function: Function, flow: ControlFlow, loop: int) -> frozenset[int]:
-    """The blocks of a loop that stand on every path from its header to the next iteration.
+    """The blocks of a loop on every path from its header to the next iteration.
 
-    What stands under a condition is none of them, nor a loop inside that may run no iteration.
+    Conditional blocks are excluded, and so is an inner loop that may run no iteration.
     """
     found = flow.loops[loop]
     inside = [found.header, *(found.blocks - {found.header})]
     number = {block: place for place, block in enumerate(inside)}
-    behind = len(inside)  # where the next iteration begins
+    behind = len(inside)  # represents the start of the next iteration
     ways = [
         [
             behind if after == found.header else number[after]

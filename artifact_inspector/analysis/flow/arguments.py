@@ -1,4 +1,4 @@
-"""Which loads through the scalar cache bring data, and which the arguments of the kernel."""
+"""Distinguishes scalar loads of data from scalar loads of kernel arguments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ _SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
 
 
 def find_scalar_data(code: Code) -> frozenset[int]:
-    """The scalar loads whose address the kernel made; that of its arguments it is given in registers.
+    """The scalar loads whose address the kernel computes.
 
-    A load of arguments bears any line of the kernel.
+    The address of its arguments is passed in registers.
+
+    A load of arguments may have any line of the kernel.
     """
     scalar = code.find(_SCALAR_LOADS)
     if not scalar:

@@ -1,7 +1,7 @@
-"""Machine code whose loads stand at lines of inline asm, put back on the line that calls the asm.
+"""Moves loads of inline asm in machine code to the line that contains the asm call.
 
-LLVM 23 and later count the lines of an inline asm on from that of its call, and ptxas hands the line of each
-instruction on: `ld.global.v4` of line 9, behind four `mov`, stands at line 13 of the cubin, which is another
+LLVM 23 and later number the lines of an inline asm from the line of its call, and ptxas keeps the line of
+each instruction. An `ld.global.v4` of line 9 after four `mov` has line 13 in the cubin, which is another
 line of the kernel or none.
 """
 
@@ -23,13 +23,13 @@ from artifact_inspector.model import (
 )
 
 _Key = tuple[EventKind, int | None, Chain]
-"""Kind, bytes per thread and place of a load, by lines alone."""
+"""Kind, bytes per thread and source location (lines only) of a load."""
 Calls = Mapping[_Key, Location | None]
-"""What stands at a line of an asm → the place of its call; None where several calls put such a load there."""
+"""Load at a line of an asm → location of its call; None if several calls have such a load there."""
 
 
 def find_calls(assembly: Module, language: Language) -> Calls:
-    """Where the loads of an assembly's inline asm belong, by where the table of lines has them."""
+    """The call locations of an assembly's inline-asm loads, by their location in the line table."""
     if not any(function.asm_lines for function in assembly.functions):
         return {}
     found: dict[_Key, set[Location]] = {}
@@ -48,9 +48,9 @@ def find_calls(assembly: Module, language: Language) -> Calls:
 
 
 def on_lines_of_calls(function: Function, module: Module, language: Language, calls: Calls) -> Function:
-    """A function of machine code with its loads on the lines of the calls of the asm that they are of.
+    """A function of machine code with its inline-asm loads moved to the lines of the asm calls.
 
-    A load that several calls may have put where it stands is left at none of them.
+    A load that several calls may have produced is assigned to none of them.
     """
     if not calls:
         return function

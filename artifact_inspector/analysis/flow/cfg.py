@@ -1,4 +1,4 @@
-"""Control flow of a function: natural loops and the order in which its blocks run."""
+"""Control flow of a function: natural loops and the execution order of its blocks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
 
 DEEPEST = 64
-"""Loops inside so many others are read as part of the innermost of these; written code has up to a dozen."""
+"""Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A natural loop: everything that reaches its latches without leaving through the header."""
+    """A natural loop: all blocks that reach its latches without passing through the header."""
 
     header: int
     blocks: frozenset[int]
@@ -21,7 +22,7 @@ class Loop:
     parent: int | None
     """Index of the enclosing loop."""
     depth: int
-    """1 for a loop that no other encloses."""
+    """1 for an outermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +30,26 @@ class ControlFlow:
     """Loops and execution order of one function."""
 
     order: tuple[int, ...]
-    """Block indices in execution order: reverse postorder with the blocks of a loop together;
-    unreachable blocks stand last."""
+    """Block indices in execution order: reverse postorder with the blocks of a loop kept together.
+    Unreachable blocks are last.
+    """
     position: tuple[int, ...]
-    """Place in execution order of every instruction, by its index."""
+    """Position in execution order of every instruction, by its index."""
     loops: tuple[Loop, ...]
-    """In execution order of their headers, so an outer loop stands before its inner ones."""
+    """In execution order of their headers, so an outer loop is before its inner ones."""
     loop_of: tuple[int | None, ...]
     """Innermost loop of every block."""
     block_of: tuple[int, ...]
     """Block of every instruction."""
     folded: int = 0
-    """Loops that were nested too deep to be told from the one around them."""
+    """Number of loops nested too deep to be distinguished from the enclosing one."""
 
     def loop_at(self, instruction: int) -> int | None:
-        """Innermost loop that holds an instruction, by its index."""
+        """Innermost loop that contains an instruction, by its index."""
         return self.loop_of[self.block_of[instruction]]
 
     def encloses(self, outer: int | None, inner: int | None) -> bool:
-        """True when `inner` is `outer` or lies in it; None stands for the whole function."""
+        """True if `inner` is `outer` or inside it. None represents the whole function."""
         while inner is not None and inner != outer:
             inner = self.loops[inner].parent
         return inner == outer
@@ -83,7 +85,10 @@ def find_control_flow(function: Function) -> ControlFlow:
 
 
 def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], int]:
-    """The loops in execution order of their headers, and how many there are with those too deep to tell."""
+    """The loops in execution order of their headers, and the number of all loops.
+
+    The number includes loops beyond the maximum depth.
+    """
     dominators = Dominators([block.successors for block in function.blocks])
     predecessors: list[list[int]] = [[] for _ in function.blocks]
     latches: dict[int, list[int]] = {}
@@ -97,7 +102,7 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
     header_of = _innermost_headers(headers, latches, predecessors)
     depth: dict[int, int] = {}
     told: dict[int, int] = {}
-    """Header → the header of the loop that it is told as: its own, or one around it."""
+    """Header → the header of the loop that represents it: its own, or an enclosing one."""
     blocks: dict[int, set[int]] = {}
     for header in headers:
         around = header_of.get(header)
@@ -129,13 +134,14 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
 def _innermost_headers(
     headers: list[int], latches: dict[int, list[int]], predecessors: list[list[int]]
 ) -> dict[int, int]:
-    """For every block in a loop the header of the innermost loop around it; for a header, of the next one.
+    """For every block in a loop, the header of the innermost loop around it; for a header, of the next one.
 
-    Inner loops first, each then stands for all its blocks: every edge is gone over once.
+    Inner loops are processed first, and each then represents all its blocks, so every edge is visited
+    once.
     """
     header_of: dict[int, int] = {}
     outermost: dict[int, int] = {}
-    """Towards the header of the outermost loop that a block is known to be in."""
+    """Link towards the header of the outermost known loop of a block."""
 
     def representative(block: int) -> int:
         way = []
@@ -157,7 +163,7 @@ def _innermost_headers(
 
 
 def _reverse_postorder(function: Function) -> list[int]:
-    """Blocks from the entry; where control flow leaves the order open, it is that of the text."""
+    """Blocks from the entry. Where control flow allows several orders, text order is used."""
     finished: list[int] = []
     seen = {0}
     stack = [(0, iter(sorted(function.blocks[0].successors, reverse=True)))]
@@ -166,7 +172,7 @@ def _reverse_postorder(function: Function) -> list[int]:
         for successor in pending:
             if successor not in seen:
                 seen.add(successor)
-                # What is explored first finishes first and so runs last.
+                # The successor explored first finishes first and so is last in the order.
                 stack.append((successor, iter(sorted(function.blocks[successor].successors, reverse=True))))
                 break
         else:
@@ -176,7 +182,7 @@ def _reverse_postorder(function: Function) -> list[int]:
 
 
 def _keep_loops_together(flat: list[int], loops: tuple[Loop, ...], loop_of: list[int | None]) -> list[int]:
-    """Move every block of a loop behind the loop's header, keeping the order within."""
+    """Move every block of a loop after the loop's header, keeping their relative order."""
     children: dict[int | None, list[int | tuple[int, ...]]] = {}
     placed: set[int] = set()
     for block in flat:

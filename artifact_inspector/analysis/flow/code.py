@@ -1,4 +1,4 @@
-"""A function as analyses look at it: its control flow, what stands where, and from which source line."""
+"""A function prepared for analysis: control flow, indices by kind, block and source location."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from artifact_inspector.analysis.flow.places import Chain, chain_of
 from artifact_inspector.analysis.flow.values import Values, number_values
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, Language, Operands, Trait
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 PLACED = LOADS | COMPUTES | {EventKind.SCALAR_LOAD, EventKind.BRANCH}
-"""Kinds whose places tell what a region is; integer operations are asked for their places seldom."""
+"""Kinds whose locations identify a region. Locations of integer operations are rarely needed."""
 _INTEGERS = frozenset({EventKind.INTEGER})
 _SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
 _LOCATION, _OPCODE = attrgetter("location"), attrgetter("opcode")
 
 
 class Code:
-    """A function with its control flow and the places of its loads and computes.
+    """A function with its control flow and the source locations of its loads and computes.
 
-    Its lists are made when they are first asked for and kept, as several analyses ask for the same.
+    Lists are computed on first use and cached, because several analyses use them.
     """
 
     def __init__(
@@ -37,16 +37,17 @@ class Code:
         *,
         is_whole: bool = True,
     ) -> None:
-        """`language` is that of the function's module.
+        """Prepare a function.
 
-        `is_whole` is False for a file that is cut off: what is not there may have been.
+        `language` is that of the function's module. `is_whole` is False for a truncated file, which may
+        lack instructions.
         """
         self.is_whole = is_whole
         self.function = function
         self.flow = flow = find_control_flow(function)
         self.language = language
         self.rank = {block: place for place, block in enumerate(flow.order)}
-        """Place of every block in execution order."""
+        """Position of every block in execution order."""
         self._indices: dict[frozenset[int], list[int]] = {}
         self._of_kinds: dict[frozenset[EventKind], dict[int, list[int]]] = {}
         by_kind: defaultdict[EventKind, list[int]] = defaultdict(list)
@@ -60,7 +61,7 @@ class Code:
         self._chains: dict[int, Chain | None] = {}
         """By the identity of a location, which the instructions of a line share."""
         self.chains: dict[int, Chain] = {}
-        """Place of every load, compute and branch that has one."""
+        """Source location of every load, compute and branch that has one."""
         known = self._chains
         for index in self.find(PLACED):
             place = id(function.instructions[index].location)
@@ -76,7 +77,7 @@ class Code:
         return known
 
     def mentions(self, index: int) -> list[str]:
-        """The values that an instruction names; far cheaper than its operands."""
+        """The values that an instruction names. Much cheaper than its operands."""
         return self.language.mentions(self.function.instructions[index])
 
     def definitions(self, name: str) -> list[int]:
@@ -85,7 +86,7 @@ class Code:
 
     @cached_property
     def _named_first(self) -> dict[str, list[int]]:
-        """Instructions by the name that stands first in them: a result, where they have one."""
+        """Instructions by the first name in them, which is a result if they have one."""
         found: dict[str, list[int]] = {}
         for index in range(len(self.function.instructions)):
             names = self.mentions(index)
@@ -94,7 +95,7 @@ class Code:
         return found
 
     def with_opcode(self, is_asked: Callable[[str], bool]) -> list[int]:
-        """Instructions whose opcodes are of some sort, in text order; each opcode is looked at once."""
+        """Instructions whose opcodes satisfy a predicate, in text order. Each opcode is tested once."""
         opcodes = set(filter(is_asked, self._opcodes))
         if not opcodes:
             return []
@@ -106,7 +107,7 @@ class Code:
         return set(map(_OPCODE, self.function.instructions))
 
     def opcodes_with(self, kind: EventKind, trait: Trait) -> frozenset[str]:
-        """Those of the instructions of a kind that are something beyond it."""
+        """Opcodes of the instructions of a kind that have a trait."""
         found = self._traced.get((kind, trait))
         if found is None:
             indices = self.of_kind.get(kind, ())
@@ -117,17 +118,17 @@ class Code:
         return found
 
     def has(self, index: int, trait: Trait) -> bool:
-        """Whether an instruction is something beyond its kind, by the format."""
+        """Whether an instruction has a trait, according to the format."""
         return trait in self.language.traits(self.function.instructions[index].opcode)
 
-    def once(self, find: Callable[[Code], Made]) -> Made:
-        """What an analysis finds in this code, found once for all who ask."""
+    def once(self, find: Callable[[Code], Result]) -> Result:
+        """The result of an analysis of this code, computed once."""
         if find not in self._found:
             self._found[find] = find(self)
-        found: Made = self._found[find]
+        found: Result = self._found[find]
         return found
 
-    # -- what stands where -------------------------------------------------------------
+    # -- instructions by block and kind ------------------------------------------------------
 
     def indices(self, blocks: frozenset[int]) -> list[int]:
         """Instructions of some blocks, in execution order."""
@@ -141,7 +142,7 @@ class Code:
         return found
 
     def start_of(self, blocks: frozenset[int]) -> int:
-        """Place in execution order of the first instruction of some blocks; 0 where they hold none."""
+        """Position in execution order of the first instruction of some blocks; 0 if they are empty."""
         indices = self.indices(blocks)
         return self.flow.position[indices[0]] if indices else 0
 
@@ -158,7 +159,7 @@ class Code:
         return [index for block, found in held.items() if block in blocks for index in found]
 
     def _by_block(self, kinds: frozenset[EventKind]) -> dict[int, list[int]]:
-        """The blocks that hold instructions of some kinds, in execution order, with these."""
+        """The blocks that contain instructions of some kinds, in execution order, with these."""
         indices = sorted(itertools.chain.from_iterable(self.of_kind.get(kind, ()) for kind in kinds))
         held: dict[int, list[int]] = {}
         for number in self.flow.order if indices else ():
@@ -170,12 +171,12 @@ class Code:
 
     @property
     def has_matrix(self) -> bool:
-        """True where the function holds a matrix operation at all."""
+        """True if the function contains a matrix operation."""
         return EventKind.MATRIX in self.of_kind
 
     @cached_property
     def loads_outside_loops(self) -> list[int]:
-        """Loads that no loop holds, in text order."""
+        """Loads outside loops, in text order."""
         return sorted(index for index in self.find(LOADS) if self.flow.loop_at(index) is None)
 
     @cached_property
@@ -183,26 +184,26 @@ class Code:
         """The values of a function in SSA form by number."""
         return number_values(self.function, self.language.traits)
 
-    # -- places in the source ----------------------------------------------------------
+    # -- source locations --------------------------------------------------------------------
 
     @cached_property
     def loads_at(self) -> dict[Chain, list[int]]:
-        """Loads and copies by their place, in execution order; likewise the others."""
+        """Loads and copies by source location, in execution order."""
         return self._at(LOADS)
 
     @cached_property
     def scalar_loads_at(self) -> dict[Chain, list[int]]:
-        """Loads through the scalar cache."""
+        """Loads through the scalar cache, by source location."""
         return self._at(_SCALAR_LOADS)
 
     @cached_property
     def computes_at(self) -> dict[Chain, list[int]]:
-        """Matrix and float operations."""
+        """Matrix and float operations, by source location."""
         return self._at(COMPUTES)
 
     @cached_property
     def integers_at(self) -> dict[Chain, list[int]]:
-        """Integer operations."""
+        """Integer operations, by source location."""
         return self._at(_INTEGERS)
 
     def _at(self, kinds: frozenset[EventKind]) -> dict[Chain, list[int]]:
@@ -216,7 +217,7 @@ class Code:
         return found
 
     def chain(self, index: int) -> Chain | None:
-        """Place of an instruction."""
+        """Source location of an instruction."""
         location = self.function.instructions[index].location
         known = self._chains
         if id(location) not in known:
@@ -240,7 +241,7 @@ class Code:
         return self._frames[0]
 
     def visible(self, chain: Chain | None) -> Chain | None:
-        """As much of a chain as this stage writes down: PTX keeps one or two frames, SASS no columns."""
+        """The part of a chain that this stage preserves: PTX keeps one or two frames, SASS no columns."""
         longest, has_columns = self._frames
         if chain is None or has_columns:
             return None if chain is None else chain[:longest]
@@ -251,6 +252,6 @@ class Code:
         return chain_of(self.function.location)
 
     def is_homeless(self, chain: Chain | None) -> bool:
-        """True for no place, or the function's own line: what passes leave that lose track of it."""
+        """True for no location, or the function's own line: passes set these if they lose the location."""
         home = self._home
         return chain is None or (home is not None and len(chain) == 1 and chain[-1][:2] == home[-1][:2])

@@ -1,8 +1,8 @@
-"""Where the data of loads goes in tensor-level IR: through values, control flow and shared memory.
+"""The flow of loaded data in tensor-level IR: through values, control flow and shared memory.
 
-One graph serves all who follow data. Its nodes are the values of a function and the buffers in shared
-memory; an edge is a step on which data stays what it is. What computes on data ends the steps: it is told
-by what it takes and what it gives.
+All dataflow analyses use one graph. Its nodes are the values of a function and the buffers in shared
+memory. An edge is a step that does not change the data. Computes end these steps: their inputs and
+results are listed separately.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from artifact_inspector.model import COMPUTES, LOADS, SINKS, Access, EventKind, 
 from artifact_inspector.model.shared import SharedRole
 
 PLAIN = -1
-"""Kind of an edge that is neither of the others; a number from 0 on is the loop whose back edge it is."""
+"""Kind of an ordinary edge. A number from 0 on is the loop whose back edge it is."""
 BOUND = -2
-"""Kind of the edge from the condition of a selection to what it selects."""
+"""Kind of the edge from the condition of a selection to the selected values."""
 EVERYWHERE = -1
-"""Where a buffer lives: in no loop and in each."""
+"""Home of a buffer, which belongs to no particular loop."""
 
 _NAMING = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
 Edges = list[list[tuple[int, int]]]
 
 
 class DataGraph:
-    """The graph of one function whose language tells address from value."""
+    """The graph of one function whose language distinguishes addresses from values."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
         values, flow = code.values, code.flow
         self.home: list[int | None] = [None] * values.count
-        """Innermost loop that each node lives in; EVERYWHERE for a buffer."""
+        """Innermost loop of each node; EVERYWHERE for a buffer."""
         self.after: Edges = [[] for _ in range(values.count)]
-        """Node → (node, kind) of the edges that leave it."""
+        """Node → (node, kind) of its outgoing edges."""
         self.before: Edges = [[] for _ in range(values.count)]
-        """Node → (node, kind) of the edges that lead to it."""
+        """Node → (node, kind) of its incoming edges."""
         self.taken: dict[int, list[int]] = {}
         """Compute → the nodes that it reads; sink → those that it stores; load → those of its address."""
         self.given: dict[int, list[int]] = {}
-        """Load or compute → the nodes that it fills."""
+        """Load or compute → the nodes that it writes."""
         self.takers: dict[int, list[int]] = {}
         """Node → the computes that read it."""
         self.made_by: dict[int, int] = {}
-        """Node → the compute whose result it is."""
+        """Node → the compute that produces it."""
         self._root = _find_roots(code)
         self._buffers: dict[int, int] = {}
-        """Root → the node of what its buffer holds now."""
+        """Root → the node of its buffer's present contents."""
         self._is_looped = any(handed.back for flows in values.flows for handed in flows)
         self._loop_behind = {
             code.function.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)
@@ -55,7 +55,7 @@ class DataGraph:
         for index, instruction in enumerate(code.function.instructions):
             self._add(index, instruction)
             self._hand_over(index)
-        del self._code  # which may keep this graph: a cycle would outlive them
+        del self._code  # the code may cache this graph, and a reference cycle would delay freeing both
 
     def _add(self, index: int, instruction: Instruction) -> None:
         kind, reads, results = (
@@ -105,7 +105,7 @@ class DataGraph:
         return self._nodes([reads[name] for name in names if name in reads])
 
     def _nodes(self, values: Iterable[int]) -> list[int]:
-        """The nodes of some values, and of what the buffers hold that they name."""
+        """The nodes of some values, and of the contents of the buffers that they refer to."""
         nodes = []
         for value in values:
             nodes.append(value)
@@ -114,14 +114,14 @@ class DataGraph:
         return nodes
 
     def _fill(self, values: Iterable[int], sources: list[int]) -> list[int]:
-        """The nodes of the buffers that some values name, filled from some nodes."""
+        """The nodes of the buffers that some values refer to, after adding edges from some nodes."""
         filled = []
         for value in values:
             root = self._root.get(value)
             if root is None:
                 continue
             node = self._buffers.get(root)
-            # In straight-line code a buffer holds what was stored so far; around a loop, what is ever stored.
+            # In straight-line code a buffer holds the stores so far; in a loop, it may hold any store.
             if node is None or not self._is_looped:
                 held, node = node, len(self.home)
                 self.home.append(EVERYWHERE)
@@ -154,13 +154,13 @@ class DataGraph:
                 self._connect(node, (target,), loop if back and loop is not None else PLAIN)
 
     def _is_result(self, value: int, loop: int) -> bool:
-        """True for a result of a loop, which is used behind it; an argument of its body is used inside."""
+        """True for a result of a loop, used after it; an argument of its body is used inside."""
         users = self._code.values.uses.get(value, ())
         return not any(self._code.flow.encloses(loop, self._code.flow.loop_at(user)) for user in users[:1])
 
 
 def _find_roots(code: Code) -> dict[int, int]:
-    """Value that names shared memory → the value of the allocation behind it."""
+    """Value that refers to shared memory → the value of its allocation."""
     function, values = code.function, code.values
     root: dict[int, int] = {}
     for index, instruction in enumerate(function.instructions):

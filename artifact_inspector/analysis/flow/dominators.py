@@ -1,7 +1,7 @@
-"""Which blocks of a graph dominate which.
+"""Dominators of the blocks of a graph.
 
 Source: Lengauer, Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), with the simple
-link and eval: m log n on any graph, so that no nest or ladder of branches is slow.
+link and eval: m log n on any graph, so deep nests and long branch chains are not slow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 
 class Dominators:
-    """Dominance among the blocks that can be reached from block 0."""
+    """Dominance among the blocks reachable from block 0."""
 
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
         above = immediate_dominators(successors)
@@ -18,9 +18,9 @@ class Dominators:
         for block, upper in above.items():
             children.setdefault(upper, []).append(block)
         self._first: dict[int, int] = {}
-        """Block → where a walk of the dominator tree enters it."""
+        """Block → preorder number in a walk of the dominator tree."""
         self._last: dict[int, int] = {}
-        """Block → the last entry among the blocks that it dominates."""
+        """Block → the highest preorder number among the blocks that it dominates."""
         pending = [(0, False)]
         while pending:
             block, is_done = pending.pop()
@@ -32,11 +32,11 @@ class Dominators:
                 pending += [(child, False) for child in children.get(block, ())]
 
     def __contains__(self, block: int) -> bool:
-        """True for a block that can be reached."""
+        """True for a reachable block."""
         return block in self._first
 
     def dominates(self, upper: int, lower: int) -> bool:
-        """True when every way from the entry to `lower` leads through `upper`.
+        """True if every path from the entry to `lower` passes through `upper`.
 
         Example:
             >>> Dominators([(1, 2), (3,), (3,), ()]).dominates(0, 3)
@@ -48,7 +48,7 @@ class Dominators:
 
 
 def passed_on_the_way(successors: Sequence[Sequence[int]], block: int) -> Iterator[int]:
-    """The blocks that every way from block 0 to another one leads through, the nearest first.
+    """The blocks on every path from block 0 to another block, the nearest first.
 
     Example:
         >>> list(passed_on_the_way([(1, 2), (3,), (3,), (4,), ()], 4))
@@ -61,7 +61,7 @@ def passed_on_the_way(successors: Sequence[Sequence[int]], block: int) -> Iterat
 
 
 def immediate_dominators(successors: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Of every block that can be reached, but for the entry; numbers below are places in preorder."""
+    """Block → its immediate dominator, for reachable blocks except the entry. Works on preorder numbers."""
     order, parent, predecessors = _preorder(successors)
     count = len(order)
     semi, label = list(range(count)), list(range(count))
@@ -83,7 +83,7 @@ def immediate_dominators(successors: Sequence[Sequence[int]]) -> dict[int, int]:
 
 
 def _preorder(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[int], list[list[int]]]:
-    """Blocks as a search in depth meets them; the parent and the predecessors of each, as places therein."""
+    """Blocks in depth-first preorder, with the parent and the predecessors of each as preorder numbers."""
     place_of = {0: 0}
     order, parent = [0], [0]
     pending = [(0, iter(successors[0]))]
@@ -106,7 +106,7 @@ def _preorder(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[int]
 
 
 def _least(place: int, ancestor: list[int], label: list[int], semi: list[int]) -> int:
-    """The place of least semidominator on the way up a tree of the forest, which is made shorter."""
+    """The node with the least semidominator on the path to the root of its tree. Compresses the path."""
     way = []
     while ancestor[place] >= 0 and ancestor[ancestor[place]] >= 0:
         way.append(place)

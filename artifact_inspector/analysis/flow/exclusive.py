@@ -1,4 +1,4 @@
-"""Which parts of a function no path runs one after the other: the arms of a branch."""
+"""Mutually exclusive parts of a function, which no path executes one after the other: branch arms."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.model import Function
 
 MOST_PARTS = 512
-"""Parts that are told apart; those behind exclude nothing. A written `switch` has a few arms."""
+"""Maximum number of parts compared. Further ones exclude nothing. A written `switch` has a few arms."""
 
 
 def find_exclusive(
     function: Function, flow: ControlFlow, loop: int | None, parts: Sequence[Collection[int]]
 ) -> list[tuple[int, int]]:
-    """Pairs of parts, by their places in the list, that no path runs one after the other.
+    """Pairs of parts, by index, that no path executes one after the other.
 
-    A part that lies outside the loop, wholly or in part, excludes nothing.
+    A part that is wholly or partly outside the loop excludes nothing.
 
     Args:
-        loop: the loop whose iterations are looked at one by one: its own back edge is no path.
-        parts: the blocks of each.
+        loop: the loop whose iterations are analysed individually: its own back edge is not a path.
+        parts: the blocks of each part.
     """
     blocks = sorted({block for part in parts[:MOST_PARTS] for block in part})
     if len(blocks) < 2:
@@ -44,13 +44,13 @@ def find_exclusive(
 
 
 def _reached(function: Function, flow: ControlFlow, loop: int | None, bit: dict[int, int]) -> dict[int, int]:
-    """For each block of a loop, or of the function, the bits of those that a path leads to from it."""
+    """For each block of a loop or function, the bits of the blocks reachable from it."""
     header = None if loop is None else flow.loops[loop].header
     inside = set(flow.order) if loop is None else flow.loops[loop].blocks
     order = [block for block in reversed(flow.order) if block in inside]
     reached = dict.fromkeys(order, 0)
     changed = True
-    while changed:  # once more for each loop inside another
+    while changed:  # repeated for each nested loop
         changed = False
         for block in order:
             mask = 0

@@ -1,7 +1,7 @@
-"""The graph of a function for people: its blocks, and what goes from loads through computes into stores.
+"""The exported graph of a function: its blocks, and the dataflow from loads through computes to stores.
 
-Tensor-level IR is followed by its values. Below, registers are followed in execution order, and shared memory
-is one place: there an edge says that data may come from a load, through any buffer.
+Tensor-level IR is followed by its values. At lower levels, registers are followed in execution order, and
+shared memory is one location: an edge there means that data may come from a load, through any buffer.
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ class Node:
     """A basic block, or a load, compute or store in one."""
 
     id: str
-    """`b3`, `i42`: by its index in the function, behind the name of a function that is not the only one."""
+    """`b3`, `i42`: index in the function, prefixed with the function name if there are several."""
     kind: str
-    """`block`, else the kind of the instruction as counts call it: `global_load`, `matrix` …"""
+    """`block`, or the kind of the instruction as in counts: `global_load`, `matrix` …"""
     label: str
-    """Opcode or label of the block."""
+    """Opcode, or label of the block."""
     line: int
     """In the stage's file, 1-based."""
     source: str | None
-    """`matmul.py:81`; None for a block, and where the file does not say."""
+    """`matmul.py:81`; None for a block, or if the file does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From one node to another."""
+    """A directed edge between two nodes."""
 
     source: str
     target: str
     kind: str
-    """`control` between blocks, `holds` from a block to what stands in it, `data` into computes and stores,
-    `address` into loads."""
+    """`control` between blocks, `holds` from a block to its instructions, `data` into computes and
+    stores, `address` into loads.
+    """
     carried: bool
-    """True for a back edge, and for data that arrives an iteration later only; of what goes through a
-    buffer in tensor-level IR it is not told."""
+    """True for a back edge, and for data that arrives only an iteration later. Not set for data through a
+    buffer in tensor-level IR.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def find_graph(code: Code, indices: Sequence[int], prefix: str = "") -> Graph:
 
     Args:
         indices: the instructions of the part, in execution order.
-        prefix: stands in front of every id.
+        prefix: of every id.
     """
     part, flow = frozenset(indices), code.flow
     inside = {flow.block_of[index] for index in indices}
@@ -108,7 +110,7 @@ def _is_back(code: Code, block: int, after: int) -> bool:
 def _by_registers(
     code: Code, indices: Sequence[int], events: Sequence[int]
 ) -> Iterator[tuple[int, int, bool]]:
-    """Giver, taker, and whether the data crosses a back edge, for each pair."""
+    """Producer, consumer, and whether the data crosses a back edge, for each pair."""
     groups = {index: number for number, index in enumerate(events)}
     givers = tuple(groups)
     at_once = find_first_computes(code, indices, groups, 1, also=_TAKERS)
@@ -123,7 +125,7 @@ def _by_registers(
 
 
 def _by_values(code: Code, indices: Sequence[int], events: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """The same in a language that tells address from value."""
+    """The same for a language that distinguishes addresses from values."""
     graph = code.once(DataGraph)
     takers: dict[int, list[int]] = {}
     for taker in events:
@@ -139,7 +141,7 @@ def _by_values(code: Code, indices: Sequence[int], events: Sequence[int]) -> Ite
 
 
 def _reach(graph: DataGraph, start: Iterable[int], *, across: bool) -> dict[int, None]:
-    """Nodes that data of some nodes gets to, across back edges or not."""
+    """Nodes that the data of some nodes reaches, with or without crossing back edges."""
     found = dict.fromkeys(start)
     pending = list(found)
     while pending:

@@ -1,4 +1,4 @@
-"""Places in the source, as stages can be compared by them."""
+"""Source locations that can be compared between stages."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ def chain_of(location: Location | None) -> Chain | None:
 
 
 def without_column(chain: Chain) -> Chain:
-    """A place by its line alone, as a pass leaves it that joined two places of one line; none stays none."""
+    """A location without the column of its innermost frame; no location stays none.
+
+    Passes that merge two locations of one line leave it in this form.
+    """
     return (*((file, line, 0) for file, line, _ in chain[:1]), *chain[1:])
 
 
 def source_of(location: Location | None) -> SourceLine | None:
-    """The innermost line of the user's code, with the calls that it was inlined through."""
+    """The innermost line of the user's code, with the chain of inlined calls."""
     return SourceLine.of(location) if location else None

@@ -1,7 +1,7 @@
-"""What a kernel was compiled from, as far as its first stage still tells: arguments and tiles.
+"""The program that a kernel was compiled from, as far as its first stage shows it: arguments and tiles.
 
-No cache holds a kernel's constexprs. What is left of block sizes is the shapes of what it loads,
-multiplies and stores, and those are the same on every target and in every version of Triton.
+No cache holds a kernel's constexprs. Block sizes are visible only in the shapes of its loads, dots and
+stores, which are the same on every target and in every version of Triton.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ _MOVES = {
 
 
 class Program(NamedTuple):
-    """What tells one specialisation of a kernel from another."""
+    """Properties that distinguish one specialisation of a kernel from another."""
 
     signature: tuple[str, ...]
     """Types of the arguments in Triton's notation: `*fp16:16`, `i32`."""
     tiles: tuple[Tile, ...]
-    """Shapes of what it loads, multiplies and stores, each once, in the order of the text:
-    `load 128×32`, `dot 128×32×32`."""
+    """Shapes of its loads, dots and stores, without repetition, in text order: `load 128×32`, `dot
+    128×32×32`.
+    """
     place: Frame | None = None
-    """Where the kernel stands in the source that it was compiled from."""
+    """Location of the kernel in its source."""
     arguments: tuple[str, ...] = ()
-    """Their names, `arg0` where the text has none; what is constant or specialised away is not among them."""
+    """Their names, `arg0` if the text has none. Constant and specialised arguments are left out."""
 
 
 def find_program(module: Module, language: Language, kernel: str) -> Program | None:
     """The program of one tensor-level module; None for a module without functions.
 
     Args:
-        kernel: name of the kernel among the module's functions; the first function where none has it.
+        kernel: name of the kernel among the module's functions. The first function is used if none has
+            it.
     """
     if not module.functions:
         return None

@@ -1,7 +1,7 @@
-"""Dataflow through registers and shared memory in execution order, for code without SSA rounds.
+"""Dataflow through registers and shared memory in execution order, for code without SSA form.
 
-One forward pass over a run of instructions: a load's data carries its group's bit until a compute
-uses it. Shared memory is one place: what is stored becomes readable at the next barrier.
+One forward pass over a sequence of instructions: a load's data carries its group's bit until a compute
+uses it. Shared memory is one location: stored data becomes readable at the next barrier.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from artifact_inspector.analysis.flow.code import Code
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
 
 _CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BARRIER}
-"""Kinds that may bring data in or move it through shared memory when no register holds any."""
+"""Kinds that may introduce data or move it through shared memory while no register holds any."""
 _CHANGING = LOADS | COMPUTES | {EventKind.SHARED_LOAD}
-"""Kinds that give other data than they take."""
+"""Kinds whose result carries different data than their operands."""
 
 
 def find_first_computes(
@@ -24,14 +24,14 @@ def find_first_computes(
     trips: int = 1,
     also: frozenset[EventKind] = frozenset(),
 ) -> dict[int, int]:
-    """The computes that take loaded data first, each with the groups it takes as a bit set.
+    """The computes that are the first to use loaded data, each with its groups as a bit set.
 
     Args:
         indices: of instructions, in execution order.
-        groups: group number of each load, by instruction index; other loads carry nothing. Of a compute,
-            that of its result.
-        trips: how often the run is gone through; 2 lets data cross a loop's back edge.
-        also: kinds beside the computes of which it is told what they take.
+        groups: group number of each load, by instruction index. Other loads carry nothing. For a compute,
+            the group of its result.
+        trips: number of passes over the sequence; 2 lets data cross a loop's back edge.
+        also: kinds to report in addition to computes.
     """
     found: dict[int, int] = {}
     if not groups:
@@ -67,19 +67,19 @@ def find_first_computes(
 
 
 class _Walk:
-    """Where loaded data is while instructions are gone through."""
+    """The location of loaded data while instructions are processed."""
 
     def __init__(self, groups: Mapping[int, int]) -> None:
         self.groups = groups
         self.registers: dict[str, int] = {}
-        """Those that hold data, with its groups."""
+        """Registers that hold data → its groups."""
         self.readable = 0
-        """Groups of what shared memory held at the last barrier."""
+        """Groups of the data in shared memory at the last barrier."""
         self.stored: int | None = None
-        """Of what was stored since; None where nothing was."""
+        """Groups of the data stored since then; None if there was no store."""
 
     def publish(self) -> None:
-        """A barrier: what was stored can be read."""
+        """Process a barrier: stored data becomes readable."""
         if self.stored is not None:
             self.readable, self.stored = self.stored, None
 
@@ -92,7 +92,7 @@ class _Walk:
         return data
 
     def carried(self, index: int, kind: EventKind, data: int) -> int:
-        """Groups of what an instruction gives that takes some, of the kinds that give others."""
+        """Groups of the data that an instruction of a `_CHANGING` kind produces."""
         if kind in LOADS:
             data = 1 << self.groups[index] if index in self.groups else 0
             if kind is EventKind.ASYNC_COPY:
@@ -104,6 +104,6 @@ class _Walk:
         return data
 
     def write(self, names: Sequence[str], data: int, *, keeps: bool) -> None:
-        """Give registers their data; a guarded instruction may leave what they held."""
+        """Record the data of registers. A guarded instruction may leave their old data."""
         for name in names:
             self.registers[name] = self.registers.get(name, 0) | data if keeps else data

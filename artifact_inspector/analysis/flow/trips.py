@@ -1,4 +1,4 @@
-"""How often a loop of tensor-level IR runs, and over which numbers, where its bounds are constants."""
+"""Trip count and induction values of a loop of tensor-level IR, if its bounds are constants."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from artifact_inspector.analysis.flow.code import Code
 
 
 class Trips(NamedTuple):
-    """The numbers that a loop counts through; the program has them as constants."""
+    """The range of a loop with constant bounds."""
 
     start: int
     stop: int
-    """Behind the last."""
+    """Exclusive."""
     step: int
 
     @property
     def passes(self) -> int:
-        """How often the loop runs.
+        """Trip count.
 
         Example:
             >>> Trips(0, 64, 32).passes, Trips(0, 65, 32).passes, Trips(8, 8, 1).passes
@@ -27,7 +27,7 @@ class Trips(NamedTuple):
 
 
 def find_trips(code: Code, loop: int | None) -> Trips | None:
-    """Of a loop of the function; None for no loop, and where a bound or the step is no constant."""
+    """The range of a loop; None for no loop, and if a bound or the step is not constant."""
     if loop is None:
         return None
     opening = code.function.blocks[code.flow.loops[loop].header].start - 1
@@ -43,6 +43,6 @@ def find_trips(code: Code, loop: int | None) -> Trips | None:
 
 
 def _constant(code: Code, name: str, before: int) -> int | None:
-    """The number that a value is, by its last definition in front of an instruction."""
+    """The constant value of a name, from its last definition before an instruction."""
     defined = [index for index in code.definitions(name) if index < before]
     return code.language.axes(code.function.instructions[defined[-1]]).value if defined else None

@@ -1,6 +1,6 @@
-"""Who defines and who uses which value of a function in SSA form.
+"""Definitions and uses of the values of a function in SSA form.
 
-Values have numbers, so that a name reused in a sibling region is another value.
+Values are numbered, because a name reused in a sibling region is a different value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from artifact_inspector.model import EventKind, Flow, Function, Instruction, Tra
 
 
 class Handed(NamedTuple):
-    """A value handed over by control flow: into a loop or a partition, around a loop, out of a region."""
+    """A value passed on by control flow: into a loop or a partition, around a loop, out of a region."""
 
     source: int
     target: int
@@ -26,18 +26,18 @@ class Handed(NamedTuple):
 
 @dataclass(frozen=True)
 class Values:
-    """Static single assignment, spelled in numbers; every list is by instruction index."""
+    """The SSA values of a function. Every list is indexed by instruction."""
 
     count: int
     reads: list[dict[str, int]]
     """Name → value, as each instruction reads it."""
     results: list[tuple[int, ...]]
     flows: list[list[Handed]]
-    """Hand-overs at each instruction."""
+    """Values that control flow passes on at each instruction."""
 
     @cached_property
     def definitions(self) -> dict[int, int]:
-        """Value → the instruction whose result it is; arguments and what is handed over have none."""
+        """Value → the instruction that defines it. Arguments and passed values have none."""
         return {value: index for index, results in enumerate(self.results) for value in results}
 
     @cached_property
@@ -51,7 +51,7 @@ class Values:
 
     @cached_property
     def handed_from(self) -> dict[int, list[int]]:
-        """Value → the values that control flow hands over to it."""
+        """Value → the values that control flow passes to it."""
         found: dict[int, list[int]] = {}
         for flows in self.flows:
             for handed in flows:
@@ -63,12 +63,12 @@ _NONE: dict[str, int | None] = {}
 
 
 def number_values(function: Function, traits: Callable[[str], Trait]) -> Values:
-    """Numbers for the values of an SSA function, read in text order (definitions come first)."""
+    """Number the values of an SSA function, read in text order (definitions come first)."""
     return _Numbering(function, traits).run()
 
 
 class _Numbering:
-    """A walk through a function that knows which value each name stands for."""
+    """A walk through a function that tracks the value of each name."""
 
     def __init__(self, function: Function, traits: Callable[[str], Trait]) -> None:
         self._function, self._traits = function, traits
@@ -79,7 +79,7 @@ class _Numbering:
         self._at: dict[int, list[Flow]] = {}
         for flow in function.flows:
             self._at.setdefault(flow.at, []).append(flow)
-            # Arguments of blocks may be read before the jump that hands them over is met.
+            # Block arguments may be read before the jump that passes them is reached.
             if flow.owner < 0 and (flow.owner, flow.target) not in self._owned:
                 self._owned[flow.owner, flow.target] = self._current[flow.target] = self._new()
 
@@ -92,7 +92,7 @@ class _Numbering:
         flows: list[list[Handed]] = []
         current = self._current
         for index, instruction in enumerate(self._function.instructions):
-            if index in entries:  # the region in front may have used the names of its arguments again
+            if index in entries:  # the preceding region may have reused the names of its arguments
                 self._bind(entries[index])
             made, names = instruction.operands
             if instruction.kind is EventKind.BRANCH:
@@ -116,7 +116,7 @@ class _Numbering:
     def _read_by_branch(
         self, index: int, instruction: Instruction, names: tuple[str, ...]
     ) -> tuple[str, ...]:
-        """What a loop reads: it spells `%argument = %value` for the arguments of its body."""
+        """The values that a loop reads. It writes `%argument = %value` for the arguments of its body."""
         traits = self._traits(instruction.opcode)
         if Trait.LOOP not in traits:
             return names
@@ -126,7 +126,7 @@ class _Numbering:
         return tuple(name for name in names if name not in own)
 
     def _hand_over(self, index: int) -> tuple[list[Handed], dict[str, int | None]]:
-        """The hand-overs at an instruction, and what the names of the targets stand for behind it."""
+        """The values passed on at an instruction, and the new meaning of the target names after it."""
         handed: list[Handed] = []
         arguments: dict[str, int | None] = {}
         for source, target, _, owner, back in self._at.get(index, ()):
@@ -139,15 +139,15 @@ class _Numbering:
             if key not in self._owned:
                 self._owned[key] = self._new()
             if owner >= 0:
-                # Behind its back edge nothing sees a loop's argument, and the body of a reduction may have
-                # one of that name, which no flow hands over.
+                # After its back edge a loop's argument is not visible, and the body of a reduction may
+                # have one of that name, which no flow passes.
                 arguments[target] = None if back else self._owned[key]
             handed.append(Handed(origin, self._owned[key], owner, back))
         self._bind(arguments)
         return handed, arguments
 
     def _bind(self, arguments: dict[str, int | None]) -> None:
-        """Lets names stand for other values from here on, or for none that is known."""
+        """Change the values of names from here on; None makes a name unknown."""
         for name, value in arguments.items():
             if value is None:
                 self._current.pop(name, None)
@@ -156,7 +156,7 @@ class _Numbering:
 
 
 def _find_partitions(function: Function) -> dict[int, list[int]]:
-    """For each warp-specialised operation, the first instructions of the partitions that it hands values."""
+    """For each warp-specialised operation, the first instructions of the partitions that receive values."""
     entered: dict[int, list[int]] = {}
     operation = -1
     for part in function.partitions:

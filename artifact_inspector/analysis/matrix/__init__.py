@@ -1,1 +1,1 @@
-"""Matrix instructions, held against the dots that they do."""
+"""Matrix instructions, compared with the dots that they implement."""

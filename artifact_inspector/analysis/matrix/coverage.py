@@ -1,7 +1,7 @@
-"""What a layout makes of a dot: whole instructions, by all warps, whether the tile has room or not.
+"""How a layout splits a dot: into whole instructions on all warps, even if the tile is smaller.
 
-Triton gives every warp at least one instruction along each dimension, so a tile that is smaller than
-the warps' instructions together is computed more than once, or filled up.
+Triton gives every warp at least one instruction along each dimension. A tile smaller than the
+instructions of all warps is computed more than once, or padded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from artifact_inspector.model import Issuer, MatrixOp
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Equal operations of a region, all of whose factors are known."""
+    """Equal operations of a region with all factors known."""
 
     op: MatrixOp
     count: int
@@ -28,21 +28,21 @@ class Part:
     precision: str | None
     sources: tuple[str, ...]
     instead_of: tuple[str, ...] = ()
-    """Lines of dots that never run in the same pass."""
+    """Lines of dots that never execute in the same pass."""
 
     @property
     def flop(self) -> int:
-        """Operations of one pass, all issuers together."""
+        """Operations of one pass by all issuers."""
         return self.count * self.op.flop * self.issuers
 
     @property
     def flop_along_path(self) -> int:
-        """Of them, the most that stand on one path."""
+        """The maximum of these on one path."""
         return self.along_path * self.op.flop * self.issuers
 
     @property
     def warps_together(self) -> int:
-        """Warps that issue one instruction together."""
+        """Number of warps that issue one instruction jointly."""
         return WARPS_PER_WARPGROUP if self.op.issuer == Issuer.WARPGROUP else 1
 
 
@@ -54,11 +54,11 @@ class Side:
     dots: tuple[Part, ...]
     works: tuple[Part, ...]
     unread: str
-    """Why the work is not known, empty when it is."""
+    """Why the work is unknown; empty if it is known."""
     unrolled_by: int
     is_left_over: bool
     around: frozenset[str] | None
-    """Regions around it; None where that is not known."""
+    """Enclosing regions; None if unknown."""
     sources: frozenset[str]
     ctas: int
 
@@ -69,17 +69,17 @@ class Side:
 
     @property
     def covered(self) -> int:
-        """The same, as the layouts cut it up: whole instructions by all warps."""
+        """Operations of the dots as the layouts split them: whole instructions on all warps."""
         return sum(covered_by(dot, self.works) * dot.count for dot in self.dots)
 
     @property
     def covered_along_path(self) -> int:
-        """Of that, what stands on one path: of dots that exclude each other, the first."""
+        """The part of these on one path. Of mutually exclusive dots, the first counts."""
         return sum(covered_by(dot, self.works) * dot.along_path for dot in self.on_one_path)
 
     @property
     def on_one_path(self) -> tuple[Part, ...]:
-        """The dots without those that never run in the same pass as one before them."""
+        """The dots, without those that exclude an earlier one."""
         kept: list[Part] = []
         for dot in self.dots:
             if not any(set(dot.instead_of).intersection(other.sources) for other in kept):
@@ -93,45 +93,45 @@ class Side:
 
     @property
     def iteration(self) -> int:
-        """Work of one iteration as the instructions do it: what a copy of it elsewhere adds there."""
+        """Operations of one iteration as the instructions execute it: the amount that a copy of it adds."""
         return self.covered if self.dots else self.found // self.unrolled_by
 
 
 class _Cut(NamedTuple):
-    """How a dot is cut into instructions: extents of M, N, K and the batch."""
+    """How a dot is split into instructions: extents of M, N, K and the batch."""
 
     instruction: tuple[int, int, int]
     warps: tuple[int, ...]
     covered: tuple[int, int, int, int]
     copies: int
-    """Times that the layout's warps fit into those that run it: all of them do the work."""
+    """Number of times that the layout's warps fit into the warps that run it. All of them do the work."""
 
 
 def covered_by(dot: Part, works: tuple[Part, ...]) -> int:
-    """Operations of one dot when each warp does whole instructions and no warp is left out."""
+    """Operations of one dot if each warp executes whole instructions and no warp is idle."""
     cut = _cut(dot, works)
     return dot.op.flop if cut is None else 2 * prod(cut.covered) * cut.copies
 
 
 def redundancy_of(dot: Part, works: tuple[Part, ...]) -> str:
-    """How the layout covers more than the tile, in words; empty where it covers it exactly."""
+    """How the layout covers more than the tile, as text; empty if it covers it exactly."""
     cut = _cut(dot, works)
     done = covered_by(dot, works)
     if cut is None or done == dot.op.flop:
         return ""
     tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
-    # M and N always; K and the batch where they are not covered exactly.
+    # M and N always; K and the batch only if they are not covered exactly.
     shown = [place for place in range(4) if place < 2 or cut.covered[place] != tile[place]]
     warps = "×".join(str(extent) for extent in cut.warps)
     return (
         (f"{cut.copies} times " if cut.copies > 1 else "")
         + f"{warps} warps of {_by((*cut.instruction, 1), shown)} cover {_by(cut.covered, shown)}, "
-        f"the tile is {_by(tile, shown)}: ×{done / dot.op.flop:.3g} the work"
+        f"but the tile is {_by(tile, shown)}: ×{done / dot.op.flop:.3g} the work"
     )
 
 
 def _cut(dot: Part, works: tuple[Part, ...]) -> _Cut | None:
-    """What a layout makes of one dot; None where nothing tells."""
+    """How a layout splits one dot; None if unknown."""
     work = _instruction_of(dot, works)
     if work is None or dot.tiling is None or not dot.tiling.is_matrix or dot.tiling.ctas > 1:
         return None
@@ -145,7 +145,7 @@ def _cut(dot: Part, works: tuple[Part, ...]) -> _Cut | None:
 
 
 def _instruction_of(dot: Part, works: tuple[Part, ...]) -> Part | None:
-    """The instructions that a dot was cut into, by the extents that its layout names."""
+    """The instructions that a dot was split into, by the extents in its layout."""
     written = () if dot.tiling is None else dot.tiling.instruction
     fitting = [work for work in works if _extents(written, work)[:2] == _extents((), work)[:2]] or works
     deep = [work for work in fitting if written[2:] == (work.op.k,)] or fitting
@@ -153,9 +153,9 @@ def _instruction_of(dot: Part, works: tuple[Part, ...]) -> Part | None:
 
 
 def _extents(written: tuple[int, ...], work: Part) -> tuple[int, int, int]:
-    """M, N and K of one warp's instruction: M and N as the layout has them, else as it has itself.
+    """M, N and K of one warp's instruction. M and N come from the layout, or else from the instruction.
 
-    Products side by side make a larger square (four of m8n8k4 are 16×16).
+    Several products in one instruction form a larger square (four of m8n8k4 are 16×16).
     """
     if len(written) == 3 and written[0] == 1:
         written = written[1:]  # along the batch

@@ -1,9 +1,10 @@
-"""How the operands of matrix instructions come out of shared memory: whole rows of a tile, or word by word.
+"""How matrix operands are read from shared memory: whole rows of a tile, or word by word.
 
-`ldmatrix` hands four 8×8 tiles of 16-bit elements to a warp at once; without it a lane reads each register of
-its operand by itself, with four times the instructions.
+`ldmatrix` delivers four 8×8 tiles of 16-bit elements to a warp at once. Without it, each lane reads each
+operand register separately, with four times as many instructions.
 
-Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared memory).
+Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared
+memory).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from artifact_inspector.model import EventKind, SourceLine, Trait
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _STEPS = 3
-"""Moves between a load and the matrix instruction that are passed over."""
+"""Maximum number of moves between a load and the matrix instruction."""
 
 
 class OperandReads(NamedTuple):
-    """Loads from shared memory of one source line whose results matrix instructions take as they are."""
+    """Loads from shared memory on one source line whose results matrix instructions use unchanged."""
 
     source: SourceLine | None
     rows: int
@@ -53,7 +54,7 @@ def find_operand_reads(code: Code, region: Region) -> tuple[OperandReads, ...]:
 
 
 def _reads(code: Code, matrix: int) -> Iterator[int]:
-    """The loads from shared memory that a matrix instruction takes registers of, through moves alone."""
+    """The loads from shared memory that define a matrix instruction's registers, also through moves."""
     pending = [(name, 0) for name in code.operands(matrix).reads]
     seen = set(pending)
     while pending:

@@ -1,4 +1,4 @@
-"""Which generation of matrix instructions a kernel uses, and whether its target has a newer one."""
+"""The generation of matrix instructions that a kernel uses, and whether its target has a newer one."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, EventKind, MatrixUnit, Trait
 
 OLDEST_LAID_OUT = 80
-"""Compute capability from which every version of Triton lays dots out for matrix instructions."""
+"""Compute capability from which every version of Triton lays out dots for matrix instructions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation of a region's, or a kernel's, matrix instructions beside that of its target."""
+    """The generation of a region's, or a kernel's, matrix instructions, and the newest one of its target."""
 
     used: tuple[MatrixUnit, ...]
-    """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`; empty where there is no matrix instruction."""
+    """`mma`, `wgmma`, `tcgen05`, `mfma`, `wmma`; empty if there is no matrix instruction."""
     newest: MatrixUnit | None
-    """The target's newest; None where no source says."""
+    """The target's newest; None if unknown."""
     fused: int
-    """Fused multiply-adds, of lanes."""
+    """Fused multiply-adds on single lanes."""
     words: str
     """`mma.sync, where sm_90 has wgmma`; `MMA 0, FMA 4096`."""
     reason: str = ""
-    """Why it is not the newest, or none, as far as the IR tells; empty where it does not."""
+    """Why it is not the newest, or none, as far as the IR shows; empty if it does not."""
     lines: tuple[int, int] | None = None
     """First and last matrix instruction in the stage's file."""
 
     @property
     def is_newest(self) -> bool | None:
-        """True where the newest is used; None without dots, or for a target that is not known."""
+        """True if the newest is used; None without dots, or for an unknown target."""
         if self.newest is None or not (self.used or self.words) or (self.lines and not self.used):
             return None
         return self.newest in self.used
@@ -51,19 +51,19 @@ def describe_generation(
     asked: Sequence[MatrixWork] = (),
     packed: int = 0,
 ) -> Generation:
-    """The generation that matrix instructions are of.
+    """The generation of the matrix instructions.
 
     Args:
         works: of the last stage.
         fused: fused multiply-adds there, counted as instructions.
         dots: tensor-level matrix work of the same regions (TTGIR), for the reason.
-        asked: the same as the program has it (TTIR): operands may have been widened since.
+        asked: the same in the program (TTIR): operands may have been widened since.
         packed: those of `fused` that add up two or more products (`v_dot2`, `dp4a`).
     """
     unit = target.limits.matrix_unit
     newest = None if unit is None else MatrixUnit(unit)
     used = tuple(dict.fromkeys(MatrixUnit(work.matrix.family) for work in works if work.matrix is not None))
-    # Dots laid out for a matrix unit may stand in another region at this stage: they are not scalar.
+    # Dots laid out for a matrix unit may be in another region at this stage: they are not scalar.
     scalar = [dot for dot in dots if dot.tiling is None or not dot.tiling.is_matrix]
     why_scalar = _why_scalar(target, newest, scalar, asked) if scalar else ""
     left = f"FMA {fused}" + (f", {packed} of them dot products" if packed else "")
@@ -83,17 +83,17 @@ def describe_generation(
 
 
 def count_packed_dots(code: Code, region: Region) -> int:
-    """Instructions of a region that add up two or more products per lane."""
+    """Number of instructions of a region that add up two or more products per lane."""
     return count_with_trait(code, region, EventKind.FLOAT, Trait.PACKED_PRODUCT)
 
 
 def _why_scalar(
     target: Target, newest: MatrixUnit | None, dots: Sequence[MatrixWork], asked: Sequence[MatrixWork]
 ) -> str:
-    """Why dots became multiply-adds of single lanes.
+    """Why dots became multiply-adds on single lanes.
 
-    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions leave dots to
-    multiply-adds; operands of these are widened to the type of the result), and supportMMA in
+    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions lower dots to
+    multiply-adds, with operands widened to the type of the result), and supportMMA in
     Analysis/Utility.cpp (32-bit floats need `inputPrecision` tf32).
     """
     if newest is MatrixUnit.NONE:
@@ -108,23 +108,23 @@ def _why_scalar(
     if missing:
         return f"{UNIT_NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
     if unit is MatrixUnit.MMA and target.arch.number < OLDEST_LAID_OUT:
-        return f"this version of Triton leaves the dots of {target.arch} to FMA"
+        return f"this version of Triton lowers the dots of {target.arch} to FMA"
     if unit is MatrixUnit.MMA and any(_elements([dot]) == ["f32"] and not _is_tf32(dot) for dot in asked):
-        return f"{UNIT_NAMES[unit]} takes 32-bit floats as tf32 only, and the dot asks for full precision"
+        return f"{UNIT_NAMES[unit]} supports 32-bit floats only as tf32, but the dot requests full precision"
     return ""
 
 
 def _why_older(newest: MatrixUnit, dots: Sequence[MatrixWork]) -> str:
-    """Why the newest unit is not used, where its smallest shape or its types rule it out."""
+    """Why the newest unit is not used, if its smallest shape or its types rule it out."""
     if not dots or newest not in (MatrixUnit.WGMMA, MatrixUnit.TCGEN05):
         return ""
     name = UNIT_NAMES[newest]
     rows = sorted({dot.matrix.m for dot in dots if dot.matrix is not None})
     if rows and rows[-1] < LEAST_ROWS:
-        return f"{name} takes {LEAST_ROWS} rows or more, the tile has {', '.join(map(str, rows))}"
+        return f"{name} needs at least {LEAST_ROWS} rows, but the tile has {', '.join(map(str, rows))}"
     warps = {prod(dot.tiling.warps) for dot in dots if dot.tiling is not None and dot.tiling.warps}
     if warps and max(warps) < WARPS_PER_WARPGROUP:
-        return f"{name} takes {WARPS_PER_WARPGROUP} warps, the dot runs on {max(warps)}"
+        return f"{name} needs {WARPS_PER_WARPGROUP} warps, but the dot runs on {max(warps)}"
     if _elements(dots) == ["f64"]:
         return f"{name} does not multiply f64"
     return ""

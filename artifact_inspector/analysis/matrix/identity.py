@@ -1,8 +1,7 @@
-"""Whether the matrix instructions of a region do the work of its dots, and why where they do not.
+"""Whether the matrix instructions of a region do the work of its dots, and why if they do not.
 
-One issue of an instruction does a known number of operations, so over a region
-`count × flop × issuers = Σ 2·M·N·K` of the dots that tensor-level IR has there. The two sides are
-counted independently of each other, in two files.
+One issue of an instruction does a known number of operations. Over a region, `count × flop × issuers = Σ
+2·M·N·K` of the dots in tensor-level IR. The two sides are counted independently, in two files.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ from artifact_inspector.analysis.matrix.work import MatrixWork
 from artifact_inspector.model import Issuer, MatrixOp, Word
 
 MOST_TOGETHER = 3
-"""Loops whose iterations are looked for side by side in one region."""
+"""Maximum number of loops whose iterations are combined to explain one region."""
 MOST_PEELED = 7
-"""Iterations that LLVM peels off a loop at most. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count."""
+"""Maximum number of iterations that LLVM peels off a loop. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count.
+"""
 # Triton, F32DotTC.cpp: the products of the parts that a value is split into.
 _PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9}
 
 
 class Reason(Word):
-    """Why the instructions of a region do the work that they do."""
+    """Why the instructions of a region do more or less work than its dots."""
 
     EXACT = "exact"
     UNROLLED = "unrolled"
@@ -34,34 +34,34 @@ class Reason(Word):
     REDUNDANT = "redundant"
     """The layout covers more than the tile: instructions are padded, or warps repeat each other."""
     EMULATED = "emulated"
-    """The result's precision takes several products for each one asked for."""
+    """The precision of the result takes several products for each one."""
     PEELED = "peeled"
-    """Iterations of a loop stand outside it: peeled off, left over by unrolling, or all of them."""
+    """Iterations of a loop are outside it: peeled, remaining after unrolling, or all of them."""
     COPIED = "copied"
     """A region that does not enclose this one does the same work: partitions that repeat each other."""
     ALTERNATIVES = "alternatives"
-    """Copies stand on paths of which only one is taken."""
+    """Copies are on mutually exclusive paths."""
     ELSEWHERE = "elsewhere"
-    """The work of the dots stands in another region."""
+    """The work of the dots is in another region."""
     REMOVED = "removed"
     """LLVM found that a dot's result is unused, or that it is never reached.
 
-    Its source line has no matrix instruction anywhere, or has what a loop that is gone left of it.
+    No matrix instruction has its source line, or only those remaining from a removed loop.
     """
     SCALAR = "scalar"
-    """The dots became multiply-adds of single lanes."""
+    """The dots became multiply-adds on single lanes."""
     UNKNOWN = "unknown"
     UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The two sides of the identity for one region, in operations of one pass by the whole block."""
+    """Both sides of the equation for one region, in operations of one pass by the whole block."""
 
     expected: int
     """2·M·N·K over the dots, for as many iterations as one pass holds."""
     found: int | None
-    """count × flop × issuers over the matrix instructions; None where the issuers are unknown."""
+    """count × flop × issuers over the matrix instructions; None if the issuers are unknown."""
     reason: Reason
     words: str
     redundant: tuple[str, ...] = ()
@@ -69,14 +69,14 @@ class Identity:
 
     @property
     def holds(self) -> bool | None:
-        """True where both sides are equal; None where one is unknown, or there is nothing to compare."""
+        """True if both sides are equal; None if one is unknown, or there is nothing to compare."""
         if self.found is None or self.reason in (Reason.SCALAR, Reason.UNKNOWN):
             return None
         return self.reason in (Reason.EXACT, Reason.UNROLLED)
 
     @property
     def is_explained(self) -> bool:
-        """False where the two sides differ and nothing in the files says why."""
+        """False if the two sides differ and nothing in the files explains it."""
         return self.reason not in (Reason.UNEXPLAINED, Reason.UNKNOWN)
 
     @property
@@ -93,18 +93,18 @@ def check_identity(
     left_over: Collection[str] = (),
     parents: Mapping[str, str | None] | None = None,
 ) -> dict[str, Identity]:
-    """The identity of every region of a function that has matrix work at either stage.
+    """The equation for every region of a function that has matrix work at either stage.
 
-    All regions at once, because compilers move work between them.
+    All regions are handled at once, because compilers move work between them.
 
     Args:
         dots: tensor-level matrix work by region.
         works: that of a later stage.
         unrolled: iterations of the program in one of the loop at the later stage, where not 1.
-        left_over: loops of the program that are no loops there (`Region.remains`); their works are
-            also part of the region that they were dissolved into.
-        parents: region → the one around it, at the later stage: what is peeled off a loop stands there.
-            Without it every region may hold the iterations of any other.
+        left_over: loops of the program that are no loops at the later stage (`Region.remains`). Their
+            works are also part of the region that they were dissolved into.
+        parents: region → the enclosing one, at the later stage, which holds peeled iterations. If None,
+            every region may hold the iterations of any other.
     """
     sides = [
         _side(
@@ -140,9 +140,9 @@ def _side(
     around: frozenset[str] | None,
 ) -> Side:
     unread = [f"{work.op} ×{work.count}" for work in (*dots, *works) if work.matrix is None]
-    said = f"what {', '.join(unread)} computes is not known" if unread else ""
+    said = f"unknown amount of work in {', '.join(unread)}" if unread else ""
     if not unread and any(work.issuers is None for work in works):
-        said = "how many warps issue them is not known"
+        said = "unknown number of warps that issue them"
     ctas = max((dot.tiling.ctas for dot in dots if dot.tiling is not None), default=1)
     return Side(
         name=name,
@@ -196,14 +196,14 @@ def _judge(side: Side, sides: list[Side], seen: frozenset[str]) -> Identity:
     if why.reason is Reason.UNEXPLAINED:
         why = _without_some_dots(side, sides, seen) or why
     if side.is_left_over and why.reason is Reason.ELSEWHERE:
-        found = 0  # what was found on its lines is the other region's
+        found = 0  # the instructions on its lines belong to the other region
     twice = (dot for dot in side.dots if redundancy_of(dot, side.works))
     redundant = tuple(dict.fromkeys(source for dot in twice for source in dot.sources))
     return Identity(side.expected * why.iterations, found, why.reason, why.words, redundant)
 
 
 def _without_some_dots(side: Side, sides: list[Side], seen: frozenset[str]) -> _Why | None:
-    """What the region is without the dots that no matrix instruction does, None where that is no better."""
+    """The explanation without the dots that no matrix instruction does; None if that does not help."""
     scalar = [dot for dot in side.dots if _is_scalar(dot)]
     removed = [dot for dot in side.dots if seen and dot.sources and not seen.intersection(dot.sources)]
     for reason, gone, fate in (
@@ -238,7 +238,7 @@ def _explain(side: Side, sides: list[Side]) -> _Why:
 
 
 def _by_itself(side: Side) -> _Why | None:
-    """Why the two sides differ, where the region alone tells."""
+    """Why the two sides differ, if the region itself explains it."""
     found, covered = side.found, side.covered * side.unrolled_by
     if not side.works and all(_is_scalar(dot) for dot in side.dots):
         units = sorted({dot.tiling.unit for dot in side.dots if dot.tiling is not None})
@@ -249,7 +249,9 @@ def _by_itself(side: Side) -> _Why | None:
     for dot in side.dots:
         factor = _PRODUCTS.get(dot.precision or "", 1)
         if factor > 1 and found == covered * factor:
-            return _Why(Reason.EMULATED, f"{dot.precision} takes {factor} products for one", side.unrolled_by)
+            return _Why(
+                Reason.EMULATED, f"{dot.precision} needs {factor} products for each one", side.unrolled_by
+            )
     along_path = sum(work.flop_along_path for work in side.works)
     if side.dots and along_path == side.covered_along_path * side.unrolled_by:
         return _Why(Reason.ALTERNATIVES, _alternatives(side), side.unrolled_by)
@@ -257,17 +259,17 @@ def _by_itself(side: Side) -> _Why | None:
 
 
 def _by_others(side: Side, others: list[Side]) -> _Why:
-    """Why the two sides differ, as far as what other regions have or lack tells.
+    """Why the two sides differ, as far as other regions explain it.
 
     Args:
-        others: regions of the same source lines, the likest first.
+        others: regions of the same source lines, the most similar first.
     """
     elsewhere = _elsewhere(side, others)
     if elsewhere:
         return _Why(Reason.ELSEWHERE, elsewhere, side.unrolled_by)
     copies = _iterations(side, others)
     if copies > 1:
-        gone = "the loop is gone: " if side.is_left_over else ""
+        gone = "the loop was removed: " if side.is_left_over else ""
         return _Why(Reason.UNROLLED, f"{gone}{copies} iterations in a row", copies)
     more = _here_too(side, others)
     if more is not None:
@@ -276,39 +278,39 @@ def _by_others(side: Side, others: list[Side]) -> _Why:
     if folded:
         return _Why(Reason.REMOVED, folded, side.unrolled_by)
     if not side.expected:
-        words = "matrix instructions, and no dot in this region"
+        words = "matrix instructions, but no dot in this region"
     else:
         words = f"unexplained ×{side.found / (side.expected * side.unrolled_by):.3g}"
     return _Why(Reason.UNEXPLAINED, words, side.unrolled_by)
 
 
 def _here_too(side: Side, others: list[Side]) -> _Why | None:
-    """Whose work the region does beside its own; None where it does no more, or nobody's."""
+    """The regions whose work is also done here; None if there is no such surplus."""
     surplus = side.found - side.covered * side.unrolled_by
     if surplus <= 0:
         return None
     inside = [other for other in others if other.around is None or side.name in other.around]
     moved = _made_of(surplus, inside)
     if moved:
-        return _Why(Reason.PEELED, f"here too: {moved}", side.unrolled_by)
+        return _Why(Reason.PEELED, f"also contains {moved}", side.unrolled_by)
     copied = next((other for other in others if other.expected and surplus == other.iteration), None)
     if copied is None:
         return None
-    return _Why(Reason.COPIED, f"here too: the work of {copied.name}", side.unrolled_by)
+    return _Why(Reason.COPIED, f"also contains the work of {copied.name}", side.unrolled_by)
 
 
 def _alternatives(side: Side) -> str:
     if side.found == side.covered_along_path * side.unrolled_by:
         lines = dict.fromkeys(source for dot in side.dots if dot.instead_of for source in dot.sources)
         if lines:
-            return f"one of the dots of {', '.join(lines)} runs in a pass, and they share their instructions"
-    return "copies stand on paths of which only one is taken"
+            return f"only one dot of {', '.join(lines)} runs in a pass, and they share their instructions"
+    return "copies are on mutually exclusive paths"
 
 
 def _folded_away(side: Side, others: list[Side]) -> str:
-    """Which loop that is gone has less left than was peeled off it here; empty for none.
+    """The removed loop of which less remains than was peeled off it here; empty if there is none.
 
-    A loop that is known to run once leaves one iteration: what was fetched ahead for the next is gone.
+    If a loop is known to run once, one iteration remains: loads prefetched for the next one are removed.
     """
     for other in others:
         copies, rest = divmod(other.found, other.covered) if other.covered else (0, 0)
@@ -321,24 +323,26 @@ def _folded_away(side: Side, others: list[Side]) -> str:
             continue
         if side.found - other.found == side.covered - peeled:
             left = f"{copies} iteration{'s' if copies > 1 else ''}"
-            return f"of {other.name}, which is no loop any more, only {left} can be reached"
+            return f"only {left} of {other.name} can be reached, and its loop was removed"
     return ""
 
 
 def _elsewhere(side: Side, others: list[Side]) -> str:
-    """Which region has the work that this one lacks, or lacks what this one has; empty for none.
+    """The region that has the work this one lacks, or lacks the work this one has; empty if none.
 
-    That says more than a sum of peeled iterations that happens to fit.
+    This is stronger evidence than a matching sum of peeled iterations.
     """
     surplus = side.found - side.covered * side.unrolled_by
     for other in others:
         lacks = other.covered * other.unrolled_by - other.found
         if lacks and surplus == lacks:
             part = "some" if (side.found if lacks < 0 else other.found) else "all"
-            return f"here too: {part} of {other.name}" if lacks > 0 else f"{part} of it is in {other.name}"
-        # A loop that was taken for gone, and one at this stage that was not found in the program.
+            return (
+                f"also contains {part} of {other.name}" if lacks > 0 else f"{part} of it is in {other.name}"
+            )
+        # A loop that counts as removed, and a loop of this stage that was not matched to the program.
         if other.is_left_over and not side.dots and not _encloses(side, other) and surplus == other.covered:
-            return f"here: all of {other.name}"
+            return f"contains all of {other.name}"
         if (
             side.is_left_over
             and not other.dots
@@ -354,9 +358,9 @@ def _encloses(side: Side, other: Side) -> bool:
 
 
 def _iterations(side: Side, others: list[Side]) -> int:
-    """Iterations in one pass, by the number of instructions; 1 where nothing bears that out.
+    """Iterations in one pass, by the number of instructions; 1 if nothing confirms it.
 
-    Of a loop that is gone, all; of one that LLVM unrolled, those whose rest stands behind it.
+    For a removed loop all iterations count; for an unrolled one, the remainder must be after it.
     """
     if not side.covered:
         return 1
@@ -375,7 +379,7 @@ def _iterations(side: Side, others: list[Side]) -> int:
 
 
 def _made_of(excess: int, others: list[Side]) -> str:
-    """Which iterations of other regions an excess is made of, empty when of none."""
+    """The iterations of other regions that an excess consists of; empty if none match."""
     parts = [(other, other.found if other.is_left_over else other.iteration) for other in others]
     parts = sorted((part for part in parts if part[1] > 0), key=lambda part: not part[0].is_left_over)
     for size in range(1, min(len(parts), MOST_TOGETHER) + 1):
@@ -388,12 +392,12 @@ def _made_of(excess: int, others: list[Side]) -> str:
             return _copies(other, copies)
     for other, _ in parts:
         if _is_made_of(excess, [covered_by(dot, other.works) * dot.count for dot in other.dots]):
-            return f"parts of iterations of {other.name} (peeled off)"
+            return f"parts of iterations of {other.name} (peeled)"
     return ""
 
 
 def _is_made_of(excess: int, dots: list[int]) -> bool:
-    """True when some of the dots of an iteration, each at most as often as LLVM peels, add up to it."""
+    """True if some dots of an iteration, each at most as often as LLVM peels, add up to the excess."""
     sums = {0}
     for work in set(dots):
         sums |= {known + copies * work for known in sums for copies in range(1, MOST_PEELED + 1)}
@@ -402,14 +406,14 @@ def _is_made_of(excess: int, dots: list[int]) -> bool:
 
 def _copies(other: Side, copies: int) -> str:
     if other.is_left_over:
-        return f"the iterations of {other.name} (no loop any more)"
+        return f"the iterations of {other.name} (the loop was removed)"
     unrolled = other.unrolled_by > 1 or other.found > other.covered
-    why = "left over by unrolling" if unrolled else "peeled off"
+    why = "remainder of unrolling" if unrolled else "peeled"
     return f"{copies} iteration{'s' if copies > 1 else ''} of {other.name} ({why})"
 
 
 def _same_lines(side: Side, other: Side) -> bool:
-    """True when both do work of one source line, or nothing tells."""
+    """True if both do work of one source line, or the lines are unknown."""
     return not side.sources or not other.sources or bool(side.sources & other.sources)
 
 

@@ -1,4 +1,4 @@
-"""The matrix work of a region: which instructions do it, how much each does, and who issues them."""
+"""The matrix work of a region: its instructions, the operations of each, and their issuers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MATRIX = frozenset({EventKind.MATRIX})
 
 
 class Tiling(NamedTuple):
-    """How a tensor-level layout cuts the result of a dot into instructions."""
+    """How a tensor-level layout splits the result of a dot into instructions."""
 
     unit: str
-    """The layout as Triton names it: `nvidia_mma`, `amd_mfma`, `blocked` …; empty where there is none."""
+    """Triton's name of the layout: `nvidia_mma`, `amd_mfma`, `blocked` …; empty if there is none."""
     warps: tuple[int, ...]
-    """Warps along each dimension; empty where the layout does not say (tensor memory)."""
+    """Warps along each dimension; empty if the layout does not say (tensor memory)."""
     instruction: tuple[int, ...]
-    """Extents that one warp's instruction covers, as far as written; without K in older versions."""
+    """Extents that one warp's instruction covers, as far as given. Older versions omit K."""
     ctas: int
     """Blocks of a cluster that share the tile."""
     is_matrix: bool
@@ -33,35 +33,35 @@ class Tiling(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatrixWork:
-    """The matrix operations of one region that are of one opcode, shape and types.
+    """The matrix operations of one region with one opcode, shape and types.
 
-    Dots of tensor-level IR are also told apart by layout, precision and source line.
+    Dots of tensor-level IR are also distinguished by layout, precision and source line.
     """
 
     op: str
-    """As people write it: `mma.sync`, `tt.dot`; the whole opcode where the text does not say what it does."""
+    """In its usual spelling: `mma.sync`, `tt.dot`; the full opcode if its operation is unknown."""
     matrix: MatrixOp | None
-    """What one issue does; None where the text does not say (a tcgen05 descriptor made at run time)."""
+    """The operation of one issue; None if unknown (a tcgen05 descriptor made at run time)."""
     count: int
-    """Static instructions; of tensor-level IR, dots."""
+    """Static instructions; in tensor-level IR, dots."""
     along_path: int
-    """Most of them that stand on one path through the region: fewer where they are alternatives."""
+    """Maximum number on one path through the region: fewer than `count` if some are alternatives."""
     issuers: int | None
-    """How many warps, warpgroups or CTAs of a block each issue it; None where the warps are unknown."""
+    """Number of warps, warpgroups or CTAs of a block that each issue it; None if unknown."""
     lines: tuple[int, int]
     """First and last line in the stage's file."""
     sources: tuple[str, ...]
-    """Lines of the user's code, `file.py:line`, innermost frame, each once."""
+    """Lines of the user's code, `file.py:line`, innermost frame, without repetition."""
     tiling: Tiling | None = None
     """Tensor-level IR only."""
     precision: str | None = None
-    """Tensor-level IR only, where it says: `tf32`, `tf32x3`, `ieee` …"""
+    """Tensor-level IR only, if given: `tf32`, `tf32x3`, `ieee` …"""
     instead_of: tuple[str, ...] = ()
     """Tensor-level IR only: source lines of the region's other dots that share no path with these."""
 
     @property
     def flop(self) -> int | None:
-        """Operations of one pass through the region by the whole block; None where one factor is unknown."""
+        """Operations of one pass through the region by the whole block; None if one factor is unknown."""
         if self.matrix is None or self.issuers is None:
             return None
         return self.count * self.matrix.flop * self.issuers
@@ -70,7 +70,7 @@ class MatrixWork:
 def find_matrix_work(
     code: Code, region: Region, module: Module, language: Language, warps: int | None
 ) -> tuple[MatrixWork, ...]:
-    """The matrix operations that stand directly in a region, most work first.
+    """The matrix operations directly in a region, most work first.
 
     Args:
         warps: that run the region: see `warps_of`.
@@ -103,13 +103,13 @@ def find_matrix_work(
 def warps_of(code: Code, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
     """Warps that run a region of tensor-level IR.
 
-    A partition of a warp-specialised kernel has warps of its own: those of the layouts in it. (The
-    metadata's `num_warps` of such a kernel is the sum over all partitions.) Elsewhere it is all warps
-    of the block, which may be more than the layouts of sm_70 name.
+    A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's
+    `num_warps` of such a kernel is the sum over all partitions.) Otherwise it is all warps of the block,
+    which may be more than the layouts of sm_70 have.
 
     Args:
         works: of the region; of the whole function for a region that tensor-level IR does not have.
-        block: warps of a block by the metadata, for IR that says nothing itself.
+        block: warps of a block from the metadata, for IR that does not say.
     """
     if code.function.partitions:
         said = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
@@ -119,7 +119,7 @@ def warps_of(code: Code, works: Iterable[MatrixWork], module: Module, block: int
 
 
 class _Kind(NamedTuple):
-    """What instructions that are counted together have in common."""
+    """The properties that instructions counted together share."""
 
     op: str
     matrix: MatrixOp | None
@@ -154,7 +154,7 @@ def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
 
 
 def _tiling(instruction: Instruction, module: Module, language: Language) -> Tiling | None:
-    # The accumulator has the layout: the last tensor, or the tensor memory it is added up in.
+    # The accumulator has the layout: the last tensor, or the tensor memory that holds it.
     found = [one.encoding for one in language.types(instruction, module) if one.encoding is not None]
     memory = [one for one in found if one.kind is LayoutKind.TENSOR_MEMORY]
     if not found:
@@ -171,9 +171,9 @@ def _tiling(instruction: Instruction, module: Module, language: Language) -> Til
 
 
 def _extents(bases: Vectors) -> tuple[int, ...]:
-    """Warps along each dimension of a linear layout: each basis vector doubles them along its own.
+    """Warps along each dimension of a linear layout: each basis vector doubles one dimension.
 
-    A vector of zeros is a copy: those warps are counted along the first dimension.
+    A zero vector is a copy: those warps are counted along the first dimension.
     """
     extents: list[int] = []
     for vector in bases:
@@ -184,7 +184,7 @@ def _extents(bases: Vectors) -> tuple[int, ...]:
 
 
 def _positive(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The extents, or none of them where one is 0: a layout that cannot be."""
+    """The extents; () if one is 0, which is not a valid layout."""
     return extents if all(extents) else ()
 
 
@@ -202,7 +202,7 @@ def _source(instruction: Instruction) -> str | None:
 
 
 def _along_path(code: Code, places: list[int]) -> int:
-    """Most of some instructions on one path from the function's entry that follows no back edge."""
+    """Maximum number of some instructions on one path from the function's entry without back edges."""
     in_block: dict[int, int] = {}
     for index in places:
         block = code.flow.block_of[index]
@@ -220,7 +220,7 @@ def _along_path(code: Code, places: list[int]) -> int:
 
 
 def _exclusions(code: Code, found: dict[_Kind, list[int]]) -> dict[_Kind, tuple[str, ...]]:
-    """For dots of tensor-level IR, the lines of others that stand on none of their paths: arms of an if."""
+    """For dots of tensor-level IR, the lines of dots on none of their paths: branches of an if."""
     blocks = {
         kind: frozenset(code.flow.block_of[index] for index in places)
         for kind, places in found.items()
@@ -244,7 +244,7 @@ def _exclusions(code: Code, found: dict[_Kind, list[int]]) -> dict[_Kind, tuple[
 
 
 def _behind(code: Code, blocks: frozenset[int]) -> set[int]:
-    """Some blocks, and all that can be reached from them over no back edge."""
+    """Some blocks, and all blocks reachable from them without back edges."""
     rank = code.rank
     reached = set(blocks)
     for block in code.flow.order:

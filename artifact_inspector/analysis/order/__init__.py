@@ -1,1 +1,1 @@
-"""The program's rounds, where they stand at each stage, and the verdict on their order."""
+"""The rounds of the program, their location at each stage, and the verdict on their order."""

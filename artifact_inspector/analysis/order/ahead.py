@@ -1,7 +1,7 @@
-"""How far the loads of a loop run ahead of the computes that take their data.
+"""How far the loads of a loop run ahead of the computes that use their data.
 
-A distance is counted from the data: what crosses the loop's back edge in the program, and the copies of a
-statement in front of the loop that nothing consumes there.
+The distance is counted from the data: the values that cross the loop's back edge in the program, plus the
+copies of a statement before the loop whose data is not consumed there.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from artifact_inspector.model import Standing
 
 @dataclass(slots=True)
 class Ahead:
-    """The loads of a loop by how far they run ahead."""
+    """The loads of a loop, split by whether they run ahead."""
 
     unrolled_by: int = 1
-    """Equal copies of the program's body that the loop holds."""
+    """Number of equal copies of the program's loop body that the loop holds."""
     distances: dict[int, int] = field(default_factory=dict)
-    """Load statement (by its index) → iterations of the source."""
+    """Index of the load statement → distance in iterations of the source loop."""
     ahead: list[LocatedStatement] = field(default_factory=list)
     same: list[LocatedStatement] = field(default_factory=list)
-    """Those loaded in the iteration that uses them; index loads are in neither list."""
+    """Statements loaded in the iteration that uses them. Index loads are in neither list."""
     notes: list[Note] = field(default_factory=list)
     uncertain: bool = False
-    """Some copies in front of the loop are no whole number of iterations."""
+    """The number of copies before the loop is not a multiple of the loads of one iteration."""
     stand: Standing | None = None
-    """Where the loads that run ahead stand to the direct computes."""
+    """Position of the loads that run ahead relative to the direct computes."""
 
     @property
     def distance(self) -> int | tuple[int, int] | None:
-        """Iterations ahead, as (least, most) where they differ; None where no load runs ahead."""
+        """Iterations ahead, as (least, most) where the loads differ. None if no load runs ahead."""
         found = [self.distances[statement.statement.index] for statement in self.ahead]
         if not found:
             return None
@@ -44,7 +44,7 @@ class Ahead:
 
 
 def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None) -> Ahead:
-    """The distances of a loop's load statements, for what the stage before said of them."""
+    """The distance of each load statement of a loop, using the result of the previous stage."""
     result = Ahead(_unrolling(code, rounds, before))
     consumed = [_consumed_in_front(item, result.unrolled_by) for item in rounds]
     for item, own in zip(rounds, consumed, strict=True):
@@ -69,17 +69,18 @@ def measure_ahead(code: Code, rounds: list[LocatedRound], before: Memory | None)
 def _distance(
     result: Ahead, found: LocatedStatement, before: Memory | None, own: int, consumed: list[int]
 ) -> int:
-    """Iterations ahead, given how many its own round and each of them consumes in front of the loop.
+    """Iterations ahead of one statement.
 
-    A back end may blur the computes of one round that were peeled; then the distance that the stage before
-    knew is the right one, where what another round consumes there gives it.
+    `own` is the number of iterations that its own round computes before the loop, `consumed` the same
+    number for each round. A back end may mix up the peeled computes of several rounds. The distance at
+    the previous stage is then used if the peeled computes of another round give it.
     """
     known = 0 if before is None else before.distances.get(found.statement.index, 0)
     if known > found.statement.distance and not found.front:
         result.notes.append(
             Note(
-                f"the copies of {found.statement.label} in front of the loop have lost their line; "
-                "its distance is that of the stage before"
+                f"the copies of {found.statement.label} before the loop have no line; "
+                "the distance of the previous stage is used"
             )
         )
         return known
@@ -91,10 +92,10 @@ def _distance(
 def _of_one_place(
     code: Code, statements: list[LocatedStatement], found: dict[int, int], known: dict[int, int]
 ) -> dict[int, int]:
-    """The distances that the stage before knew of statements that this one writes down at one place.
+    """Distances at the previous stage for statements that share one source location here.
 
-    Their copies in front of the loop cannot be told apart here; that there are as many as were known is all
-    that can be seen.
+    Their copies before the loop cannot be distinguished at this stage; only the total number can be
+    compared.
     """
     at: dict[Chain | None, list[int]] = {}
     for one in statements:
@@ -116,9 +117,9 @@ def _copies_in_front(result: Ahead, found: LocatedStatement, before: Memory | No
     known = None if before is None else before.distances.get(found.statement.index)
     result.notes.append(
         Note(
-            f"{len(found.front)} loads of {found.statement.label} in front of the loop, "
+            f"{len(found.front)} loads of {found.statement.label} before the loop, "
             f"{len(found.loads)} inside: not a whole number of iterations; "
-            + ("its distance is unknown" if known is None else "its distance is that of the stage before")
+            + ("its distance is unknown" if known is None else "the distance of the previous stage is used")
         )
     )
     if known is None:
@@ -134,7 +135,10 @@ def _consumed_in_front(item: LocatedRound, unrolled_by: int) -> int:
 
 
 def _standing(code: Code, rounds: list[LocatedRound], distances: dict[int, int]) -> Standing | None:
-    """Where the loads that run ahead stand; what an iteration loads for itself is in front anyway."""
+    """Position of the loads that run ahead.
+
+    Loads for the current iteration always precede their computes.
+    """
     position = code.flow.position
     statements = [found for item in rounds for found in item.statements]
     ahead = [found for found in statements if distances.get(found.statement.index, 0) > 0]
@@ -148,37 +152,38 @@ def _standing(code: Code, rounds: list[LocatedRound], distances: dict[int, int])
 
 
 def _unrolling(code: Code, rounds: list[LocatedRound], before: Memory | None) -> int:
-    """How many equal copies of the program's body the loop holds.
+    """Number of equal copies of the program's loop body that the loop holds.
 
-    LLVM unrolls after the rounds were read: the events, told apart by round, repeat as a whole.
+    LLVM unrolls after the rounds were read, so the sequence of events, labelled by round, repeats.
     """
     present = [found for item in rounds for found in item.statements if found.loads]
-    # A back end that mixes copies, or the loads and computes of one, leaves the number of loads.
+    # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of
+    # loads.
     if before is not None and all(len(s.loads) == before.loads.get(s.statement.index) for s in present):
         return before.unrolled_by
     labels: dict[int, tuple[int, int]] = {}
-    """Load or compute → its round and, of a load, its statement there."""
+    """Load or compute → (round, index of the load's statement in the round; -1 for a compute)."""
     for number, item in enumerate(rounds):
         for place, found in enumerate(item.statements):
             labels.update(dict.fromkeys(found.loads, (number, place)))
         labels.update(dict.fromkeys(item.computes, (number, -1)))
     events = [labels[index] for index in sorted(labels, key=code.flow.position.__getitem__)]
     runs = [event for event, _ in groupby(events)]
-    least = max(2, len(present))  # a copy holds all statements, and a load and a compute at the least
-    # A back end puts the loads that stand together, or the computes, of each copy in another order.
+    least = max(2, len(present))  # a copy holds every statement, and at least one load and one compute
+    # A back end may reorder adjacent loads, or adjacent computes, within each copy.
     together = [frozenset(run) for _, run in groupby(events, lambda event: event[1] < 0)]
     return max(_copies(runs, least), _copies(together, 2))
 
 
 def _copies(runs: Sequence[object], least: int) -> int:
-    """How often a run of at least so many repeats as a whole."""
+    """How often a run of at least `least` elements repeats to form the sequence."""
     period = _period(runs)
     longer = (n for n in range(period, len(runs) + 1, period) if n >= least and len(runs) % n == 0)
     return len(runs) // next(longer, len(runs)) if runs else 1
 
 
 def _period(runs: Sequence[object]) -> int:
-    """The length of the shortest run that the whole repeats; its own where it repeats none.
+    """The length of the shortest run that repeats to form the sequence; the full length if none does.
 
     Source: the failure function of Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977).
     """

@@ -1,7 +1,8 @@
-"""Where the direct computes of a region's rounds stand at a stage.
+"""Locates the direct computes of a region's rounds at a stage.
 
-By place first. What several operations of the program share a place of is told apart by dataflow, else it
-is split in program order; a compute without an instruction of its own stands in its nearest consumer.
+Source locations are compared first. Operations of the program that share a location are distinguished by
+dataflow, or else split in program order. A compute without an instruction of its own is located at its
+nearest consumer.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from artifact_inspector.model import EventKind
 _ATOMICS = frozenset({EventKind.ATOMIC})
 _INTEGERS = frozenset({EventKind.INTEGER})
 LOST = -1
-"""Level of a round none of whose computes, or of their consumers, stands at its place."""
+"""Level of a round if neither its computes nor their consumers have an instruction at their locations."""
 
 
 class ComputeLocator:
-    """Finds the computes of one region, after its loads."""
+    """Finds the computes of one region, after its loads have been located."""
 
     def __init__(self, code: Code, region: Region, reference: ReferenceRegion, before: Memory | None) -> None:
         self._code, self._region, self._reference, self._before = code, region, reference, before
@@ -39,16 +40,18 @@ class ComputeLocator:
         }
         self._slots = reference.peers.seen(code)
         self._ours = frozenset[int]().union(*(_steps(item) for item in reference.rounds))
-        """Computes of the program that are of a round, or follow one on the way to its anchor."""
+        """Computes of the program that belong to a round, or follow one on the path to its anchor."""
         self._guessed: set[int] = set()
-        """Rounds whose computes were told from others of their line by their place in a row alone."""
+        """Rounds whose computes were distinguished from others on their line only by their position in a
+        sequence.
+        """
         self._at: dict[Chain, list[int]] = {}
-        """Computes of the region at a place, as far as they were asked for."""
+        """Cache: source location → computes of the region there."""
         self._taking: list[list[int]] | None = None
         self.notes: list[Note] = []
 
     def run(self, located: list[LocatedRound]) -> None:
-        """Fill in the computes of some rounds, whose loads are found."""
+        """Fill in the computes of rounds whose loads have been located."""
         levels = [self._level(reference) for reference in self._reference.rounds]
         owners: dict[Chain, list[int]] = {}
         for number, level in enumerate(levels):
@@ -62,10 +65,10 @@ class ComputeLocator:
             item.found = self._found(number, item)
         self._take_tallies([item for item in located if item.has_loads and not item.computes])
 
-    # -- by place --------------------------------------------------------------------
+    # -- by source location ----------------------------------------------------------
 
     def _level(self, reference: ReferenceRound) -> int:
-        """0 when a direct compute stands at its own place, n when the n-th consumer must stand in."""
+        """0 if a direct compute has an instruction at its own location, n if its n-th consumer does."""
         deepest = max((len(compute.chains) for compute in reference.computes), default=0)
         for level in range(deepest):
             for compute in reference.computes:
@@ -76,7 +79,7 @@ class ComputeLocator:
         return LOST
 
     def _chains(self, number: int, first: int, stop: int | None) -> list[Chain]:
-        """Places that hold a round's computes, or their consumers `first` to `stop` steps away."""
+        """Locations that hold a round's computes, or their consumers `first` to `stop` steps away."""
         if first < 0:
             return []
         found: dict[Chain, None] = {}
@@ -100,7 +103,7 @@ class ComputeLocator:
         return found or self._code.integers_at.get(chain, []) if chain in self._integer_places else found
 
     def _share(self, chain: Chain, owning: list[int], levels: list[int], located: list[LocatedRound]) -> None:
-        """Give the computes at one place to the rounds that have some there."""
+        """Distribute the computes at one location over the rounds that have computes there."""
         instructions = self._code.function.instructions
         everywhere = self._region.in_front(self._code, self._table(chain))
         for indices, slots, rounds in self._by_kind(chain, owning, levels):
@@ -113,17 +116,18 @@ class ComputeLocator:
                 shares = [indices] if len(rounds) == 1 else self._apart(indices, rounds, located)
             for number, share in zip(rounds, shares, strict=True):
                 located[number].computes += share
-                # Rounds of one line (an unrolled loop of the program) peel as many as they keep inside.
+                # Rounds on one line (an unrolled loop of the program) peel in proportion to what they
+                # keep inside.
                 peeled = round(len(front) * len(share) / len(indices))
                 located[number].front_computes += front[:peeled]
 
     def _by_kind(
         self, chain: Chain, owning: list[int], levels: list[int]
     ) -> Iterator[tuple[list[int], list[int], list[int]]]:
-        """The computes at a place, those of the program there, and the rounds that have some of these.
+        """The computes at a location, the program's computes there, and the rounds that own some.
 
-        Where both hold matrix operations and others (`acc += dot(a, b) * scale` is one line), apart: a matrix
-        operation is never what became of a multiplication.
+        If both hold matrix operations and others (`acc += dot(a, b) * scale` on one line), they are
+        yielded separately: a multiplication never becomes a matrix operation.
         """
         peers, instructions = self._reference.peers, self._code.function.instructions
         indices, slots = self._computes_at(chain), self._slots_at(chain)
@@ -143,12 +147,12 @@ class ComputeLocator:
                 yield here, there, rounds
 
     def _slots_at(self, chain: Chain) -> list[int]:
-        """The computes of the program at a place that stand in this region, in program order."""
+        """The program's computes at a location that are in this region, in program order."""
         loop, peers = self._reference.loop, self._reference.peers
         return [index for index in self._slots.get(chain, ()) if peers.is_inside(index, loop)]
 
     def _owned(self, number: int, level: int, slots: list[int]) -> list[int]:
-        """Which of the computes at a place, by their number there, are of a round."""
+        """Indices into `slots` of the computes that belong to a round."""
         steps = set[int]()
         for compute in self._reference.rounds[number].computes:
             steps |= compute.steps[min(level, len(compute.steps) - 1)]
@@ -162,7 +166,7 @@ class ComputeLocator:
         count: int,
         located: list[LocatedRound],
     ) -> list[list[int]]:
-        """Shares where operations stand at a place that are of no round (later copies of a round's line)."""
+        """Shares at a location that also has operations of no round (later copies of a round's line)."""
         runs = equal_runs(indices, count)
         if self._code.language.access is None or len(indices) % count:
             self._guessed.update(rounds)
@@ -175,7 +179,7 @@ class ComputeLocator:
         return shares
 
     def _apart(self, indices: list[int], rounds: list[int], located: list[LocatedRound]) -> list[list[int]]:
-        """Tell the computes at one place apart: by the loads they take, else in equal runs."""
+        """Split the computes at one location by the loads whose data they use, or else into equal runs."""
         here, taking = set(indices), self._find_taking(located)
         shares = [[i for i in taking[number] if i in here] for number in rounds]
         return shares if all(shares) else equal_runs(indices, len(rounds))
@@ -183,7 +187,7 @@ class ComputeLocator:
     # -- by dataflow -----------------------------------------------------------------
 
     def _find_taking(self, located: list[LocatedRound]) -> list[list[int]]:
-        """For each round, the computes that take its data first, by dataflow; found once."""
+        """For each round, the computes that are the first to use its data, by dataflow. Computed once."""
         if self._taking is None:
             taking = find_computes_taking(self._code, self._region, [item.loads for item in located])
             self._taking = [[] for _ in located]
@@ -193,22 +197,22 @@ class ComputeLocator:
         return self._taking
 
     def _find_counting(self, number: int, item: LocatedRound) -> list[int]:
-        """Of a round that only counts, the integer operations that take its data.
+        """The integer operations that use the data of a round whose computes are all integer operations.
 
-        A back end makes one of several, at the line of any.
+        A back end may merge several into one, at the line of any of them.
         """
         if not all(compute.is_integer for compute in self._reference.rounds[number].computes):
             return []
         return list(find_computes_taking(self._code, self._region, [item.loads], _INTEGERS))
 
     def _complete(self, number: int, item: LocatedRound, level: int, located: list[LocatedRound]) -> None:
-        """Add computes that were contracted into a consumer, or that bear another operation's line."""
+        """Add computes that were contracted into a consumer, or that carry another operation's line."""
         if not item.has_loads:
             return
         if level == LOST:
             item.computes = self._find_taking(located)[number] or self._find_counting(number, item)
             if item.computes:
-                self.notes.append(Note("computes found by dataflow, none stands at its line", number + 1))
+                self.notes.append(Note("computes located by dataflow: none is at its line", number + 1))
             return
         contracted = level > 0
         known = 0 if self._before is None else self._before.computes.get(number, 0)
@@ -227,7 +231,7 @@ class ComputeLocator:
             self.notes.append(Note("computes were contracted into their consumers", number + 1))
 
     def _of_round(self, number: int, chain: Chain) -> list[int]:
-        """The computes at a place that may be of a round, or follow one of its on the way to its anchor."""
+        """The computes at a location that may belong to a round, or are on the path to its anchor."""
         indices, slots = self._computes_at(chain), self._slots_at(chain)
         steps = _steps(self._reference.rounds[number])
         if self._ours.issuperset(slots) or steps.isdisjoint(slots):
@@ -237,7 +241,7 @@ class ComputeLocator:
         return [index for place, slot in enumerate(slots) if slot in steps for index in runs[place]]
 
     def _found(self, number: int, item: LocatedRound) -> frozenset[int] | None:
-        """The direct computes of the program that stand here, at their own place or in a consumer."""
+        """The program's direct computes that are located here, themselves or in a consumer."""
         if number in self._guessed:
             return None
         known, chain_of = self._code.chains, self._code.chain
@@ -251,7 +255,7 @@ class ComputeLocator:
     # -- histograms ------------------------------------------------------------------
 
     def _take_tallies(self, lacking: list[LocatedRound]) -> None:
-        """Give rounds without a compute the atomics in shared memory that Triton makes of a histogram.
+        """Use the shared-memory atomics of a histogram as computes of the rounds without any.
 
         Source: Triton, HistogramOpToLLVM.cpp. A program's own atomics go to global memory.
         """
@@ -261,7 +265,7 @@ class ComputeLocator:
         for item, share in zip(lacking, equal_runs(tallies, len(lacking)), strict=True):
             item.computes = share
         self.notes.append(
-            Note("a histogram is made by atomics in shared memory: they are taken for its computes")
+            Note("the atomics in shared memory that implement a histogram are counted as its computes")
         )
 
     def _tallies(self) -> Iterable[int]:

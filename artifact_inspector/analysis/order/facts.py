@@ -1,4 +1,4 @@
-"""What is said of a region at one stage: its verdict, and where its rounds stand."""
+"""Facts about a region at one stage: its verdict, and the location of its rounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def letter(self) -> PairOrder:
-        """How the loads of the later round stand to the computes of the earlier."""
+        """Order of the later round's loads relative to the earlier round's computes."""
         if self.g == 1.0:
             return PairOrder.INTERLEAVED
         return PairOrder.CLUSTERED if self.f == 1.0 else PairOrder.MIXED
@@ -42,7 +42,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRound:
-    """Where one round stands at one stage; lines are those of the stage's file."""
+    """Location of one round at one stage. Lines are those of the stage's file."""
 
     loads: int
     """Load instructions."""
@@ -54,35 +54,35 @@ class PlacedRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundFacts(PlacedRound):
-    """Loads that belong together, and the computes on them."""
+    """The loads of one anchor, and the computes that use them."""
 
     sources: tuple[SourceLine, ...]
     """Lines of its load statements in the user's code, `file.py:line`."""
     names: tuple[str, ...]
-    """What the IR calls the loaded values."""
+    """Names of the loaded values in the IR."""
     shared: tuple[str, ...]
-    """Those of its statements whose data later rounds use too."""
+    """Statements whose data later rounds use too."""
     distances: tuple[int, ...]
-    """Iterations ahead, of each statement."""
+    """Iterations that each statement runs ahead."""
 
     @property
     def called_from(self) -> tuple[tuple[str, ...], ...]:
-        """For each of these lines, the calls that it was inlined through, empty where none was."""
+        """For each source line, the chain of inlined calls that leads to it; () if there is none."""
         calls = tuple(source.called_from for source in self.sources)
         return calls if any(calls) else ()
 
     @property
     def placed(self) -> PlacedRound:
-        """Its place alone."""
+        """The location only."""
         return PlacedRound(self.loads, self.first_load, self.last_load, self.first_compute, self.last_compute)
 
 
 class Note(NamedTuple):
-    """What could not be told, or is worth knowing of how it was."""
+    """A remark about how the facts of a region were determined."""
 
     said: str
     round: int | None = None
-    """The round that it is said of; None for the region."""
+    """Number of the round that the note is about; None for the region."""
 
 
 @dataclass(frozen=True, slots=True)

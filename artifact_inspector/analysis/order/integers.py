@@ -1,7 +1,7 @@
-"""Rounds of integer work: loads that no float or matrix operation takes, but compares and counts do.
+"""Rounds of integer work: loads whose data only integer operations use.
 
-A compare whose result is stored, an integer that a loop carries on (a count, a sum, a maximum) and an
-integer reduction are computes then; all other integer operations are moves, as they are everywhere.
+The computes are then compares whose result is stored, integers carried by a loop (a count, a sum, a
+maximum), and integer reductions. All other integer operations count as moves, as everywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from artifact_inspector.model import COMPUTES, EventKind, Pointing, Trait
 
 
 def body_of(code: Code, index: int) -> list[int]:
-    """What combines two elements in a reduction or scan; empty for other operations."""
+    """The instructions that combine two elements in a reduction or scan; empty for other operations."""
     body: list[int] = []
     if code.has(index, Trait.WITH_BODY):
         for inside in range(index + 1, len(code.function.instructions)):
@@ -34,13 +34,13 @@ def is_integer_reduction(code: Code, index: int) -> bool:
 
 
 class IntegerWork:
-    """The computes on integers of a function, for loads that nothing else computes on.
+    """The integer computes of a function, for loads that no float or matrix operation uses.
 
     Args:
         sinks: stores and atomics, as ends of data.
         carried: integer operations whose result a loop carries to its next iteration.
-        stops: computes that data does not go through.
-        loaded: loop → the nodes that its own loads fill.
+        stops: computes that data does not pass through.
+        loaded: loop → the nodes that its own loads write.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class IntegerWork:
             if instructions[index].kind is EventKind.FLOAT and is_integer_reduction(code, index)
         ]
         self._floats: dict[int | None, list[int]] = {}
-        """By each loop around them, and None."""
+        """Innermost and enclosing loops (None: the function) → the float and matrix operations in them."""
         for index in set(code.find(COMPUTES)).difference(reductions):
             around = code.flow.loop_at(index)
             while around is not None:
@@ -74,7 +74,7 @@ class IntegerWork:
                 around = code.flow.loops[around].parent
             self._floats.setdefault(None, []).append(index)
         self._made_by = {value: index for index in self._carried for value in values.results[index]}
-        """Node → the integer compute whose result it is."""
+        """Node → the integer compute that produces it."""
         taken = {index: list(values.reads[index].values()) for index in self._carried}
         taken.update((index, graph.taken[index]) for index in reductions)
         self._anchors = Nearest(
@@ -86,7 +86,7 @@ class IntegerWork:
         self._computed_on: dict[int | None, set[int]] = {}
 
     def is_of_floats(self, load: int) -> bool:
-        """True where a float or matrix operation of a load's own loop takes its data."""
+        """True if a float or matrix operation in the load's own loop uses its data."""
         loop = self._code.flow.loop_at(load)
         if loop not in self._computed_on:
             self._computed_on[loop] = self._reaching_floats(loop)
@@ -108,13 +108,13 @@ class IntegerWork:
         return found
 
     def reached(self, load: int) -> list[tuple[int, int]]:
-        """(iterations, anchor) for the integer anchors, else the stores of compares, that a load reaches."""
+        """(iterations, anchor) of the integer anchors that a load reaches, or of the stores of compares."""
         loop, nodes = self._code.flow.loop_at(load), self._graph.given[load]
         found = self._anchors.of(nodes, loop)
         return found or (self._sinks.of(nodes, loop) if self._takers(nodes) else [])
 
     def computes_of(self, anchor: int, loads: Iterable[int]) -> list[int]:
-        """The integer computes that take some loads' data first, on the way to their anchor."""
+        """The integer computes that are the first to use the data of loads, on the path to their anchor."""
         taking = self._takers(node for load in loads for node in self._graph.given[load])
         return sorted(
             (index for index in taking if self._serves(index, anchor)),
@@ -129,7 +129,7 @@ class IntegerWork:
         return any(end == anchor for _, end in ends)
 
     def _takers(self, nodes: Iterable[int]) -> set[int]:
-        """The integer computes that take the data of some nodes as it is."""
+        """The integer computes that use the data of some nodes unchanged."""
         pending = list(nodes)
         seen, taking = set(pending), set[int]()
         while pending:

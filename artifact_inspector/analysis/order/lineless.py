@@ -1,7 +1,7 @@
-"""Where the rounds of the program ended up in a stage that has no lines to find them by.
+"""Locates the rounds of the program at a stage that has no source lines.
 
-What counts and dataflow tell is taken; where a number does not fit, the placement says so and no order
-is told from it.
+Counts and dataflow are used. If a number does not fit, the placement is marked uncertain and no order is
+reported.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MATRIX = frozenset({EventKind.MATRIX})
 
 
 def locate_by_structure(code: Code, region: Region, reference: ReferenceRegion) -> Placement | None:
-    """Rounds read off a stage that is itself in tensor-level SSA form, matched by order.
+    """Rounds read from a stage that is itself in tensor-level SSA form, matched by order.
 
-    None when there are not as many as in the program.
+    None if their number differs from the program's.
     """
     read = code.once(find_rounds)
     if read is None:
@@ -88,14 +88,14 @@ def find_computes_taking(
     rounds: Sequence[Sequence[int]],
     also: frozenset[EventKind] = frozenset(),
 ) -> dict[int, int]:
-    """The computes of a region that take the loads of its rounds first, each with the rounds as a bit set.
+    """The computes of a region that are the first to use its loads, each with its rounds as a bit set.
 
     Args:
-        rounds: the load instructions of each round; data crosses the back edge where the region is a loop.
-        also: kinds that count beside the computes.
+        rounds: the load instructions of each round. Data crosses the back edge if the region is a loop.
+        also: kinds that count in addition to computes.
     """
     owners: dict[int, int] = {}
-    """Load → its rounds as a bit set: a wide one may be of several."""
+    """Load → its rounds as a bit set. A wide load may belong to several."""
     for number, loads in enumerate(rounds):
         for load in loads:
             owners[load] = owners.get(load, 0) | 1 << number
@@ -120,7 +120,7 @@ def locate_by_dataflow(
     if rounds and own:
         runs = _split_by_rounds(code, region, own, rounds, reference)
         if runs is None:
-            notes.append(Note("without lines its loads cannot be told apart"))
+            notes.append(Note("its loads cannot be distinguished without source lines"))
             return Placement(rounds, sources_of(reference.other), Basis.DATAFLOW, notes, uncertain=True)
         for item, loads in zip(rounds, runs, strict=True):
             for found, share in zip(item.statements, equal_runs(loads, len(item.statements)), strict=True):
@@ -132,7 +132,7 @@ def locate_by_dataflow(
     for item in rounds:
         item.computes = []
     for index, bits in flowing.items():
-        if bits:  # what takes data of several rounds (a shared operand's too) belongs to the last of them
+        if bits:  # data of several rounds (or of a shared operand): the compute belongs to the last
             rounds[bits.bit_length() - 1].computes.append(index)
     if any(statement.shared for statement in reference.statements):
         _stop_at_next_round(code, rounds)
@@ -142,12 +142,12 @@ def locate_by_dataflow(
 
 
 def _matrix_operations(code: Code, region: Region) -> list[int]:
-    """Matrix operations of a region and what it encloses, in execution order."""
+    """Matrix operations of a region and of the loops inside it, in execution order."""
     return code.find(_MATRIX, region.whole)
 
 
 def _stop_at_next_round(code: Code, rounds: list[LocatedRound]) -> None:
-    """A shared operand is used again in later rounds: what follows their first compute is theirs."""
+    """Remove computes that follow the next round's first compute: a shared operand is used again there."""
     position = code.flow.position
     end = len(position)
     for item in reversed(rounds):
@@ -163,7 +163,7 @@ def _assume_prologue(
     front: Sequence[int],
     before: Memory | None,
 ) -> list[Note]:
-    """Give the loads in front of a loop to its statements; says so where their number does not fit."""
+    """Assign the loads before a loop to its statements. Returns a note if their number does not fit."""
     assert region.reference is not None
     lent = region.reference.lent
     statements = [found for item in rounds for found in item.statements]
@@ -176,14 +176,16 @@ def _assume_prologue(
     if spare > 0 and lent == 0:
         spare -= _peeled(code, region, front) * len(own)
     if spare < 0 or (spare > 0 and lent == 0):
-        return [Note(f"{len(front)} loads in front of the loop do not fit {len(own)} a turn, {times} ahead")]
+        return [
+            Note(f"{len(front)} loads before the loop do not match {len(own)} per iteration, {times} ahead")
+        ]
     for found in statements:
         found.front = list(front[: len(found.loads) * times])
     return []
 
 
 def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
-    """Iterations whose matrix operations stand in front of the loop."""
+    """Iterations whose matrix operations are before the loop."""
     inside = len(_matrix_operations(code, region))
     start = code.start_of(region.whole)
     ahead = sum(code.flow.position[index] < start for index in code.find(_MATRIX))
@@ -191,7 +193,7 @@ def _peeled(code: Code, region: Region, front: Sequence[int]) -> int:
 
 
 def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
-    """Loads of the same kind that stand in front of a loop, outside every loop."""
+    """Loads of the same kind before a loop and outside every loop."""
     if region.loop is None or not own:
         return []
     kinds = {code.function.instructions[i].kind for i in own}
@@ -204,7 +206,7 @@ def _front_loads(code: Code, region: Region, own: Sequence[int]) -> list[int]:
 
 
 def _without_prologues(code: Code, own: list[int]) -> list[int]:
-    # Asynchronous copies outside a loop that also holds some are the loop's prologue.
+    # Asynchronous copies outside loops are a prologue if a loop also holds some.
     copies = code.of_kind.get(EventKind.ASYNC_COPY, ())
     if all(code.flow.loop_at(index) is None for index in copies):
         return own
@@ -214,9 +216,10 @@ def _without_prologues(code: Code, own: list[int]) -> list[int]:
 def _split_by_rounds(
     code: Code, region: Region, own: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
 ) -> list[list[int]] | None:
-    """Loads of a region for each round, None when nothing says which load is whose.
+    """The loads of a region split by round; None if the owner of a load cannot be determined.
 
-    The runs between computes when there is one for each round, equal runs when every round loads the same.
+    Uses the runs between computes if there is one for each round, or else equal runs if every round loads
+    the same number.
     """
     if len(rounds) == 1:
         return [own]
@@ -230,7 +233,7 @@ def _split_by_rounds(
 
 
 def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
-    """Loads cut into runs by the computes that take loaded data, in execution order."""
+    """Loads split into runs by the computes that use loaded data, in execution order."""
     wanted = set(own)
     computes = find_first_computes(code, code.indices(region.whole), dict.fromkeys(own, 0))
     runs: list[list[int]] = []
@@ -247,7 +250,7 @@ def _runs(code: Code, region: Region, own: Sequence[int]) -> list[list[int]]:
 
 
 def _numbers(bits: int) -> Iterator[int]:
-    """The numbers in a bit set, lowest first."""
+    """The indices of the bits that are set, lowest first."""
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
@@ -255,7 +258,7 @@ def _numbers(bits: int) -> Iterator[int]:
 
 
 def locate_by_runs(code: Code, region: Region) -> Placement:
-    """Rounds from the code alone: runs of loads, each with the computes that take its data."""
+    """Rounds from the code only: runs of loads, each with the computes that use its data."""
     own = code.find(LOADS, region.blocks)
     runs = _runs(code, region, own)
     if len(runs) > ROUNDS.most:
@@ -271,7 +274,8 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
             rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
     matrix = _matrix_operations(code, region)
     if own and matrix and not rounds:
-        # Matrix operations may read shared memory by descriptor, which no register shows.
+        # Matrix operations may read shared memory through a descriptor, which is not visible in
+        # registers.
         statement = LoadStatement(own[0], None, None, "", 0, False, False, None)
         rounds = [LocatedRound([LocatedStatement(statement, own)], matrix)]
     if region.loop is None or not rounds:
@@ -281,7 +285,7 @@ def locate_by_runs(code: Code, region: Region) -> Placement:
     is_copied = all(code.function.instructions[i].kind is EventKind.ASYNC_COPY for i in own)
     if front and (spare or not is_copied):
         note = Note(
-            f"{len(front)} loads in front of the loop, {len(own)} inside: is it pipelined? nothing tells"
+            f"{len(front)} loads before the loop and {len(own)} inside: unknown whether it is pipelined"
         )
         return Placement(rounds, [], Basis.DATAFLOW, [note], uncertain=True)
     for item in rounds:

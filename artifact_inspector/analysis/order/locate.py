@@ -1,8 +1,8 @@
-"""Where the rounds of the program ended up in a region of a stage.
+"""Locates the rounds of the program in a region of a stage.
 
-By place first: a load or compute is found again by its inline chain. Where places are missing or
-shared, dataflow decides, and where that fails too, equal runs in program order; what was used is
-noted, because a verdict that rests on it must say so.
+Source locations are compared first: a load or compute is found by its inline chain. If locations are
+missing or shared, dataflow decides, and otherwise equal runs in program order. The method is noted,
+because a verdict that depends on it must report it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def locate(code: Code, region: Region, before: Memory | None, *, exact: bool) ->
     """The rounds of a region's reference at this stage.
 
     Args:
-        before: what the stage before said of it.
-        exact: the region is the reference's own: instruction indices are taken as they are.
+        before: results of the previous stage for this region.
+        exact: the region is the reference's own, so its instruction indices are used unchanged.
     """
     reference = region.reference
     if region.remains is not None:
@@ -68,7 +68,7 @@ def _exact(code: Code, region: Region, reference: ReferenceRegion) -> Placement:
 
 
 class _Locator:
-    """Finds the statements and computes of one region by place."""
+    """Finds the statements and computes of one region by source location."""
 
     def __init__(self, code: Code, region: Region, reference: ReferenceRegion, before: Memory | None) -> None:
         self.before = before
@@ -78,7 +78,7 @@ class _Locator:
         self.position = code.flow.position
         self.notes: list[Note] = []
         self.orphans: list[int] = []
-        """Loads that stand at the line of another statement only because they share its clause."""
+        """Loads that have another statement's line only because they are in the same clause."""
 
     def run(self) -> Placement:
         located = [
@@ -100,7 +100,7 @@ class _Locator:
                 chain = self.code.visible(found.statement.chain)
                 if chain is not None:
                     at.setdefault(chain, []).append(found)
-        for statement in self.reference.other:  # they take their share of a common place, and are dropped
+        for statement in self.reference.other:  # they take their share of a common location and are dropped
             chain = self.code.visible(statement.chain)
             if chain in at:
                 at[chain].append(LocatedStatement(statement))
@@ -113,7 +113,7 @@ class _Locator:
     def _told_apart(
         self, statements: list[LocatedStatement], loads: list[int]
     ) -> list[tuple[list[LocatedStatement], list[int]]]:
-        """Statements of one place, each with the loads there of the kind that it had at the stage before."""
+        """Statements at one location, paired with the loads there whose kind matches the previous stage."""
         if self.before is None or len(statements) == 1:
             return [(statements, loads)]
         wanted: dict[frozenset[EventKind], list[LocatedStatement]] = {}
@@ -129,7 +129,7 @@ class _Locator:
         return [(alike, present[kinds]) for kinds, alike in wanted.items()]
 
     def _give(self, statements: list[LocatedStatement], loads: list[int]) -> None:
-        """The loads of one place to the statements there, in equal runs."""
+        """Distribute the loads at one location over its statements, in equal runs."""
         inside = [i for i in loads if self._in_scope(i)]
         front = self.region.in_front(self.code, loads)
         if self.before is not None and len(statements) == 1:
@@ -144,7 +144,7 @@ class _Locator:
         return self.code.flow.block_of[index] in self.region.scope
 
     def _scalar_loads(self, chain: Chain, statements: list[LocatedStatement]) -> list[int]:
-        """What a load that is the same for all threads may have become; a wider one may do for several."""
+        """Scalar loads that a uniform load may have become. A wide one may replace several."""
         if self.before is None or chain not in self.code.scalar_loads_at:
             return []
         data = self.code.once(find_scalar_data)
@@ -170,17 +170,17 @@ class _Locator:
                 found.loads, found.merged = list(near.loads), True
                 own, other = _label(found), _label(near)
                 self.notes.append(
-                    Note(f"the load of {own} has no line of its own: it shares that of {other}")
+                    Note(f"the load of {own} has no line of its own: it is merged with the load of {other}")
                 )
 
     def _was_inside(self, found: LocatedStatement) -> bool:
         return self.before is not None and self.before.loads.get(found.statement.index, 0) > 0
 
     def _share_clauses(self, loads: list[int], owner: LocatedStatement) -> list[int]:
-        """A statement's loads without those that only follow one of them in a clause.
+        """A statement's loads, without those that only follow one of them in a clause.
 
-        Of the loads behind `s_clause N` the first alone has a line. They keep it as long as their
-        statement had as many loads at the stage before; the rest are left for other statements.
+        In `s_clause N`, only the first load has a line. Followers keep it up to the number of loads that
+        the statement had at the previous stage. The remaining ones are left for other statements.
         """
         assert self.before is not None
         due = self.before.loads.get(owner.statement.index, len(loads))
@@ -193,7 +193,7 @@ class _Locator:
         return [i for i in loads if i not in dropped]
 
     def _worst_followers(self, loads: list[int], surplus: int) -> list[int]:
-        """Followers at the ends of clauses: a clause lists statement after statement."""
+        """Followers at the ends of clauses: a clause lists one statement after another."""
         ends = [
             index
             for index, after in zip(loads, [*loads[1:], -1], strict=True)
@@ -202,7 +202,7 @@ class _Locator:
         return ends[:surplus]
 
     def _take_unplaced(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> None:
-        """Loads that lost their line (at none, or at the function's own) belong to what is missing."""
+        """Assign loads without a usable line (none, or the function's own) to statements without a load."""
         chains, is_homeless = self.code.chains, self.code.is_homeless
         lines = {without_column(seen) for m in missing if (seen := self.code.visible(m.statement.chain))}
         unplaced = [
@@ -221,21 +221,21 @@ class _Locator:
         for found, share in zip(missing, equal_runs(unplaced, len(missing)), strict=True):
             found.loads, found.guessed = share, True
         self.notes.append(
-            Note("loads without a line of their own were taken, in order, for the statements without a load")
+            Note("loads without a line were assigned, in order, to the statements without a load")
         )
 
     def _scalars(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> list[int]:
-        """Scalar loads of data that are no other statement's, if as many as are missing, or wider."""
+        """Scalar loads of data that belong to no other statement, if enough for the missing ones."""
         if self.before is None:
             return []
         taken = {index for found in located for index in found.loads}
         scalars = self.code.once(find_scalar_data) - taken
-        found = sorted(filter(self._in_scope, scalars), key=lambda index: self.position[index])
+        unowned = sorted(filter(self._in_scope, scalars), key=lambda index: self.position[index])
         due = sum(self.before.loads.get(found.statement.index, 0) for found in missing)
-        return found if len(missing) <= len(found) <= due else []
+        return unowned if len(missing) <= len(unowned) <= due else []
 
     def _strays(self, missing: list[LocatedStatement]) -> list[int]:
-        """Loads at the place of no load statement, if they are as many as are missing."""
+        """Loads whose location matches no load statement, if as many as are missing."""
         if self.before is None:
             return []
         reference = self.reference
@@ -250,7 +250,7 @@ class _Locator:
         return strays if len(strays) == due else []
 
     def _surplus(self, missing: list[LocatedStatement], located: list[LocatedStatement]) -> list[int]:
-        """Loads that others have too many, if as many are missing: a pass gave several one line."""
+        """Surplus loads of other statements, if as many are missing: a pass gave several one line."""
         if self.before is None:
             return []
         due = self.before.loads
@@ -266,7 +266,7 @@ class _Locator:
         return sorted(surplus, key=lambda index: self.position[index])
 
     def _may_be_merged(self, found: LocatedStatement, near: LocatedStatement) -> bool:
-        # Only what comes from one pointer can be one wider load.
+        # Only loads from one pointer can be merged into a wider load.
         return found.statement.base is not None and found.statement.base == near.statement.base
 
 

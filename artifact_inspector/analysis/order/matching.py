@@ -1,4 +1,4 @@
-"""Which loop of the program each loop of a stage is: by the places of what they hold, else by their order."""
+"""Matches the loops of a stage to the loops of the program: by source locations, or else by order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from artifact_inspector.analysis.order.reference import ReferenceRegion, loop_ch
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind
 
 MOST_TRIED = 64
-"""Loops of the program that are tried for one of the stage, of those that look alike and are taken."""
+"""Limit on the program loops tried for one loop of the stage, among those with the same signature that
+are in use.
+"""
 CLOSING = 100.0
-"""Weight of closing on the line of a loop; of a common load or compute 1, of any other place 0.01."""
+"""Score for closing on the line of a loop. A common load or compute scores 1, any other location 0.01."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -24,7 +26,7 @@ _WORK = LOADS | COMPUTES | SINKS | {EventKind.SHARED_LOAD, EventKind.SHARED_STOR
 
 
 def match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int, ReferenceRegion]:
-    """The region of the program that natural loops are, as far as that can be told."""
+    """The program region of each natural loop that could be matched."""
     loops = [region for region in reference if region.loop is not None]
     if not loops or not code.flow.loops:
         return {}
@@ -35,13 +37,13 @@ def match_loops(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int,
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What tells a loop of the program at a stage; several may look alike (a helper inlined twice)."""
+    """Locations that identify a program loop at a stage. Equal for copies of a helper inlined twice."""
 
     closing: Chain | None
     strong: frozenset[Chain]
-    """Places of its loads and direct computes."""
+    """Locations of its loads and direct computes."""
     weak: frozenset[Chain | None]
-    """Places of all that stands in it."""
+    """Locations of everything in it."""
 
 
 class _Matching:
@@ -58,14 +60,14 @@ class _Matching:
             )
             self._alike.setdefault(look, []).append(place)
         self._scores: dict[int, dict[_Look, float]] = {}
-        """Natural loop → how well each look fits it."""
+        """Natural loop → the score of each look."""
         self._events: dict[int, set[Chain]] = {}
-        """Natural loop → the places of its own loads and computes."""
+        """Natural loop → the locations of its own loads and computes."""
         self._chosen: dict[int, int] = {}
         self._holders: dict[int, list[int]] = {}
-        """Loop of the program → the natural loops that it was chosen for."""
+        """Loop of the program → the natural loops that it was assigned to."""
         self._passed: dict[_Look, int] = {}
-        """Look → how many loops of the program that have it are known to be chosen."""
+        """Look → how many of its program loops are known to be assigned."""
 
     def run(self) -> dict[int, ReferenceRegion]:
         self._score()
@@ -100,7 +102,7 @@ class _Matching:
                 scores[look] = scores.get(look, 0.0) + 0.01 * count
             closing = self._code.visible(loop_chain(self._code, natural))
             for look in closing_at.get(closing, ()) if closing is not None else ():
-                # The loop around may close on a line that was left standing from the one inside.
+                # An enclosing loop may close on a line left over from the loop inside it.
                 scores.setdefault(look, 0.0)
                 if (natural, look) not in closed_by:
                     scores[look] += CLOSING
@@ -108,7 +110,7 @@ class _Matching:
             self._scores[natural] = {look: score for look, score in scores.items() if score > 0}
 
     def _places(self, blocks: frozenset[int]) -> tuple[set[Chain], set[Chain]]:
-        """Places of the loads and computes in some blocks, and of everything that has one."""
+        """Locations of the loads and computes in some blocks, and of everything that has one."""
         events: set[Chain] = set()
         anywhere: set[Chain] = set()
         for index in self._code.find(PLACED, blocks):
@@ -120,7 +122,7 @@ class _Matching:
         return events, anywhere
 
     def _spins(self, loop: int) -> bool:
-        """True for a loop that only waits for a barrier, by asking again and again (SASS)."""
+        """True for a loop that only polls a barrier (SASS)."""
         blocks = self._flow.loops[loop].blocks
         return bool(self._code.find(_WAITS, blocks)) and not self._code.find(_WORK, blocks)
 
@@ -135,10 +137,10 @@ class _Matching:
     # -- choice ---------------------------------------------------------------------
 
     def _assign(self) -> None:
-        """The best region for each loop, best fits first.
+        """Assign the best program region to each loop, highest score first.
 
-        Of nested loops only one can be a given loop of the program: prologue copies make the one around
-        it look alike, and so do the loops that send the warps of a specialised kernel to their work.
+        Of nested loops only one can match a given loop of the program. Prologue copies make the enclosing
+        loop look the same, and so do the loops that dispatch the warps of a specialised kernel.
         """
         order = sorted(
             (
@@ -154,7 +156,7 @@ class _Matching:
                     self._choose(natural, place)
 
     def _pick(self, natural: int, score: float) -> int | None:
-        # A helper inlined twice looks the same where only its own line is kept: take them in turn.
+        # A helper inlined twice is ambiguous where only its own line is kept: assign its copies in order.
         ties = [look for look, other in self._scores[natural].items() if other == score]
         free = [place for look in ties if (place := self._first_free(look)) is not None]
         if free:
@@ -171,7 +173,7 @@ class _Matching:
         return places[passed] if passed < len(places) else None
 
     def _is_in_the_way(self, place: int, natural: int) -> bool:
-        """True where a loop of the program is chosen for a loop around or inside another."""
+        """True if a loop of the program is already assigned to a loop around or inside another."""
         encloses = self._flow.encloses
         return any(encloses(other, natural) or encloses(natural, other) for other in self._holders[place])
 
@@ -185,9 +187,10 @@ class _Matching:
     # -- loops that were flattened ----------------------------------------------------
 
     def _give_to_unmatched(self) -> None:
-        """A loop flattened into the one around it closes on that one's line: what it holds tells it.
+        """Assign a loop that was flattened into the enclosing one, which closes on its line.
 
-        What is left of the loop around is another loop: that of the turns without the one inside.
+        The contents identify it. The rest of the enclosing loop is another loop: the iterations without
+        the inner one.
         """
         held: dict[_Look, list[tuple[float, int]]] = {}
         for natural, scores in self._scores.items():
@@ -205,16 +208,16 @@ class _Matching:
                     self._choose(candidates.pop()[1], place)
 
     def _may_be_flattened(self, natural: int, place: int) -> bool:
-        """True for a loop that was chosen for one without rounds, or for one that was to be flattened."""
+        """True for a loop matched to a program loop without rounds, or to one that was to be flattened."""
         if natural not in self._chosen:
             return False
         around = self._loops[self._chosen[natural]]
         return not around.rounds or (around.is_flattened and self._loops[place].parent == around.id)
 
     def _give_to_partitions(self) -> None:
-        """A flattened loop that was specialised stands in several: one with its loads, one with its computes.
+        """Assign a flattened and specialised loop: one natural loop has its loads, another its computes.
 
-        They close on the line of the loop around it, of which a loop of neither may be left.
+        They close on the line of the enclosing loop, which may be left over as a loop with neither.
         """
         holding = _by_key((chain, natural) for natural, events in self._events.items() for chain in events)
         visible = self._code.visible
@@ -237,7 +240,7 @@ class _Matching:
 
 
 def _with_lines(chains: Iterable[Chain | None]) -> frozenset[Chain]:
-    """Places, and their lines alone: a pass that joins two loads of a line leaves their copies no column."""
+    """The locations with and without column: a pass that merges two loads of a line drops the column."""
     known = {chain for chain in chains if chain is not None}
     return frozenset(known | {without_column(chain) for chain in known})
 
@@ -255,15 +258,16 @@ def _strong_chains(region: ReferenceRegion) -> set[Chain]:
 
 
 def _compute_chains(region: ReferenceRegion) -> set[Chain]:
-    """Places of the direct computes themselves."""
+    """Locations of the direct computes themselves."""
     computes = (compute for item in region.rounds for compute in item.computes)
     return {chain for compute in computes for chains in compute.chains[:1] for chain in chains}
 
 
 def _match_by_order(code: Code, loops: list[ReferenceRegion]) -> dict[int, ReferenceRegion]:
-    """Without places: in order, when as many loops stand at the same depths.
+    """Match in order if as many loops are at the same depths, for stages without locations.
 
-    Else only those of matrix operations, when there are as many; none is better than the wrong one.
+    Otherwise match only the loops with matrix operations, if their number is equal. No match is better
+    than a wrong one.
     """
     flow = code.flow
     kinds = [

@@ -1,7 +1,7 @@
-"""Which ends (anchors, stores) data reaches first: of every node of a data graph the nearest few.
+"""The ends (anchors or stores) that data reaches first, for each node of a data graph.
 
-Ends are near by iterations first, then by their place in execution order. Labels go backwards from the
-ends and each node keeps a few, so every edge is gone over a bounded number of times.
+Ends are ordered by iterations, then by position in execution order. Labels are propagated backwards from
+the ends and each node keeps a few, so every edge is visited a bounded number of times.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from artifact_inspector.analysis.flow.cfg import ControlFlow
 from artifact_inspector.analysis.flow.datagraph import BOUND, EVERYWHERE, PLAIN, DataGraph
 
 FARTHEST = 8
-"""Iterations that data is followed across back edges; deeper prefetch than this is not written."""
+"""Iterations that data is followed across back edges. Deeper prefetch does not occur in practice."""
 NEAREST = 4
-"""Ends that are told of each node."""
+"""Number of ends kept for each node."""
 
 Labels = dict[int, list[tuple[int, int]]]
-"""Node → (iterations, end), nearest first; an end stands there once."""
+"""Node → (iterations, end), nearest first, each end once."""
 Seeds = list[tuple[int, int, int]]
 """(iterations, end, node)"""
 
@@ -26,11 +26,11 @@ class Nearest:
     """The nearest ends of the nodes of a graph.
 
     Args:
-        ends: instructions, with the nodes that they take.
-        stops: computes that data does not go through.
-        loaded: loop → the nodes that are filled in it, whose ends are counted in iterations of it.
-        is_bound: follow data that only bounds others: it does not go from a condition to what is selected.
-        cut: nodes that no data comes to: results of what is an end here, and a move elsewhere.
+        ends: instructions, with the nodes that they use.
+        stops: computes that data does not pass through.
+        loaded: loop → the nodes written in it, whose ends are counted in iterations of it.
+        is_bound: ignore edges from a condition to the values that it selects.
+        cut: nodes that no data enters: results of instructions that are ends here and moves elsewhere.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Nearest:
         self._graph, self._flow, self._stops, self._loaded = graph, flow, stops, loaded
         self._is_bound, self._cut = is_bound, cut
         self._ends: dict[int, list[int]] = {}
-        """Node → the ends that take it."""
+        """Node → the ends that use it."""
         for end, nodes in ends.items():
             for node in nodes:
                 self._ends.setdefault(node, []).append(end)
@@ -59,7 +59,7 @@ class Nearest:
     def of(self, nodes: Iterable[int], loop: int | None) -> list[tuple[int, int]]:
         """(iterations of a loop, end) for the ends that data in some nodes reaches, nearest first.
 
-        None where they are farther than `FARTHEST` iterations.
+        Ends `FARTHEST` or more iterations away are omitted.
         """
         labels = self._anywhere if loop is None else self._counted(loop)
         inside = () if loop is None else self._inside_of[loop]
@@ -73,12 +73,12 @@ class Nearest:
         return label[0], self._flow.position[label[1]]
 
     def _counted(self, loop: int) -> Labels:
-        """Labels of the nodes that data loaded in a loop comes to inside it."""
+        """Labels of the nodes that data loaded in a loop reaches inside it."""
         if loop in self._by_loop:
             return self._by_loop[loop]
         inside = self._inside_of[loop] = self._inside(loop)
         seeds = self._seeds_at(inside)
-        for node in inside:  # what leaves the loop crosses its back edge no more
+        for node in inside:  # data that leaves the loop does not cross its back edge again
             left = {after for after, _ in self._ahead(node) if after not in inside}
             seeds += [(0, end, node) for after in left for _, end in self._anywhere.get(after, ())]
         labels: Labels = {}
@@ -105,7 +105,7 @@ class Nearest:
         return [(0, end, node) for node in nodes for end in self._ends.get(node, ())]
 
     def _spread(self, labels: Labels, seeds: Seeds, inside: set[int] | None, loop: int | None) -> Seeds:
-        """Label what leads to some nodes; seeds across the back edge of a loop are left for the next time."""
+        """Label the predecessors of some nodes. Returns the seeds that cross the loop's back edge."""
         crossing: Seeds = []
         for distance, end, seed in sorted(seeds, key=self._rank):
             pending = [seed]

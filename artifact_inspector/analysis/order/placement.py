@@ -1,4 +1,4 @@
-"""What locating a region's rounds yields: their loads and computes as instructions of one stage."""
+"""The loads and computes of a region's rounds, as instructions of one stage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from artifact_inspector.model import Basis, EventKind, SourceLine, Verdict
 from artifact_inspector.model.limits import ROUNDS
 
 Identity = tuple[frozenset[int], frozenset[int], bool]
-"""Of a round, the load statements and direct computes of the program that a stage was found to hold, and
-whether some of these are part of an instruction that does a later one."""
+"""Per round: its load statements and direct computes found at a stage, and whether some computes are part
+of a later instruction.
+"""
 Identities = tuple[Identity | None, ...]
 Line = tuple[frozenset[Hashable], ...]
 """Loads and computes in execution order; loads that are next to each other are one set."""
@@ -20,7 +21,7 @@ Line = tuple[frozenset[Hashable], ...]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the stage before said of a region: back ends blur what was plain there."""
+    """The results of the previous stage for a region. Back ends lose information that was present there."""
 
     loads: dict[int, int]
     """Load instructions in the region, by statement."""
@@ -30,15 +31,15 @@ class Memory:
     """Iterations ahead, by statement."""
     unrolled_by: int
     verdict: Verdict | None = None
-    """The last that spoke of the order of rounds."""
+    """The last verdict on the order of rounds."""
     identities: Identities | None = None
-    """What that verdict was told of."""
+    """The loads and computes that this verdict was based on."""
     line: Line = ()
-    """The loads and computes that it was told beside, loads that stand together in no order."""
+    """The sequence of loads and computes behind that verdict, with adjacent loads unordered."""
     kinds: Mapping[int, frozenset[EventKind]] = field(default_factory=dict)
-    """What kinds of loads there were in the region, by statement."""
+    """Kinds of the loads in the region, by statement."""
     rounds: Mapping[int, int] = field(default_factory=dict)
-    """Loads and direct computes of the stage, by their index, with the number of their round from 1 on."""
+    """Instruction index → number of its round (from 1), for the loads and direct computes of the stage."""
 
 
 @dataclass(slots=True)
@@ -49,11 +50,11 @@ class LocatedStatement:
     loads: list[int] = field(default_factory=list)
     """Inside the region."""
     front: list[int] = field(default_factory=list)
-    """In front of the loop: its prologue copies, or where a hoisted load went."""
+    """Before the loop: prologue copies, or a hoisted load."""
     merged: bool = False
     """Its load became part of a neighbour's wider one."""
     guessed: bool = False
-    """Its loads do not bear its place, or share it with too few: another statement's may be among them."""
+    """Its loads do not carry its location, or share it with others: some may belong to another statement."""
 
 
 @dataclass(slots=True)
@@ -64,13 +65,13 @@ class LocatedRound:
     computes: list[int] = field(default_factory=list)
     front_computes: list[int] = field(default_factory=list)
     found: frozenset[int] | None = None
-    """The direct computes of the program that stand here; None where nothing tells which they are."""
+    """The program's direct computes located here; None if they cannot be identified."""
     contracted: bool = False
-    """Some stand in a consumer that does their work as well."""
+    """Some computes are located in a consumer that performs their work as well."""
 
     @property
     def identity(self) -> Identity | None:
-        """The load statements and direct computes of the program that were found; None for a guess."""
+        """The load statements and direct computes of the program that were found; None if uncertain."""
         present = [found for found in self.statements if found.loads]
         if self.found is None or any(found.merged or found.guessed for found in present):
             return None
@@ -83,7 +84,7 @@ class LocatedRound:
 
     @property
     def has_loads(self) -> bool:
-        """True where a load of it was found inside the region."""
+        """True if a load of the round was found inside the region."""
         return any(statement.loads for statement in self.statements)
 
     @property
@@ -93,7 +94,7 @@ class LocatedRound:
 
     @property
     def is_hoisted(self) -> bool:
-        """True where a load of it stands in front of the loop."""
+        """True if a load of the round is before the loop."""
         return any(found.front for found in self.statements)
 
 
@@ -106,12 +107,14 @@ class Placement:
     basis: Basis
     notes: list[Note] = field(default_factory=list)
     uncertain: bool = False
-    """Something did not fit; no order can be told from it."""
+    """A number did not fit, so no order can be reported."""
 
 
 def too_many_rounds() -> Placement:
-    """Of a region with more rounds than are told apart."""
-    said = f"it has more than {ROUNDS.most:,} rounds, which are not told apart: set {ROUNDS.switch}"
+    """The placement of a region with more rounds than the limit."""
+    said = (
+        f"it has more than {ROUNDS.most:,} rounds, the limit of the analysis: set {ROUNDS.switch} to raise it"
+    )
     return Placement([], [], Basis.DATAFLOW, [Note(said)], uncertain=True)
 
 

@@ -1,8 +1,7 @@
-"""The regions of a kernel as its author wrote them: what later stages are measured against.
+"""The regions of a kernel as its author wrote them, which later stages are compared with.
 
-Made once from the first tensor-level stage, then found again, by source location, in every later
-one. Nothing here points into that first stage any more except the instruction indices, which the
-first stage itself uses.
+They are read once from the first tensor-level stage, then located by source line in every later stage.
+Only the instruction indices refer to the first stage, which uses them itself.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from artifact_inspector.analysis.order.rounds import Round, RoundsOf, Statement,
 from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
 
 MOST_STEPS = 8
-"""Consumers, one behind the other, in which a contracted compute is looked for; mostly it is in the first."""
+"""Length of the chain of consumers in which a contracted compute is searched. Usually it is in the first."""
 STRAIGHT = "straight"
-"""What the code outside loops is called."""
+"""Name of the code outside loops."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadStatement:
-    """A load of the program as written, as later stages know it."""
+    """A load of the program as written, in terms that later stages can match."""
 
     index: int
     """Its instruction in the reference stage."""
@@ -33,18 +32,18 @@ class LoadStatement:
     source: SourceLine | None
     """`file.py:line` of the user's code."""
     name: str
-    """What the IR calls the loaded value, when that is a name (`a`), else empty."""
+    """Name of the loaded value in the IR (`a`); empty if it is only a number."""
     distance: int
     shared: bool
     is_index: bool
     base: str | None
-    """The argument that its address comes from."""
+    """The argument that its address is computed from."""
     prologue: tuple[int, ...] = ()
-    """Its copies in front of the loop, where the reference stage is already pipelined."""
+    """Its copies before the loop, if the reference stage is already pipelined."""
 
     @property
     def label(self) -> str:
-        """Its name with its line, as far as either is known."""
+        """Its name and line, as far as they are known."""
         if self.source is None:
             return self.name or "a load"
         return f"{self.name} ({self.source})" if self.name else self.source
@@ -52,32 +51,32 @@ class LoadStatement:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceCompute:
-    """A direct compute and the places to look for it.
+    """A direct compute and the locations to look for it.
 
-    `chains[0]` are its own, `chains[1:]` those of its consumers, nearest first: one of them holds it
-    when it was contracted.
+    `chains[0]` are its own locations, `chains[1:]` those of its consumers, nearest first. If it was
+    contracted, one of the consumers holds it.
     """
 
     index: int
     chains: tuple[frozenset[Chain], ...]
     steps: tuple[frozenset[int], ...]
-    """The instructions of the reference stage that bear these places."""
+    """The instructions of the reference stage at these locations."""
     is_integer: bool
-    """Integer work: integer operations are its computes at later stages."""
+    """Integer work: at later stages its computes are integer operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRound:
-    """A round, as later stages know it."""
+    """A round, in terms that later stages can match."""
 
     statements: tuple[LoadStatement, ...]
     computes: tuple[ReferenceCompute, ...]
     anchored_in: str
-    """The region that its anchor stands in."""
+    """The region that contains its anchor."""
 
 
 class Peers:
-    """The computes of the program by their place: several may share one (an unrolled `tl.static_range`)."""
+    """The computes of the program by location. Several may share one (an unrolled `tl.static_range`)."""
 
     def __init__(self, code: Code) -> None:
         self._flow = code.flow
@@ -88,7 +87,7 @@ class Peers:
                 self._at.setdefault(chain, []).append(index)
 
     def seen(self, code: Code) -> dict[Chain, list[int]]:
-        """The same by the places as a stage writes them."""
+        """The computes of the program by location as a stage writes it."""
         return code.once(self._seen)
 
     def _seen(self, code: Code) -> dict[Chain, list[int]]:
@@ -105,7 +104,7 @@ class Peers:
         return index in self._matrix
 
     def is_inside(self, index: int, loop: int | None) -> bool:
-        """True for a compute in a loop of the program; None is all of it."""
+        """True for a compute inside a loop of the program; None means the whole program."""
         return self._flow.encloses(loop, self._flow.loop_at(index))
 
 
@@ -119,20 +118,20 @@ class ReferenceRegion:
     parent: str | None
     depth: int
     chain: Chain | None
-    """Place of the loop statement itself."""
+    """Location of the loop statement itself."""
     chains: frozenset[Chain]
-    """Places of everything that stands directly in the region."""
+    """Locations of everything directly in the region."""
     rounds: tuple[ReferenceRound, ...]
     other: tuple[LoadStatement, ...]
     sinks: frozenset[Chain]
-    """Places of its stores and atomics: a load there is part of an atomic's compare-and-swap loop."""
+    """Locations of its stores and atomics: a load there is part of an atomic's compare-and-swap loop."""
     lent: int
-    """Load statements outside it whose first anchor stands in it."""
+    """Number of load statements outside the region whose first anchor is in it."""
     exclusive: tuple[tuple[int, int], ...]
-    """Pairs of its rounds, by their places, that no path runs one after the other."""
+    """Pairs of its rounds, by index, that no path executes one after the other."""
     has_matrix: bool
     is_flattened: bool
-    """The program asks to make one loop of it and the loop inside it."""
+    """The program requests that this loop and the loop inside it become one."""
     peers: Peers
 
     @property
@@ -142,11 +141,11 @@ class ReferenceRegion:
 
 
 def find_reference(code: Code, *, pipelined: bool = False) -> tuple[ReferenceRegion, ...]:
-    """Straight-line code first, then the loops in execution order.
+    """The regions of a kernel: straight-line code first, then the loops in execution order.
 
     Args:
-        pipelined: the stage comes after the pipeliner; loads in front of a loop that meet its loads
-            in one anchor are their prologue, not loads of the program.
+        pipelined: the stage comes after the pipeliner. Loads before a loop that share an anchor with its
+            loads are then its prologue, not loads of the program.
     """
     found = code.once(find_rounds)
     if found is None:
@@ -230,7 +229,7 @@ def loop_names(code: Code) -> list[str]:
 
 
 def loop_chain(code: Code, loop: int) -> Chain | None:
-    """Place of a loop statement: of the structured operation, else of the branch that closes it."""
+    """Location of a loop statement: of the structured operation, or else of the branch that closes it."""
     function, flow = code.function, code.flow
     before = function.blocks[flow.loops[loop].header].start - 1
     if before >= 0 and code.has(before, Trait.LOOP):
@@ -247,9 +246,9 @@ def loop_chain(code: Code, loop: int) -> Chain | None:
 
 
 def _prologues(code: Code, found: RoundsOf) -> dict[int, list[int]]:
-    """Loads in front of a loop that are copies of one inside: load in the loop → its copies.
+    """Loads before a loop that are copies of a load inside it: load in the loop → its copies.
 
-    They meet in one anchor, and bear one line; without lines, they are asynchronous copies both.
+    They share an anchor and a line. Without lines, both are asynchronous copies.
     """
     function, flow = code.function, code.flow
     copies: dict[int, list[int]] = {}
@@ -338,7 +337,7 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
         level = [
             after
             for i in fresh
-            if i != anchor  # what comes behind the anchor is of another round
+            if i != anchor  # what follows the anchor belongs to another round
             for after in found.consumers(i, anchor)
         ]
     kind = code.function.instructions[index].kind
@@ -347,6 +346,6 @@ def _compute(code: Code, found: RoundsOf, index: int, anchor: int) -> ReferenceC
 
 
 def _chains_at(code: Code, index: int) -> list[Chain]:
-    """Places of an operation: its own and, for a reduction, those of its body."""
+    """Locations of an operation: its own and, for a reduction, those of its body."""
     found = (code.chain(i) for i in (index, *body_of(code, index)))
     return [chain for chain in found if chain is not None]

@@ -1,4 +1,4 @@
-"""The regions of a stage, and which region of the program each of them is."""
+"""The regions of a stage, and the program region that each one corresponds to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Tra
 
 
 class _Part(Enum):
-    """What one of several loops that a loop of the program became holds of its rounds."""
+    """What a loop holds if one loop of the program became several."""
 
     LOADS = "loads"
     COMPUTES = "computes"
@@ -31,23 +31,23 @@ class Region:
     id: str
     kind: RegionKind
     blocks: frozenset[int]
-    """Blocks that stand directly in it."""
+    """Blocks directly in the region."""
     scope: frozenset[int]
-    """The same with loops inside that only the compiler made: where its own loads may stand."""
+    """The same plus the loops inside that only the compiler made: where its own loads may be."""
     whole: frozenset[int]
-    """The same with all loops inside: where its computes may stand."""
+    """The same plus all loops inside: where its computes may be."""
     loop: int | None = None
     parent: str | None = None
     depth: int = 0
     reference: ReferenceRegion | None = None
-    """The region of the program that it is, as far as the places tell."""
+    """The matching region of the program, if source locations identify it."""
     remains: tuple[int, ...] | None = None
-    """Of a loop of the program that is no loop here: the instructions that are left of it."""
+    """For a program loop that is no loop at this stage: the remaining instructions."""
     computes_elsewhere: bool = False
-    """Its loads are computed on in another loop (or it computes on another's): warp-specialised."""
+    """Another loop computes on its loads, or it computes on another loop's loads (warp specialisation)."""
 
     def in_front(self, code: Code, indices: Sequence[int]) -> list[int]:
-        """Those of some instructions in front of the region's loop that run when the loop is entered."""
+        """The instructions before the region's loop that run when the loop is entered."""
         if self.loop is None:
             return []
         flow, block_of = code.flow, code.flow.block_of
@@ -61,14 +61,14 @@ class Region:
 
 
 def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> list[int]:
-    """Instructions of some kinds that stand directly in a region, in execution order."""
+    """Instructions of some kinds directly in a region, in execution order."""
     if region.remains is None:
         return code.find(kinds, region.blocks)
     return [index for index in region.remains if code.function.instructions[index].kind in kinds]
 
 
 def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) -> int:
-    """How many instructions of a kind in a region have a trait."""
+    """Number of instructions of a kind in a region that have a trait."""
     opcodes, instructions = code.opcodes_with(kind, trait), code.function.instructions
     if not opcodes:
         return 0
@@ -76,7 +76,7 @@ def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) 
 
 
 def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
-    """Straight-line code and partitions first, then the loops in execution order.
+    """The regions of a stage: straight-line code and partitions first, then the loops in execution order.
 
     Args:
         exact: the stage is the one that the reference was read from.
@@ -145,11 +145,10 @@ def _name_loops(
     matched: dict[int, ReferenceRegion],
     parts: dict[int, _Part],
 ) -> dict[int, str]:
-    """A name for every loop, which means the same at every stage where one of the program became several.
+    """A name for every loop that means the same at every stage, also if a program loop became several.
 
-    They stand in any order in the text: the one with matrix operations keeps the name, the others are
-    numbered in the order of the program's lines that they compute on; those that hold none of the rounds
-    come last.
+    Their order in the text varies. The loop with matrix operations keeps the name. The others are
+    numbered by the program lines that they compute on. Loops without any of the rounds come last.
     """
     flow = code.flow
     spare = loop_names(code)
@@ -158,9 +157,9 @@ def _name_loops(
         region = matched.get(loop)
         base = spare[loop] if region is None else region.id
         if parts.get(loop) is _Part.LOADS:
-            base += "/loads"  # the computes keep the loop's name
+            base += "/loads"  # the loop with the computes keeps the name
         if region is None and base in by_id:
-            base = f"{base}'"  # a loop that the compiler made on a line that has one of its own
+            base = f"{base}'"  # made by the compiler, on the line of a loop of the program
         bases.setdefault(base, []).append(loop)
     names: dict[int, str] = {}
     for base, loops in bases.items():
@@ -172,7 +171,7 @@ def _name_loops(
 
 
 def _held_first(code: Code, loop: int) -> tuple[bool, float]:
-    """Whether a loop holds no matrix operation, and the first line of the kernel that it computes on."""
+    """Sort key: whether a loop has no matrix operation, and the first kernel line that it computes on."""
     home = chain_of(code.function.location)
     has_matrix = False
     first = inf
@@ -187,7 +186,7 @@ def _held_first(code: Code, loop: int) -> tuple[bool, float]:
 
 
 def _remains(code: Code, region: ReferenceRegion) -> Region:
-    """A loop of the program that this stage has unrolled or folded away."""
+    """The region of a program loop that this stage has unrolled or folded away."""
     placed = code.once(_instructions_at)
     chains = {code.visible(chain) for chain in region.chains}
     left = [index for chain in chains if chain is not None for index in placed.get(chain, ())]
@@ -200,7 +199,7 @@ def _remains(code: Code, region: ReferenceRegion) -> Region:
 
 
 def _instructions_at(code: Code) -> dict[Chain, list[int]]:
-    """Loads, computes and branches by their place."""
+    """Loads, computes and branches by location."""
     found: dict[Chain, list[int]] = {}
     for index, chain in code.chains.items():
         found.setdefault(chain, []).append(index)
@@ -208,20 +207,19 @@ def _instructions_at(code: Code) -> dict[Chain, list[int]]:
 
 
 def _statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
-    """Places of all load statements of the program, as this stage writes them."""
+    """Locations of all load statements of the program, as this stage writes them."""
     return {code.visible(s.chain) for region in reference for s in (*region.statements, *region.other)}
 
 
 def _find_parts(
     code: Code, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
 ) -> dict[int, _Part]:
-    """What each holds of the loops that one of the program became; nothing for a loop that stands once.
+    """What each loop holds if one loop of the program became several; empty for other loops.
 
-    A pass that specialises warps leaves its loads in one loop and its computes in another, and a loop around
-    them in every partition, of which one may do all of its own work.
-
-    A load at the place of no statement counts for the loop it stands in: partitioning passes put
-    their copies at the function's own line.
+    Warp specialisation puts the loads in one loop and the computes in another. A loop around them is
+    repeated in every partition, and one partition may do all its own work. A load whose location matches
+    no statement counts for the loop that contains it, because partitioning passes put their copies at the
+    function's own line.
     """
     known = _statement_places(code, reference)
     holds: dict[str, dict[int, _Part]] = {}

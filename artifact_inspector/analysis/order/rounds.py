@@ -1,8 +1,7 @@
-"""Which loads belong together: the rounds of a kernel, read off its tensor-level IR.
+"""The rounds of a kernel, read from its tensor-level IR: which loads belong together.
 
-The definitions (load statement, anchor, round, direct compute) are those of docs/verdicts.md. SSA
-gives them exactly at the first stage; later stages inherit them and only have to find where their
-loads and computes ended up.
+docs/verdicts.md defines load statement, anchor, round and direct compute. SSA gives them exactly at the
+first stage. Later stages inherit them and only have to locate their loads and computes.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ class Statement:
     index: int
     """Its instruction."""
     loop: int | None
-    """Innermost loop it stands in."""
+    """Innermost loop that contains it."""
     distance: int
     """Source iterations between the load and the first anchor its data reaches."""
     shared: bool
     """Its data also reaches later anchors."""
     is_index: bool
-    """Its data only addresses other loads."""
+    """Its data is only used in addresses of other loads."""
     base: str | None
-    """The argument that its address comes from."""
+    """The argument that its address is computed from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Load statements with the same first anchor, and the computes that take their data first."""
+    """Load statements with the same first anchor, and the computes that are the first to use their data."""
 
     loop: int | None
     anchor: int
@@ -49,7 +48,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class RoundsOf:
-    """Rounds of a function, and the loads that form none."""
+    """The rounds of a function, and the loads that belong to none."""
 
     rounds: tuple[Round, ...]
     """Of all regions, in program order of their first direct computes (ties: of their anchors)."""
@@ -57,7 +56,7 @@ class RoundsOf:
     _reach: _Reach
 
     def consumers(self, compute: int, anchor: int) -> list[int]:
-        """The computes that take a compute's result next, on its way to an anchor."""
+        """The next computes that use a compute's result, on its path to an anchor."""
         return self._reach.consumers(compute, anchor)
 
 
@@ -67,7 +66,7 @@ def find_rounds(code: Code) -> RoundsOf | None:
 
 
 class _Reach:
-    """What data reaches in a function; kept with its code, so it holds none of that."""
+    """What data reaches in a function. It is cached with the `Code`, so it holds no reference to it."""
 
     def __init__(
         self,
@@ -92,7 +91,7 @@ class _Reach:
         return self._nearest[key]
 
     def takers(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
-        """The computes that take the data of some nodes as it is."""
+        """The computes that use the data of some nodes unchanged."""
         pending, seen = list(nodes), set(nodes)
         taking: set[int] = set()
         while pending:
@@ -105,7 +104,7 @@ class _Reach:
         return taking
 
     def serves(self, compute: int, anchor: int, loop: int | None) -> bool:
-        """True where the result of a compute reaches an anchor or sink before any other anchor, or is it."""
+        """True if a compute is the anchor, or its result reaches that end before any other anchor."""
         if compute in self._anchors:
             return compute == anchor
         ends = self.ends(sinks=anchor not in self._anchors, is_bound=False)
@@ -113,9 +112,9 @@ class _Reach:
         return any(end == anchor for _, end in reached)
 
     def consumers(self, compute: int, anchor: int) -> list[int]:
-        """The computes that take a compute's result next, on its way to an anchor."""
+        """The next computes that use a compute's result, on its path to an anchor."""
         if compute not in self._graph.given:
-            return [anchor] if anchor != compute else []  # of integers: what it counts up to
+            return [anchor] if anchor != compute else []  # integer work: the value that it accumulates into
         taking = self.takers(self._graph.given[compute])
         loop = self._flow.loop_at(compute)
         return sorted(found for found in taking if self.serves(found, anchor, loop))
@@ -138,7 +137,7 @@ class _Search:
         }
         sinks = [index for index, found in enumerate(instructions) if found.kind in SINKS]
         self._loaded: dict[int, list[int]] = {}
-        """Loop → the nodes that its own loads fill."""
+        """Loop → the nodes that its own loads write."""
         for index in self._loads:
             loop = self._flow.loop_at(index)
             if loop is not None:
@@ -184,7 +183,7 @@ class _Search:
             grouped.setdefault((loop, anchor), []).append(statement)
         for key, statements in list(grouped.items()):
             if all(statement.is_index for statement in statements):
-                # What they address is loaded in another region; here they compute nothing.
+                # The loads that they address are in another region, so they compute nothing here.
                 other += grouped.pop(key)
         other.sort(key=lambda statement: statement.index)
         rounds = [
@@ -195,13 +194,16 @@ class _Search:
         return RoundsOf(tuple(rounds), tuple(other), self._reach)
 
     def _place(self, found: Round) -> tuple[int, int, int]:
-        """Rounds are numbered by their first direct compute, then by their anchor."""
+        """Sort key of a round: its first direct compute, then its anchor."""
         position = self._flow.position
         first = position[found.computes[0] if found.computes else found.anchor]
         return first, position[found.anchor], position[found.statements[0].index]
 
     def _choose(self) -> set[int]:
-        """Give loads the first anchor that their data reaches; those whose data reaches others too."""
+        """Assign each load to the first anchor that its data reaches.
+
+        Returns the loads that reach several.
+        """
         shared: set[int] = set()
         without: list[int] = []
         for load in self._loads:
@@ -222,7 +224,7 @@ class _Search:
         return shared
 
     def _choose_integers(self, shared: set[int]) -> None:
-        """Give loads that no float or matrix operation takes the first integer anchor of their data."""
+        """Assign loads that no float or matrix operation uses to the first integer anchor of their data."""
         reductions = {end for _, end in self._chosen.values() if is_integer_reduction(self._code, end)}
         candidates = [
             load for load in self._loads if load not in self._chosen or self._chosen[load][1] in reductions
@@ -247,7 +249,7 @@ class _Search:
                     shared.add(load)
 
     def _computed(self, *, is_bound: bool) -> set[int]:
-        """The nodes whose data some compute takes as it is."""
+        """The nodes whose data a compute uses unchanged."""
         pending = list(self._graph.takers)
         found = set(pending)
         while pending:
@@ -258,7 +260,7 @@ class _Search:
         return found
 
     def _choose_for_indices(self) -> set[int]:
-        """Give loads that only feed addresses the round of the first load that they address."""
+        """Assign loads that only feed addresses to the round of the first load that they address."""
         filled: dict[int, list[int]] = {}
         for load in self._loads:
             if load not in self._chosen:
@@ -288,7 +290,7 @@ class _Search:
         return indices
 
     def _computes_of(self, anchor: int, loop: int | None, statements: list[Statement]) -> tuple[int, ...]:
-        """The computes that take data of a round's loads first, on the way to its anchor."""
+        """The computes that are the first to use the data of a round's loads, on the path to its anchor."""
         counted = [found.index for found in statements if found.index in self._of_integers]
         if counted and self._integers is not None:
             return tuple(self._integers.computes_of(anchor, counted))
@@ -301,8 +303,8 @@ class _Search:
                 for node in self._graph.given[found.index]
             ]
             taking.update(self._reach.takers(nodes, is_bound=is_bound))
-        found = [compute for compute in taking if self._reach.serves(compute, anchor, loop)]
-        return tuple(sorted(found, key=self._flow.position.__getitem__))
+        direct_computes = [compute for compute in taking if self._reach.serves(compute, anchor, loop)]
+        return tuple(sorted(direct_computes, key=self._flow.position.__getitem__))
 
     def _base_of(self, load: int) -> str | None:
         access = self._code.language.access
@@ -315,7 +317,7 @@ class _Search:
 
 
 def bits_of(mask: int) -> list[int]:
-    """Places of the bits that are set, lowest first."""
+    """Indices of the bits that are set, lowest first."""
     found = []
     while mask:
         low = mask & -mask
@@ -325,9 +327,9 @@ def bits_of(mask: int) -> list[int]:
 
 
 def _carried(code: Code) -> dict[EventKind, set[int]]:
-    """Float and integer operations whose result a loop carries to its next iteration, by their kind.
+    """Float and integer operations whose result a loop carries to its next iteration, by kind.
 
-    Moves may stand in between.
+    Moves may be in between.
     """
     function, values = code.function, code.values
     carried = {handed.source for flows in values.flows for handed in flows if handed.back}
@@ -336,7 +338,7 @@ def _carried(code: Code) -> dict[EventKind, set[int]]:
         kind = function.instructions[index].kind
         for handed in values.flows[index]:
             if not handed.back and handed.target in carried:
-                carried.add(handed.source)  # out of an `scf.if` on the way to the back edge
+                carried.add(handed.source)  # out of an `scf.if` on the path to the back edge
         if not carried.isdisjoint(values.results[index]):
             if kind in found:
                 found[kind].add(index)
@@ -346,7 +348,7 @@ def _carried(code: Code) -> dict[EventKind, set[int]]:
 
 
 def _pointer_bases(code: Code) -> dict[int, str]:
-    """The argument behind every value made from a pointer or a descriptor."""
+    """The argument that each pointer or descriptor value is derived from."""
     function, values = code.function, code.values
     base = dict(enumerate(function.arguments))
     for index, instruction in enumerate(function.instructions):

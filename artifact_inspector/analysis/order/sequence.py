@@ -1,7 +1,7 @@
-"""How the rounds of one pass through a region follow each other: each round against those after it.
+"""The order of the rounds in one pass through a region: each round compared with the following ones.
 
-Rounds stand in the order in which the stage computes them first. Rounds that no path runs one after the
-other have no order.
+Rounds are sorted by their first compute at the stage. Rounds that no path executes one after the other
+have no order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from artifact_inspector.model import PairOrder, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """What comparing neighbouring rounds yields."""
+    """The result of comparing neighbouring rounds."""
 
     verdict: Verdict = Verdict.UNKNOWN
     pairs: tuple[Pair, ...] = ()
@@ -28,7 +28,7 @@ class Sequence:
 
 
 class _Span:
-    """Where a round stands in execution order."""
+    """The position of a round in execution order."""
 
     def __init__(self, position: tuple[int, ...], number: int, item: LocatedRound) -> None:
         self.number = number
@@ -40,7 +40,7 @@ class _Span:
 
 
 _Partners = Mapping[int, Collection[int]]
-"""Round → those that no path runs in front of it or behind it, by their numbers."""
+"""Round → the rounds that no path executes before or after it, by index."""
 
 
 def compare_rounds(
@@ -49,13 +49,13 @@ def compare_rounds(
     exclusive: Iterable[tuple[int, int]],
     unrolled_by: int,
 ) -> Sequence | None:
-    """The verdict on rounds that have a load and a compute each; None where no two of them have an order.
+    """The verdict on rounds that have a load and a compute each; None if no two of them have an order.
 
     Args:
         position: of every instruction in execution order.
         rounds: by their number in the program.
-        exclusive: pairs that no path runs one after the other.
-        unrolled_by: equal copies of the body; the first is judged.
+        exclusive: pairs that no path executes one after the other.
+        unrolled_by: equal copies of the body. Only the first is judged.
     """
     spans = [_Span(position, number, _first_copy(item, unrolled_by)) for number, item in rounds.items()]
     spans.sort(key=lambda span: (span.first, span.number))
@@ -92,7 +92,7 @@ def _first_copy(item: LocatedRound, times: int) -> LocatedRound:
 
 
 def _neighbours(spans: list[_Span], partners: _Partners) -> list[tuple[_Span, _Span]]:
-    """Rounds that some path runs one directly after the other."""
+    """Pairs of rounds that some path executes directly one after the other."""
     found: list[tuple[_Span, _Span]] = []
     for place, later in enumerate(spans):
         between: list[_Span] = []
@@ -104,7 +104,7 @@ def _neighbours(spans: list[_Span], partners: _Partners) -> list[tuple[_Span, _S
             if all(other.number in own for other in between):
                 found.append((earlier, later))
             if not own:
-                break  # every path to what stands in front of it leads through it
+                break  # every path to earlier rounds goes through it
             between.append(earlier)
     return found
 
@@ -118,13 +118,16 @@ def _pair(earlier: _Span, later: _Span) -> Pair:
 
 
 def _first_compute(spans: list[_Span], span: _Span, partners: _Partners) -> int:
-    """The first compute of a round that may run in front of another, or of itself."""
+    """The first compute of this round, or of one that may run before it."""
     own = partners.get(span.number, frozenset())
     return next(other.first for other in spans if other.number not in own)
 
 
 def _rounds_ahead(spans: list[_Span], partners: _Partners) -> int | tuple[int, int]:
-    """Rounds between the loads of one and its computes; those that nothing stands in front of tell none."""
+    """Rounds between the loads of a round and its computes.
+
+    Rounds with no compute before their loads are ignored.
+    """
     firsts = [span.first for span in spans]
     place_of = {span.number: place for place, span in enumerate(spans)}
     ahead: set[int] = set()
@@ -142,9 +145,10 @@ def _rounds_ahead(spans: list[_Span], partners: _Partners) -> int | tuple[int, i
 
 
 def _groups(spans: list[_Span], partners: _Partners) -> str:
-    """Which rounds are loaded together, with no compute of these rounds among their loads; in order of loads.
+    """The rounds that are loaded together, without one of their computes in between, as `{1 2}{3}`.
 
-    A compute that no path runs beside such a load parts nothing.
+    Groups are in the order of their loads. A compute that no path runs together with such a load does not
+    split a group.
     """
     groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda span: (span.first_load, span.number)):
@@ -162,7 +166,7 @@ def _in_order(group: list[_Span]) -> list[str]:
 
 
 def _parts(spans: list[_Span], partners: _Partners, group: list[_Span]) -> bool:
-    """True where a compute stands between the first and the last load of some rounds."""
+    """True if a compute is between the first and the last load of some rounds."""
     first, last = min(span.first_load for span in group), max(span.last_load for span in group)
     numbers = {span.number for span in group}
     return any(

@@ -1,6 +1,6 @@
-"""The order verdict of a region: how its loads and computes are laid out.
+"""The order verdict of a region: how its loads and computes are arranged.
 
-The definitions are those of docs/verdicts.md; this module holds nothing but them.
+docs/verdicts.md has the definitions. This module implements only these.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class _Event(NamedTuple):
 
 
 def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> tuple[RegionFacts, Memory]:
-    """The facts of one region, and what to remember of it for the next stage.
+    """The facts of one region, and what the next stage needs to know about it.
 
     Args:
-        before: what the stage before left, None at the first.
+        before: results of the previous stage; None at the first.
         exact: the stage is the one that the reference was read from.
     """
     placement = locate(code, region, before, exact=exact)
@@ -55,7 +55,7 @@ def judge(code: Code, region: Region, before: Memory | None, *, exact: bool) -> 
 
 
 class _Judgement:
-    """A region while its verdict is found, and all that is to be said beside it."""
+    """The verdict on one region, with the notes and details that go with it."""
 
     def __init__(self, code: Code, region: Region, placement: Placement, before: Memory | None) -> None:
         self.code = code
@@ -122,7 +122,7 @@ class _Judgement:
         return frozenset(instructions[index].kind for index in (*found.loads, *found.front))
 
     def _last_order(self) -> tuple[Verdict | None, Identities | None, Line]:
-        """The last verdict on the order of rounds, what it was told of, and the line beside it."""
+        """The last verdict on the order of rounds, the work behind it, and the sequence of events."""
         if self.verdict.is_of_order:
             return self.verdict, self._identities(), _shape_of(self.line)
         before = self.before
@@ -132,10 +132,10 @@ class _Judgement:
         return tuple(item.identity for item in self.placement.rounds)
 
     def _changed(self) -> bool | None:
-        """Whether the order of rounds is another than it was before; None where that cannot be told.
+        """Whether the order of rounds differs from the previous stage; None if unknown.
 
-        A change is told of the same statements alone: where other loads or computes were found, their
-        places say nothing of an order. Nor is one told that the line of loads and computes does not show.
+        Only the same statements are compared: the positions of other loads or computes say nothing about
+        order. A change that the sequence of loads and computes does not show is not reported.
         """
         if self.before is None or self.before.verdict is None or not self.verdict.is_of_order:
             return False
@@ -144,23 +144,24 @@ class _Judgement:
         return True if self._is_same_work() else None
 
     def _is_same_work(self) -> bool:
-        """Whether this stage and the one before were found to hold the same loads and computes."""
+        """Whether this stage and the previous one hold the same loads and computes."""
         assert self.before is not None
         here, there = self._identities(), self.before.identities
         if there is None or len(here) != len(there):
-            self._note_unknown_change("it has other rounds")
+            self._note_unknown_change("the rounds differ")
             return False
         for number, (one, other) in enumerate(zip(here, there, strict=True), 1):
             if one is None or other is None:
-                self._note_unknown_change(f"which loads and computes are those of round {number} is a guess")
+                self._note_unknown_change(f"the loads and computes of round {number} are uncertain")
                 return False
-            # Where every load stands in front of every compute, so it does in front of what does a later one.
+            # If every load precedes every compute, it also precedes a later instruction that includes
+            # one.
             exactly = self.verdict is not Verdict.CLUSTERED
             if one[:2] != other[:2] or (exactly and one != other):
                 self._note_unknown_change(_difference(number, one, other))
                 return False
         if self.before.line == _shape_of(self.line):
-            self._note_unknown_change("the line of loads and computes is what it was")
+            self._note_unknown_change("the sequence of loads and computes is the same")
             return False
         return True
 
@@ -168,7 +169,7 @@ class _Judgement:
         self.notes.append(Note(f"unknown whether the order has changed: {reason}"))
 
     def _lines(self) -> tuple[int, int]:
-        """First and last line of the region, the function's own where nothing stands in it."""
+        """First and last line of the region; the function's own line if the region is empty."""
         function, remains = self.code.function, self.region.remains
         if remains is None:
             blocks = [function.blocks[block] for block in self.region.blocks]
@@ -198,9 +199,9 @@ class _Judgement:
         return self._in_sequence(rounds)
 
     def _of_a_part(self, verdict: Verdict) -> Verdict:
-        """The verdict on a file that is cut off: none where what is left does not tell whose a load is."""
+        """The verdict on a truncated file: unknown if the owner of a load cannot be determined."""
         rounds = self.placement.rounds
-        self.notes.append(Note("the file is cut off: what is not there may have been"))
+        self.notes.append(Note("the file is truncated: missing parts may change the result"))
         if self.region.reference is None or all(item.identity is not None for item in rounds):
             return verdict
         self.sequence = Sequence()
@@ -208,7 +209,7 @@ class _Judgement:
         return Verdict.UNKNOWN
 
     def _looped(self, rounds: list[LocatedRound]) -> Verdict | None:
-        """Pipelined, partly pipelined or None when every load serves its own iteration."""
+        """Pipelined or partly pipelined; None if every load serves its own iteration."""
         self.loop = loop = measure_ahead(self.code, rounds, self.before)
         self.notes += loop.notes
         if loop.uncertain:
@@ -241,9 +242,7 @@ class _Judgement:
         position = self.code.flow.position
         if self.exclusive:
             pairs = ", ".join(f"{one + 1} and {other + 1}" for one, other in self.exclusive)
-            self.notes.append(
-                Note(f"no path runs these rounds one after the other, they have no order: {pairs}")
-            )
+            self.notes.append(Note(f"no path executes both of these rounds, so they have no order: {pairs}"))
         sequence = compare_rounds(position, numbered, self.exclusive, self.loop.unrolled_by)
         if sequence is None:
             return Verdict.SERIAL if is_loop else Verdict.SINGLE
@@ -251,7 +250,7 @@ class _Judgement:
         return sequence.verdict
 
     def _exclusive(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of rounds that exclude each other: what the program says, else what the stage does."""
+        """Pairs of rounds that exclude each other, from the program if known, else from the stage."""
         if self.region.reference is not None:
             return self.region.reference.exclusive
         block_of = self.code.flow.block_of
@@ -261,29 +260,29 @@ class _Judgement:
     def _without_loop(self) -> Verdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
         if not self.code.is_whole:
-            self.notes.append(Note("the file is cut off, and no loop in what is there is this one"))
+            self.notes.append(Note("the file is truncated and does not contain this loop"))
             return Verdict.UNKNOWN
         reference = self.region.reference
         if reference is not None and reference.is_flattened:
-            self.notes.append(Note("made one with the loop inside it"))
+            self.notes.append(Note("flattened into one loop with the loop inside it"))
         if reference is not None and not reference.rounds:
             return Verdict.NO_COMPUTE if reference.other else Verdict.NO_LOADS
         if self._is_apart():
             self.notes.append(
-                Note("no loop here is this one alone: its loads stand in one, its computes in another")
+                Note("the loop was split: its loads and computes are in different loops at this stage")
             )
             return Verdict.UNKNOWN
         if works or not (self.code.flow.loops or self.code.longest):
             return Verdict.UNROLLED
         if not self.code.longest:
             self.notes.append(
-                Note("no loop here was matched to this one, and there are no lines to look for it by")
+                Note("no loop at this stage was matched to this one: there are no source lines to match by")
             )
             return Verdict.UNKNOWN
         return Verdict.GONE
 
     def _is_apart(self) -> bool:
-        """True where what is left of a loop stands in loops of which none encloses another."""
+        """True if the remaining loads and computes of a loop are in separate loops."""
         flow = self.code.flow
         loads = {flow.loop_at(i) for i in find_in_region(self.code, self.region, LOADS)}
         computes = {flow.loop_at(i) for i in find_in_region(self.code, self.region, COMPUTES)}
@@ -294,7 +293,7 @@ class _Judgement:
         )
 
     def _computes_in_another_loop(self) -> bool:
-        """True where computes of this loop stand in a loop that is not inside it."""
+        """True if computes of this loop are in a loop that is not inside it."""
         reference, flow = self.region.reference, self.code.flow
         if reference is None or self.region.loop is None:
             return False
@@ -310,7 +309,7 @@ class _Judgement:
     def _without_rounds(self) -> Verdict:
         if self.placement.other:
             return Verdict.NO_COMPUTE
-        # Loads of other regions may stand here: what a loop of the program loads, the program says.
+        # Loads of other regions may be here, so for a program loop the program decides.
         has_loads = bool(find_in_region(self.code, self.region, LOADS))
         return Verdict.NO_COMPUTE if has_loads and self.region.reference is None else Verdict.NO_LOADS
 
@@ -320,7 +319,7 @@ class _Judgement:
         if by_place and len(rounds) == len(self.placement.rounds) and not computes:
             if not self._computes_in_another_loop():
                 return Verdict.GONE
-            self.notes.append(Note("its computes stand in another loop"))
+            self.notes.append(Note("its computes are in another loop"))
         for number, item in rounds.items():
             lacks = "load" if not item.has_loads else "compute"
             self.notes.append(
@@ -328,7 +327,7 @@ class _Judgement:
             )
         return Verdict.UNKNOWN
 
-    # -- words -------------------------------------------------------------------------
+    # -- rendering ---------------------------------------------------------------------
 
     def _round(self, item: LocatedRound) -> RoundFacts:
         instructions = self.code.function.instructions
@@ -367,7 +366,7 @@ class _Judgement:
                 name = found.statement.name or _line_of(found.statement.source)
                 names.update(dict.fromkeys(found.loads, name))
         block_of, instructions = self.code.flow.block_of, self.code.function.instructions
-        # Its loads stand in it alone, its computes perhaps in a loop inside.
+        # The region holds its loads directly; its computes may be in a loop inside.
         own = {index for index in names if block_of[index] in self.region.scope}
         own |= {index for index in direct if block_of[index] in self.region.whole}
         events: list[_Event] = []
@@ -382,11 +381,11 @@ class _Judgement:
 
 
 def _difference(number: int, one: Identity, other: Identity) -> str:
-    """How what was found of a round differs from what the stage before was found to hold."""
+    """How the parts of a round found here differ from those found at the previous stage."""
     if one[:2] == other[:2]:
-        return f"computes of round {number} are part of later ones at one of the two stages"
+        return f"at one of the two stages, computes of round {number} are part of later instructions"
     what = "loads" if one[0] != other[0] else "computes"
-    return f"other {what} of round {number} were found than before"
+    return f"the {what} found for round {number} differ from those of the previous stage"
 
 
 def _shape_of(events: tuple[_Event, ...]) -> Line:

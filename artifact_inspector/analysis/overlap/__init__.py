@@ -1,1 +1,1 @@
-"""Which loads are in flight where, what each wait leaves, and how deep a loop is pipelined."""
+"""The loads in flight at each point, what each wait leaves in flight, and the pipeline depth of loops."""

@@ -1,9 +1,9 @@
-"""Which array of barriers in shared memory an operand points into.
+"""The array of barriers in shared memory that an operand points into.
 
-A pipelined loop turns through the barriers of one array, one for each buffer. They complete in turn, so
-the array is all that a wait and the copies it waits for have to agree on. In tensor-level IR the array is
-the allocation that a value comes from. Below, an address is a constant distance from the start of the
-block's shared memory and, inside a loop, a part that moves: the constant is where the array begins.
+A pipelined loop cycles through the barriers of one array, one for each buffer. A wait and the copies that
+it waits for refer to the same array, so only the array has to be identified. In tensor-level IR the array
+is the allocation that a value comes from. At lower levels, an address is a constant offset from the start
+of the block's shared memory plus, inside a loop, a variable part. The constant is the start of the array.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ BARRIER_BYTES = 8
 
 
 class BarrierArray(NamedTuple):
-    """Barriers that are used in turn."""
+    """Barriers that are used cyclically."""
 
     start: int
-    """Its first byte in shared memory, or the instruction that allocates it."""
+    """First byte in shared memory, or the instruction that allocates it."""
     slots: int | None
-    """How many barriers it has, None where that cannot be told."""
+    """Number of barriers; None if unknown."""
 
 
 class _Place(NamedTuple):
-    """Where an address points."""
+    """The target of an address."""
 
     root: int | None
-    """The instruction that allocates; None below tensor-level IR, where shared memory is one."""
+    """The allocating instruction; None below tensor-level IR, where shared memory is one allocation."""
     offset: int
     moves: bool
-    """True where something is added that is no constant."""
+    """True if a value that is not constant is added."""
 
 
 _LOOPED = _Place(None, 0, True)
-"""An address that depends on itself only: what a loop adds to."""
+"""An address that depends only on itself: the start value of a loop-carried sum."""
 
 _Use = tuple[str, int]
-"""A value, and the instruction that reads it."""
+"""A value and the instruction that reads it."""
 
 
 def find_arrays(
     code: Code, module: Module, language: Language, barriers: Mapping[int, str | None]
 ) -> dict[int, BarrierArray]:
-    """The arrays that operands point into, by instruction; those that cannot be told are left out.
+    """The arrays that operands point into, by instruction. Unknown ones are left out.
 
     Args:
         barriers: the operand that names the barrier, by instruction.
@@ -71,7 +71,7 @@ def find_arrays(
 
 
 def _slots(code: Code, module: Module, language: Language, root: int) -> int | None:
-    """Barriers that an allocation holds: its leading extent where it has several."""
+    """Number of barriers in an allocation: its leading extent if it has several dimensions."""
     types = language.types(code.function.instructions[root], module)
     if not types:
         return None
@@ -79,14 +79,14 @@ def _slots(code: Code, module: Module, language: Language, root: int) -> int | N
 
 
 def _lengths(tracer: _Tracer, places: Iterable[_Place]) -> dict[int, int]:
-    """Barriers of each array that is turned through, by its first byte, in ascending order."""
+    """Number of barriers in each array that is cycled through, by its first byte, in ascending order."""
     turning = sorted({place.offset for place in places if place.root is None and place.moves})
     known = set(tracer.initialised()) if turning else set[int]()
     return {first: _length(first, turning, known) for first in turning}
 
 
 def _length(first: int, turning: list[int], known: set[int]) -> int:
-    """Barriers that are initialised side by side from `first` on, up to the next array."""
+    """Number of barriers initialised contiguously from `first` on, up to the next array."""
     at = first
     while at in known and (at == first or at not in turning):
         at += BARRIER_BYTES
@@ -94,7 +94,7 @@ def _length(first: int, turning: list[int], known: set[int]) -> int:
 
 
 class _Tracer:
-    """Follows addresses back to where they come from."""
+    """Traces addresses back to their origin."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
@@ -105,7 +105,7 @@ class _Tracer:
             self._handed.setdefault(flow.target, []).append((flow.owner, flow.source, flow.at))
 
     def place(self, operand: str, at: int) -> _Place | None:
-        """Where an operand of an instruction points, None where that cannot be told."""
+        """The target of an instruction's operand; None if unknown."""
         named = self._addresses.place(operand)
         if named is not None:
             return _Place(None, *named)
@@ -116,7 +116,7 @@ class _Tracer:
             if use in known and use not in opened:
                 pending.pop()
             elif use not in opened:
-                known[use] = _LOOPED  # what is met again on the way depends on itself
+                known[use] = _LOOPED  # a value reached again depends on itself
                 sources = opened[use] = [self._source(*source) for source in self._sources(*use)]
                 needed = [one for source in sources for one in source.uses if one not in known]
                 pending += reversed(needed)
@@ -134,7 +134,7 @@ class _Tracer:
                 yield place.offset
 
     def _sources(self, operand: str, at: int) -> list[tuple[str | None, int]]:
-        """What may define an operand: (None, instruction), or (name handed over, instruction that hands)."""
+        """Possible definitions of an operand: (None, instruction), or (passed name, passing instruction)."""
         handed = [flow for flow in self._handed.get(operand, ()) if flow[0] <= at]
         defined = self._code.definitions(operand)
         position = self._code.flow.position
@@ -155,7 +155,7 @@ class _Tracer:
         return [(None, index) for index in (nearest, *later) if index >= 0]
 
     def _shares_loop(self, index: int, around: int | None) -> bool:
-        """True where an instruction stands in some loop around a place."""
+        """True if an instruction is in one of the loops around a location."""
         flow = self._code.flow
         while around is not None:
             if flow.encloses(around, flow.loop_at(index)):
@@ -171,7 +171,7 @@ class _Tracer:
         return _Source(at, step, reads)
 
     def _resolved(self, source: _Source) -> _Place | None:
-        """Where a value from one source points, as far as the places of what it reads are known."""
+        """The target of a value from one source, given the known targets of its operands."""
         step = source.step
         if step is None:
             return None
@@ -195,7 +195,7 @@ class _Tracer:
 
 
 class _Source(NamedTuple):
-    """One of the instructions that an address may come from."""
+    """One of the instructions that may define an address."""
 
     at: int
     step: AddressStep | None
@@ -203,7 +203,7 @@ class _Source(NamedTuple):
 
 
 def _joined(places: list[_Place | None]) -> _Place | None:
-    """Where a value points that comes from one of several places."""
+    """The common target of a value that comes from several sources."""
     told = [place for place in places if place is not None and place is not _LOOPED]
     if None in places or len({place.root for place in told}) != 1:
         return _LOOPED if places and not told and None not in places else None

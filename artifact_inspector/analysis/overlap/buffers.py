@@ -1,6 +1,6 @@
-"""What the loops of one stage copy, commit and wait for, and the buffers that they copy into.
+"""The copies, commits and waits of each loop of a stage, and the buffers that the copies write.
 
-Read alike at every stage; the buffers stand only in tensor-level IR behind the pipeliner (TTGIR).
+Every stage is read in the same way. Buffers exist only in tensor-level IR after the pipeliner (TTGIR).
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class Buffer(NamedTuple):
     name: str
     """The SSA value."""
     tiles: int
-    """How many it holds: its leading extent where it is indexed, else 1."""
+    """Number of tiles: the leading extent if the allocation is indexed, else 1."""
     bytes: int
     """Of one tile, without padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopBuffers:
-    """What one loop does at one stage; lines are those of the stage's file."""
+    """Memory operations of one loop at one stage. Lines are those of the stage's file."""
 
     form: LoopForm | None
     """In tensor-level IR only."""
@@ -72,24 +72,25 @@ class LoopBuffers:
     matrix: tuple[int, ...]
     """Lines of the matrix operations in the loop."""
     commits: dict[Queue, int]
-    """Groups that one trip through the body closes; phases that it arms."""
+    """Groups that one pass through the body commits, or barrier phases that it arms."""
     waits: tuple[Wait, ...]
     """In the loop, in execution order."""
     phases: tuple[int, ...]
-    """Lines of the waits in the loop for the barriers that its copies arrive at; TTGIR only."""
+    """Lines of the waits in the loop for the barriers that its copies arrive at. TTGIR only."""
     front: tuple[int, ...]
-    """Lines of the asynchronous copies into its buffers in front of the loop, or of the loop around it."""
+    """Lines of the asynchronous copies into its buffers before the loop, or before the loop around it."""
     drain: int | None
-    """Line of the wait behind the loop that leaves nothing in flight."""
+    """Line of the wait after the loop that leaves nothing in flight."""
     widths: dict[Chain, tuple[int, int]]
-    """Of the loads into registers at a place: the most bits that one access can move, and its line.
+    """For loads into registers, by source location: the widest possible access in bits, and its line.
 
-    In TTGIR what one thread holds side by side, at the last stage the access itself; LLVM IR tells
-    nothing, as AMD's is split before it is put together again."""
+    In TTGIR this is the contiguous data of one thread; at the last stage it is the access itself. LLVM IR
+    gives no answer, because AMD's loads are split there and merged later.
+    """
 
     @property
     def queue(self) -> Queue | None:
-        """The queue that its loads or copies complete in, as its commits and waits tell."""
+        """The queue that its loads or copies complete in, from its commits and waits."""
         if self.copies:
             for queue in (Queue.GROUP, Queue.PHASE):
                 if self.commits.get(queue):
@@ -99,12 +100,12 @@ class LoopBuffers:
 
     @property
     def members(self) -> int:
-        """Loads and copies that one trip adds to a queue that counts them singly."""
+        """Loads and copies that one iteration adds to a queue that counts single operations."""
         return len(self.copies) + (len(self.loads) if self.queue is Queue.LOADS else 0)
 
     @property
     def wait_lines(self) -> tuple[int, ...]:
-        """Lines of the waits for its copies: for their barriers where they arrive at some."""
+        """Lines of the waits for its copies. If the copies arrive at barriers, the waits for these."""
         return self.phases or tuple(wait.line for wait in self.copy_waits)
 
     @property
@@ -117,10 +118,10 @@ class LoopBuffers:
 def find_loop_buffers(
     code: Code, regions: Sequence[Region], module: Module, language: Language, *, exact: bool
 ) -> dict[str, LoopBuffers]:
-    """What each loop of a function copies and waits for, by the region's id.
+    """Memory operations of each loop of a function, by the region's id.
 
-    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program
-    around it and has no entry of its own.
+    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it
+    and has no entry of its own.
 
     Args:
         exact: the stage is the one that the reference was read from.
@@ -147,7 +148,7 @@ def find_loop_buffers(
 
 
 def _home(code: Code, loops: dict[int, Region], loop: int) -> int:
-    """The loop of the program that a loop belongs to, itself where there is none."""
+    """The loop of the program that contains a loop; the loop itself if there is none."""
     outer: int | None = loop
     while outer is not None:
         if loops[outer].reference is not None:
@@ -158,7 +159,7 @@ def _home(code: Code, loops: dict[int, Region], loop: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """The instructions of one loop that matter here, by index."""
+    """The relevant instructions of one loop, by index."""
 
     of_kind: defaultdict[EventKind, list[int]] = field(default_factory=lambda: defaultdict(list))
     commits: Counter[Queue] = field(default_factory=Counter)
@@ -228,25 +229,25 @@ class _Events:
 
 
 class _Drains:
-    """Where a function copies, and where it waits until nothing is left, in execution order."""
+    """The copies of a function and the waits that leave nothing in flight, in execution order."""
 
     def __init__(self, code: Code, module: Module, language: Language) -> None:
         flow, instructions = code.flow, code.function.instructions
         self._code = code
         self._copies = code.find(frozenset({EventKind.ASYNC_COPY}))
         self._waits: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
-        """Position and line of each wait of depth 0, by the loop that it stands in itself."""
+        """Position and line of each wait of depth 0, by the innermost loop that contains it."""
         for index in code.find(frozenset({EventKind.WAIT})):
             wait = find_wait(instructions[index], module, language)
             if wait is not None and wait.queue.completes_loads and wait.depth == 0:
                 self._waits[flow.loop_of[flow.block_of[index]]].append((flow.position[index], wait.line))
 
     def behind(self, number: int) -> int | None:
-        """Line of the first wait of depth 0 behind a loop, before anything is copied for another."""
+        """Line of the first wait of depth 0 after a loop, before any copy for another loop."""
         flow = self._code.flow
         loop = flow.loops[number]
         start = self._code.start_of(loop.blocks)
-        waits = self._waits[loop.parent]  # those of a loop of its own are its own
+        waits = self._waits[loop.parent]  # waits inside a later loop belong to that loop
         first = bisect_left(waits, (start, 0))
         if first == len(waits):
             return None
@@ -260,7 +261,7 @@ class _Drains:
 
 
 def _width(load: Instruction, module: Module, language: Language) -> int:
-    """Bits of the widest access that a load can be, 0 where nothing tells."""
+    """Bits of the widest access that a load can be; 0 if unknown."""
     if module.stage is not Stage.TTGIR:
         moved = language.transfer(load, module)
         return 0 if moved is None or moved.of_block or moved.bytes is None else 8 * moved.bytes
@@ -276,32 +277,33 @@ def _width(load: Instruction, module: Module, language: Language) -> int:
 
 
 class _Memory:
-    """The shared-memory allocations of a function, and which of them each operation touches."""
+    """The shared-memory allocations of a function, and the ones that each operation uses."""
 
     def __init__(self, code: Code, module: Module, language: Language) -> None:
         self.code = code
         self.module = module
         self.language = language
         self.tiles: dict[int, TensorType] = {}
-        """Allocated type, by the allocation's instruction; barriers are left out."""
+        """Allocated type by the allocation's instruction. Barriers are left out."""
         self.names: dict[int, str] = {}
         self.indexed: set[int] = set()
-        """Allocations of several tiles, of which one is taken by a number."""
+        """Allocations of several tiles that are selected by an index."""
         self.touched: dict[int, tuple[int, ...]] = {}
-        """The allocations that a copy, a matrix operation or a load or store of shared memory uses."""
+        """The allocations that a copy, a matrix operation, or a load or store of shared memory uses."""
         self.signals: dict[int, int] = {}
         """The allocation of the barrier that a copy arrives at or a wait waits for."""
         self._values = code.values
         self._root: dict[int, int] = {}
-        """Value → the allocation that it names or is a part of."""
+        """Value → the allocation that it refers to."""
         self._read()
 
     def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
         """The allocations that the data of a loop passes through.
 
-        Those that it copies or stores to and those of several tiles, of which it reads one; where there
-        are none, those that it makes anew in each iteration. A tile that is only read there and was
-        written before (attention's queries) is none, nor is one that holds a result of the loop.
+        These are the allocations that the loop copies or stores to, and those of several tiles of which
+        it reads one. If there are none, those that it allocates in each iteration. A tile that was
+        written before the loop and is only read in it (attention's queries) is excluded, and so is one
+        that holds a result of the loop.
         """
         instructions, flow = self.code.function.instructions, self.code.flow
         kept: set[int] = set()
@@ -321,15 +323,15 @@ class _Memory:
         return found
 
     def waits_for(self, copies: Sequence[int], waits: Sequence[int]) -> Iterator[int]:
-        """Those of some waits that wait for a barrier of some copies."""
+        """The waits that wait for a barrier of one of the copies."""
         barriers = {self.signals[index] for index in copies if index in self.signals}
         return (index for index in waits if self.signals.get(index) in barriers)
 
     def copies_in_front(self, loop: int, roots: Set[int]) -> list[int]:
-        """Asynchronous copies into some allocations that stand right in front of a loop.
+        """Asynchronous copies into some allocations directly before a loop.
 
-        Where there are none, those in front of the loop around it: its last part fills the buffers for
-        the next time (a persistent kernel's tile loop).
+        If there are none, those before the loop around it: its last part fills the buffers for the next
+        iteration (a persistent kernel's tile loop).
         """
         instructions, flow = self.code.function.instructions, self.code.flow
         copies = [
@@ -369,7 +371,7 @@ class _Memory:
         if not results or not types:
             return
         self._root[results[0]] = index
-        if types[-1].bits != 64 or types[-1].shape[-1] != 1:  # else barriers
+        if types[-1].bits != 64 or types[-1].shape[-1] != 1:  # otherwise it holds barriers
             self.tiles[index] = types[-1]
             self.names[index] = instruction.operands.results[0]
 

@@ -1,4 +1,4 @@
-"""Which loads have been issued and are not complete, region by region."""
+"""The loads that are issued and not complete, for each region."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from artifact_inspector.analysis.overlap.waits import Wait, WaitEffect, iteratio
 from artifact_inspector.model import Queue
 from artifact_inspector.model.limits import CARRIED
 
-_UNSETTLED = "what is in flight does not settle from trip to trip"
-_CROWDED = f"so much is in flight at branches that it is not followed: set {CARRIED.switch}"
-_UNROLLED = "no loop of its own at this stage: its loads are counted where they stand"
-_BOUNDED = "copies end elsewhere: at most one phase of each of their barriers is in flight"
+_UNSETTLED = "the number of loads in flight does not reach a steady state"
+_CROWDED = f"too many loads are in flight at branches to follow them: raise the limit with {CARRIED.switch}"
+_UNROLLED = "not a loop at this stage: its loads are counted in the region that contains them"
+_BOUNDED = "copies complete in other code: at most one phase of each of their barriers is in flight"
 
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """The loads in flight in a region; of a loop in its steady state."""
+    """The loads in flight in a region; for a loop, in its steady state."""
 
     max_loads: int | None
-    """Most load instructions (or operations, in tensor-level IR) issued and not complete."""
+    """Maximum number of load instructions (or operations, in tensor-level IR) issued and not complete."""
     max_bytes_per_thread: float | None
-    """Most bytes of such loads for each thread; None where the width of some load is not known."""
+    """Maximum bytes of such loads for each thread; None if the width of a load is unknown."""
     compute_covered: float | None
     """Share of the region's matrix and float instructions issued while a load is in flight."""
     distance: tuple[int, int] | None
-    """Instructions between issue and completion of its loads, least and most."""
+    """Instructions between issue and completion of its loads: least and most."""
     waits: tuple[WaitEffect, ...]
     levels: tuple[tuple[int, int], ...]
-    """Line and loads in flight after it, in execution order, where the number changes."""
+    """(line, loads in flight after it) in execution order, for the lines that change the number."""
     notes: tuple[str, ...]
 
     @property
     def drains(self) -> tuple[int, ...]:
-        """Lines of the waits that drain the pipeline of the loop."""
+        """Lines of the waits that drain the loop's pipeline."""
         return tuple(found.line for found in self.waits if found.drains)
 
 
 def find_in_flight(
     walk: Walk, prefix: str = "", unrolled: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, InFlight]:
-    """What is in flight in each region of a function, by its name.
+    """The loads in flight in each region of a function, by name.
 
     Args:
-        prefix: of the names of the regions, where the file has several functions.
-        unrolled: iterations of the source in one trip, by region, where one holds several.
+        prefix: of the names of the regions, if the file has several functions.
+        unrolled: iterations of the source in one iteration, for regions with several.
     """
     code, untold = walk.code, find_untold(walk)
     return {
@@ -68,7 +68,7 @@ def find_in_flight(
 
 
 def find_untold(walk: Walk) -> dict[str, list[str]]:
-    """Why the loads in flight in each region cannot be told; empty where they can."""
+    """Reasons why the loads in flight in each region are unknown; empty if they are known."""
     lines = walk.code.function.instructions
     lost = [lines[at].line for found in walk.events for at, what in found if _is_lost(what)]
     return {
@@ -78,7 +78,7 @@ def find_untold(walk: Walk) -> dict[str, list[str]]:
 
 
 def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: list[int]) -> list[str]:
-    """Why the loads in flight in a region cannot be told; empty where they can."""
+    """Reasons why the loads in flight in a region are unknown; empty if they are known."""
     instructions = code.function.instructions
     reasons = []
     if region.remains is not None:
@@ -89,9 +89,9 @@ def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: lis
         reasons.append(_UNSETTLED)
     if measure.untold:
         line = instructions[min(measure.untold)].line
-        reasons.append(f"what completes the load of line {line} cannot be told")
+        reasons.append(f"unknown which wait completes the load of line {line}")
     if lost and measure.has_phases:
-        reasons.append(f"which copies a barrier waits for cannot be told (line {lost[0]})")
+        reasons.append(f"unknown which copies a barrier waits for (line {lost[0]})")
     phases = {
         at: (passed.what.array.start, passed.before)
         for at, passed in measure.waits.items()
@@ -100,7 +100,7 @@ def _unknown(code: Code, region: Region, measure: Measure, walk: Walk, lost: lis
     met = {start for start, before in phases.values() if before} - walk.foreign
     foreign = [instructions[at].line for at, (start, _) in phases.items() if start not in met]
     if foreign:
-        reasons.append(f"line {foreign[0]} waits for copies that are issued elsewhere")
+        reasons.append(f"line {foreign[0]} waits for copies that other code issues")
     return reasons
 
 
@@ -110,7 +110,7 @@ def _facts(
     instructions = code.function.instructions
     notes = list(unknown)
     if measure.unread:
-        notes.append(f"loads whose registers nothing uses are left out: {len(measure.unread)}")
+        notes.append(f"loads with unused results are not counted: {len(measure.unread)}")
     if measure.bounded:
         notes.append(_BOUNDED)
     if unknown:
@@ -156,14 +156,14 @@ def _effects(
 
 
 def _is_lost(what: object) -> bool:
-    """True for a copy to, or a wait for, a barrier that cannot be told."""
+    """True for a copy to, or a wait for, an unknown barrier."""
     if isinstance(what, Issue):
         return what.transfer.queue is Queue.PHASE and what.array is None
     return isinstance(what, WaitFor) and what.wait.queue is Queue.PHASE and what.array is None
 
 
 def _levels(changes: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
-    """(line, after) of changes (line, before, after), one for each line that changes anything."""
+    """(line, after) of changes (line, before, after), for each line with a net change."""
     lines: dict[int, tuple[int, int]] = {}
     for line, before, after in changes:
         lines[line] = (lines.get(line, (before,))[0], after)

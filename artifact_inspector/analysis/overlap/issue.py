@@ -1,6 +1,6 @@
-"""How long a warp takes to issue a region at least, by what the machine code itself tells the scheduler.
+"""Minimum time that a warp takes to issue a region, according to the control codes of the machine code.
 
-Source: the control codes of SASS (`model.Control`): every instruction names the cycles before the next may
+Source: the control codes of SASS (`model.Control`). Each instruction gives the cycles before the next may
 issue, and the scoreboards that it waits for first.
 """
 
@@ -18,22 +18,22 @@ class IssueWait(NamedTuple):
 
     line: int
     scoreboards: tuple[int, ...]
-    """0 to 5: those that must be clear."""
+    """0 to 5: the scoreboards that must be clear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One pass of one warp through a region, its guarded blocks included."""
+    """One pass of one warp through a region, including guarded blocks."""
 
     cycles: int
-    """Sum of the stall counts: what it takes when nothing has to be waited for."""
+    """Sum of the stall counts: the time without any waiting."""
     instructions: int
     waits: tuple[IssueWait, ...]
-    """Where the warp may be held longer."""
+    """Instructions where the warp may stall longer."""
 
 
 def find_issue(code: Code, region: Region) -> Issue | None:
-    """The estimate for a region; None for code that has no control codes."""
+    """The estimate for a region; None for code without control codes."""
     controls = code.function.controls
     if not controls or region.remains is not None:
         return None

@@ -1,4 +1,4 @@
-"""The form of a loop in tensor-level IR: what a pipeliner asks of a loop before it touches it.
+"""The properties of a loop in tensor-level IR that the pipeliner checks before it transforms the loop.
 
 Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner (AssignLatencies.cpp, earlier
 MatmulLoopPipeline.cpp; `preCondition` and `loadOpsToIndirectionLevel`): counted innermost loops, no
@@ -19,7 +19,7 @@ from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Trait
 
 _FARTHEST = 4
-"""Loads in a chain of addresses that are told apart."""
+"""Maximum depth of address loads that is analysed."""
 
 
 class LoopLoad(NamedTuple):
@@ -27,18 +27,19 @@ class LoopLoad(NamedTuple):
 
     line: int
     label: str
-    """Its name and place in the user's code."""
+    """Its name and location in the user's code."""
     chain: Chain | None
     levels: frozenset[int]
-    """Loads of the loop between it and an operand of a dot: 0 where it feeds the dot, 1 where it
-    addresses such a load; empty where it reaches no dot."""
+    """Loads of the loop between it and an operand of a dot: 0 if it feeds the dot, 1 if it addresses such
+    a load. Empty if it reaches no dot.
+    """
     conditional: bool
-    """It stands under a branch of the loop and does not run in every iteration."""
+    """It is under a branch of the loop and does not run in every iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopForm:
-    """A loop as one tensor-level stage has it."""
+    """Properties of a loop at one tensor-level stage."""
 
     line: int
     asked: int | None
@@ -48,19 +49,19 @@ class LoopForm:
     inner: int | None
     """Line of a loop inside it."""
     flattens: bool
-    """It asks to be made one loop with the one inside it."""
+    """The program requests that it be flattened with the loop inside it."""
     old_values: int | None
-    """Line where it hands a value on as it came: what the iteration after next reads is older than
-    one iteration."""
+    """Line that passes a value on unchanged. The iteration after the next reads it, so it is older than
+    one iteration.
+    """
     trips: int | None
-    """How often it runs, where its bounds are constants."""
+    """Trip count, if its bounds are constants."""
     rounds: tuple[tuple[LoopLoad, ...], ...]
-    """Its load statements as the region's rounds have them; empty where this is not the stage that
-    the rounds were read from."""
+    """Its load statements as in the region's rounds. Empty if the rounds were read from another stage."""
 
 
 def find_loop_form(code: Code, region: Region, *, exact: bool) -> LoopForm | None:
-    """The form of a loop of tensor-level IR; None where its first operation cannot be found.
+    """The properties of a loop of tensor-level IR; None if its first operation is not found.
 
     Args:
         exact: the stage is the one that the reference was read from.
@@ -107,10 +108,10 @@ def _first_line(code: Code, block: int) -> int:
 
 
 def _old_values(code: Code, opening: int) -> int | None:
-    """Where a value that the loop was handed is handed on to the next iteration as it is."""
+    """Line that passes a loop argument unchanged to a different argument of the next iteration."""
     flows = code.function.flows
     handed = {flow.target for flow in flows if flow.at == opening and flow.owner == opening}
-    # A value handed on in its own place never changes; the canonicaliser takes those away.
+    # A value passed to its own argument never changes; the canonicaliser removes these.
     for flow in flows:
         if flow.back and flow.owner == opening and flow.source in handed and flow.source != flow.target:
             return code.function.instructions[flow.at].line
@@ -132,7 +133,7 @@ def _read(
 
 
 def _is_conditional(code: Code, region: Region, index: int) -> bool:
-    """True when a way through the loop's body leaves out the instruction's block."""
+    """True if a path through the loop's body avoids the instruction's block."""
     assert region.loop is not None
     loop = code.flow.loops[region.loop]
     avoided = code.flow.block_of[index]
@@ -151,10 +152,10 @@ def _is_conditional(code: Code, region: Region, index: int) -> bool:
 
 
 def _find_levels(code: Code, region: Region) -> dict[int, frozenset[int]]:
-    """For each load of a loop, how many loads stand between it and the operands of its dots.
+    """For each load of a loop, the number of loads between it and the operands of its dots.
 
-    Follows values back from the dots inside one iteration; the accumulator, a dot's last operand,
-    is none that a load is pipelined for.
+    Values are traced back from the dots within one iteration. The accumulator, a dot's last operand, is
+    left out: no load is pipelined for it.
     """
     instructions = code.function.instructions
     own = code.indices(region.blocks)
@@ -190,7 +191,7 @@ def _find_levels(code: Code, region: Region) -> dict[int, frozenset[int]]:
 
 
 def _makers(name: str, made: dict[str, int], handed: dict[str, list[str]]) -> Iterator[int]:
-    """The instructions that a value comes from, through the results of branches."""
+    """The instructions that may define a value, through the results of branches."""
     pending, seen = [name], {name}
     while pending:
         current = pending.pop()

@@ -1,8 +1,8 @@
-"""What a function does to its loads in flight, as short lists of events, one for each block.
+"""The effect of a function on its loads in flight: a short list of events for each block.
 
 A register is followed by name from its load to the first instruction that uses it. A move that only
-renames, splits or joins registers is no use: it costs the machine nothing, and the value is waited for
-where something is done with it.
+renames, splits or joins registers does not count as a use: it needs no machine instruction, and the wait
+happens at the next use.
 """
 
 from __future__ import annotations
@@ -27,62 +27,62 @@ from artifact_inspector.model import (
 
 
 class Issue(NamedTuple):
-    """A memory operation, or an asynchronous matrix operation, enters a queue."""
+    """A memory operation or asynchronous matrix operation that enters a queue."""
 
     transfer: Transfer
     is_load: bool
-    """False for a store, an atomic or a spill, which only takes a place in the queue."""
+    """False for a store, an atomic or a spill, which only occupies a slot of the queue."""
     registers: tuple[str, ...] = ()
-    """What it loads into, where its first use completes it; none where nothing ever uses them."""
+    """The destination registers, if the first use completes the load. Empty if they are never used."""
     counter: int | None = None
-    """The scoreboard that counts it until its data is there (SASS)."""
+    """The scoreboard that counts the load until its data arrives (SASS)."""
     joins: bool = False
-    """True for a further load of one statement: inline assembly with several gives one value."""
+    """True for a further load of one statement: inline assembly with several loads gives one value."""
     array: BarrierArray | None = None
-    """The barriers it arrives at, where one completes it; None where they cannot be told."""
+    """The barriers that it arrives at, if one completes it; None if unknown."""
     closes: bool = False
-    """True for the last of a group that no commit closes (SASS: `HGMMA … gsb0`)."""
+    """True for the last operation of a group that no commit closes (SASS: `HGMMA … gsb0`)."""
 
 
 class Commit(NamedTuple):
-    """A group of copies is closed, or the next phase of a barrier is opened."""
+    """Closes a group of copies, or opens the next phase of a barrier."""
 
     queue: Queue
     expects: Transfer | None = None
-    """What the barrier is told to expect."""
+    """The bytes that the barrier is set to expect."""
     array: BarrierArray | None = None
 
 
 class WaitFor(NamedTuple):
-    """A wait that loads may complete at."""
+    """A wait that may complete loads."""
 
     wait: Wait
     array: BarrierArray | None = None
 
 
 class Reads(NamedTuple):
-    """Registers that are used, or overwritten by something that is no load."""
+    """Registers that are used, or overwritten by an instruction that is not a load."""
 
     names: frozenset[str]
 
 
 class Clears(NamedTuple):
-    """An instruction is held until some scoreboards count nothing any more (SASS)."""
+    """An instruction that waits until some scoreboards are zero (SASS)."""
 
     counters: frozenset[int]
 
 
 class Moves(NamedTuple):
-    """Values that take other names, all at once."""
+    """Simultaneous renames of values."""
 
     pairs: tuple[tuple[str, tuple[str, ...]], ...]
     """Target and sources."""
     always: bool = True
-    """False where the targets may keep what they hold."""
+    """False if the targets may keep their old values."""
 
 
 class Event(NamedTuple):
-    """Something that happens to the operations in flight."""
+    """An event that affects the operations in flight."""
 
     at: int
     """Index of the instruction."""
@@ -98,7 +98,7 @@ _ASKED = LOADS | {
     EventKind.WAIT,
     EventKind.MATRIX,
 }
-"""Stores, atomics and spills take places in the queues of some targets."""
+"""Stores, atomics and spills occupy slots in the queues of some targets."""
 _MULTIPLY = Transfer(None, Queue.MATRIX)
 
 _UNTOLD = Transfer(None, None)
@@ -109,8 +109,8 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     """The events of every block, in the order of its instructions."""
     asked: dict[int, Asked] = {}
     barriers: dict[int, str | None] = {}
-    """What is told of by a barrier → the value that names it."""
-    # Machine code without its encoding does not say what an instruction waits for.
+    """Instruction that signals a barrier → the value that names the barrier."""
+    # Machine code without its encoding does not show what an instruction waits for.
     mute = module.stage is Stage.SASS and not code.function.controls
     for index in sorted(code.find(_ASKED)):
         found = _read(code.function.instructions[index], module, language, mute=mute)
@@ -119,7 +119,7 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
             if is_at_barrier:
                 barriers[index] = barrier
     if not any(isinstance(what, Issue) and what.transfer is _MULTIPLY for what in asked.values()):
-        # Commits and waits of matrix operations that are not followed.
+        # Commits and waits of matrix operations that are not tracked.
         asked = {index: what for index, what in asked.items() if not _of_matrix(what)}
     if any(isinstance(asked[index], Issue) for index in barriers):
         for index, array in find_arrays(code, module, language, barriers).items():
@@ -132,13 +132,13 @@ def find_memory_events(code: Code, module: Module, language: Language) -> list[t
     blocks: list[list[Event]] = [[] for _ in code.function.blocks]
     for index in sorted(events):
         blocks[code.flow.block_of[index]] += events[index]
-    return [tuple(found) for found in blocks]
+    return [tuple(block_events) for block_events in blocks]
 
 
 def _read(
     instruction: Instruction, module: Module, language: Language, *, mute: bool
 ) -> tuple[Asked, bool, str | None] | None:
-    """What an instruction does to the queues; whether a barrier tells of it, and which value names that."""
+    """The event of an instruction, whether it uses a barrier, and the value that names the barrier."""
     kind = instruction.kind
     if kind is EventKind.WAIT:
         return _read_wait(instruction, module, language)
@@ -189,7 +189,7 @@ def _of_matrix(what: Asked) -> bool:
 
 
 def _follow_counters(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Clears]]:
-    """Which instructions wait for the scoreboards that loads into registers are counted by."""
+    """The instructions that wait for the scoreboards of register loads."""
     controls = code.function.controls
     used: set[int] = set()
     for index, what in asked.items():
@@ -206,7 +206,7 @@ def _follow_counters(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Cle
 
 
 def _follow_registers(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Reads | Moves]]:
-    """Where the registers that loads fill are used, moved and overwritten; the loads are told theirs."""
+    """Uses, moves and overwrites of load destinations. Also records the destinations in the loads."""
     loads = _filled(code, asked)
     if not loads:
         return []
@@ -221,7 +221,7 @@ def _follow_registers(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Re
 
 
 def _filled(code: Code, asked: dict[int, Asked]) -> dict[int, tuple[bool, tuple[str, ...]]]:
-    """Of each load into registers: whether its statement holds one before it, and what it fills."""
+    """For each register load: whether it joins the previous load of its statement, and its destinations."""
     found: dict[int, tuple[bool, tuple[str, ...]]] = {}
     line, registers = 0, tuple[str, ...]()
     for index, what in asked.items():
@@ -245,7 +245,7 @@ def _register_events(
         start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
         if start == stop or flow.position[stop - 1] < begins:
             continue
-        used: set[str] = set()  # since they were last filled: a further use completes nothing
+        used: set[str] = set()  # since they were last written: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
             names = known[index] if index in known else names_in(instructions[index])
@@ -272,7 +272,7 @@ def _register_events(
 
 
 class _Moves:
-    """The names that the values of some registers take, and the moves that give them."""
+    """The registers that may hold loaded values, and the moves between them."""
 
     def __init__(self, code: Code, filled: set[str]) -> None:
         self._code = code
@@ -282,12 +282,12 @@ class _Moves:
             if code.has(index, Trait.RENAMES)
         }
         """The names in instructions that may be moves."""
-        # A name that stands alone is a result, which takes over nothing.
+        # An instruction with a single name has only a result and reads nothing.
         moves = [(index, names) for index, names in self.mentioned.items() if len(names) > 1]
         self.watched = watched = set(filled)
         self.at: dict[int, Moves] = {}
         known = 0
-        while known < len(watched):  # once more for what a loop hands back
+        while known < len(watched):  # repeated for values that a loop carries
             known = len(watched)
             for index, names in moves:
                 if watched.isdisjoint(names):
@@ -304,7 +304,7 @@ class _Moves:
                 self.at[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
 
     def move(self, index: int, names: list[str]) -> Moves | None:
-        """What an instruction moves that mentions one of the names; None where it is no move."""
+        """The move that an instruction performs; None if it is not a move."""
         if index not in self.at and len(names) == 1 and index in self.mentioned:
             self.at[index] = self._read(index, names)
         return self.at.get(index)
@@ -315,7 +315,7 @@ class _Moves:
         return Moves(tuple((result, reads) for result in results), always)
 
     def sources_of(self, names: set[str]) -> set[str]:
-        """Some names and all that they may have been before."""
+        """Some names and all names that their values may have had before."""
         sources: dict[str, set[str]] = {}
         for move in self.at.values():
             for target, before in move.pairs:

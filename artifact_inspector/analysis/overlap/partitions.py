@@ -1,4 +1,4 @@
-"""Who does what at the same time: warp-specialised partitions, and the slots of a ping-pong loop."""
+"""Concurrent parts of a kernel: warp-specialised partitions, and the slots of a ping-pong loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from artifact_inspector.model import LOADS, EventKind, Function, Instruction, La
 from artifact_inspector.model.scheduling import WarpRequest
 
 DEFAULT = "default"
-"""The partition that runs what no other does."""
+"""The partition with the code that no other partition runs."""
 _MEMORY = frozenset(
     {
         EventKind.GLOBAL_LOAD,
@@ -27,15 +27,15 @@ _HINTS = frozenset({EventKind.SCHEDULE_HINT})
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What one partition of a warp-specialised kernel holds; counts are static, with the loops inside."""
+    """Contents of one partition of a warp-specialised kernel. Counts are static and include inner loops."""
 
     name: str
     """`default`, `partition0` …"""
     warps: int | None
     registers_requested: int | None
-    """Per thread; None for the default partition, which gets what is left."""
+    """Per thread; None for the default partition, which gets the remaining registers."""
     registers: int | None
-    """Per thread, as the PTX sets it; None where that is not found."""
+    """Per thread, as set in the PTX; None if not found."""
     loads: int
     """Loads and asynchronous copies."""
     matrix: int
@@ -48,7 +48,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What stands between two schedule hints (or barriers) of a loop."""
+    """The operations between two schedule hints (or barriers) of a loop."""
 
     first: int
     """Line of its first memory or matrix operation."""
@@ -60,7 +60,7 @@ class Slot:
     matrix: int
     """Matrix operations."""
     priority: int | None
-    """What `s_setprio` last set, None before the first."""
+    """Last value set by `s_setprio`; None before the first."""
 
     @property
     def lines(self) -> tuple[int, int]:
@@ -71,10 +71,10 @@ class Slot:
 def find_partitions(
     code: Code, module: Module, language: Language, last: Function | None = None
 ) -> tuple[PartitionFacts, ...]:
-    """The partitions of a function in text order; empty where there are none.
+    """The partitions of a function in text order; empty if there are none.
 
     Args:
-        last: the same kernel in PTX, whose `setmaxnreg` says what registers the partitions get.
+        last: the same kernel in PTX, whose `setmaxnreg` sets the registers of the partitions.
     """
     function = code.function
     if not function.partitions:
@@ -119,14 +119,17 @@ def _limits(function: Function, last: Language) -> set[int]:
 
 
 def _granted(wanted: int | None, limits: set[int]) -> int | None:
-    """What the PTX sets for a request: it is rounded to a multiple of 8 (PTX ISA, `setmaxnreg`)."""
+    """The register count that the PTX sets for a request.
+
+    It is rounded to a multiple of 8 (PTX ISA, `setmaxnreg`).
+    """
     if wanted is None:
         return None
     return next((n for n in (wanted // 8 * 8, -(-wanted // 8) * 8) if n in limits), None)
 
 
 def find_slots(code: Code, region: Region) -> tuple[Slot, ...]:
-    """What a loop's body holds from hint to hint, in execution order; empty for one without hints."""
+    """The operations of a loop's body between hints, in execution order; empty if it has no hints."""
     if region.loop is None:
         return ()
     instructions = code.function.instructions

@@ -1,4 +1,4 @@
-"""How deep a loop is pipelined: what was asked, buffered, committed and waited for, what is in flight."""
+"""How deep a loop is pipelined: stages requested, buffers, commits, waits, and loads in flight."""
 
 from __future__ import annotations
 
@@ -25,32 +25,35 @@ class Pipeline:
     """How a loop is pipelined at its last stage, and why it is not."""
 
     num_stages: int | None
-    """Asked for: by the loop itself, else by the compile."""
+    """Requested by the loop itself, or else by the compilation."""
     kind: PipelineKind | None
-    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD),
-    `register prefetch`, `groups of copies` where the target is unknown; None where they do not."""
+    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD), `register
+    prefetch`, or `groups of copies` if the target is unknown. None if they do not.
+    """
     overlaps_matrix: bool
-    """A matrix operation stays in flight while the next iteration begins (`wgmma.wait_group 1`)."""
+    """A matrix operation stays in flight while the next iteration starts (`wgmma.wait_group 1`)."""
     buffers: int | None
-    """Tiles that the most-buffered of its allocations holds, from TTGIR."""
+    """Maximum number of tiles in one of its allocations, from TTGIR."""
     commits_per_iteration: int | None
     """Groups of copies committed, or barrier phases armed, in one source iteration."""
     wait_depth: int | None
-    """N of the strictest wait for loads or copies in the loop: how many younger ones it leaves in
-    flight; None where a barrier phase or the first use of a register tells."""
+    """N of the strictest wait for loads or copies in the loop: the number of younger ones left in flight.
+    None if a barrier phase or the first use of a register completes them.
+    """
     iterations_in_flight: float | None
-    """Source iterations whose copies are still in flight behind that wait: N ÷ members of its queue
-    per iteration."""
+    """Source iterations whose copies are still in flight after that wait: N ÷ members of its queue per
+    iteration.
+    """
     distance: int | tuple[int, int] | None
     """Source iterations that the loads run ahead."""
     prologue: float | None
-    """Source iterations whose copies stand in front of the loop."""
+    """Source iterations whose copies are before the loop."""
     epilogue_line: int | None
-    """The wait behind the loop that leaves nothing in flight."""
+    """The wait after the loop that leaves nothing in flight."""
     trips: int | None
-    """How often the program's loop runs, where its bounds are constants."""
+    """Trip count of the program's loop, if its bounds are constants."""
     why_not: str | None
-    """Why it is not pipelined, or not all of its loads, or not as deep as TTGIR has it."""
+    """Why the loop, or some of its loads, is not pipelined, or not as deep as in TTGIR."""
     evidence: tuple[Evidence, ...]
     """The lines that prove it."""
     notes: tuple[str, ...]
@@ -66,12 +69,12 @@ def explain_pipeline(
 ) -> Pipeline | None:
     """The pipeline of one region.
 
-    None for a region that is no loop at its last stage, that only the compiler made, or that no stage
-    behind the pipeliner has.
+    None for a region that is not a loop at its last stage, that only the compiler made, or that no stage
+    after the pipeliner has.
 
     Args:
-        num_stages: of the compile (its metadata).
-        version: of Triton, where it is known.
+        num_stages: of the compilation (from its metadata).
+        version: of Triton, if known.
         facts: the region at each stage that has it.
         buffers: the loop at each stage that has it.
     """
@@ -96,7 +99,7 @@ class _Explanation:
         runs_ahead = self.region.verdict in _RUNS_AHEAD
         kind = self._kind() if runs_ahead else None
         asynchronous = kind not in (None, PipelineKind.REGISTERS)
-        # What an outer loop copies and waits for by itself is the prologue of the loop inside it.
+        # The copies and waits directly in an outer loop are the prologue of the loop inside it.
         own = runs_ahead or self.loop.program is None or self.loop.program.inner is None
         depth = least_depth(self.last.copy_waits) if own else None
         commits = self._commits() if asynchronous else None
@@ -126,7 +129,7 @@ class _Explanation:
             notes=tuple(self.notes),
         )
 
-    # -- how it runs ahead -------------------------------------------------------------
+    # -- how loads run ahead -----------------------------------------------------------
 
     def _kind(self) -> PipelineKind | None:
         if self.last.copies:
@@ -136,30 +139,33 @@ class _Explanation:
                 return PipelineKind.COPIES
             return PipelineKind.DIRECT if self.loop.target.backend is Backend.HIP else PipelineKind.GROUPS
         if self.region.verdict is Verdict.WARP_SPECIALISED:
-            self.notes.append("its copies stand in another partition")
+            self.notes.append("its copies are in another partition")
             return None
         if self.tiles is not None and self.tiles.copies:
             self.notes.append(
-                f"the asynchronous copies of ttgir are loads and stores to shared memory at "
-                f"{self.stage.value}: what is loaded ahead is waited for in the iteration that loads it"
+                "the asynchronous copies of TTGIR became loads and stores to shared memory at "
+                f"{self.stage.value}: each load is waited for in the iteration that issues it"
             )
         if Stage.TTIR in self.loop.facts and self.loop.facts[Stage.TTIR].distance is not None:
-            self.notes.append("the program itself loads ahead")
+            self.notes.append("the program itself prefetches")
         return PipelineKind.REGISTERS
 
     def _tiles(self) -> int | None:
         buffers = () if self.tiles is None else self.tiles.buffers
         counts = tuple(found.tiles for found in buffers)
         if len(set(counts)) > 1:
-            self.notes.append(f"its allocations hold {min(counts)} to {max(counts)} tiles")
+            self.notes.append(f"its buffers hold {min(counts)} to {max(counts)} tiles")
         size = sum(found.tiles * found.bytes for found in buffers)
         most = None if self.loop.target is None else self.loop.target.limits.shared_per_block
         if most is not None and size > most:
-            self.notes.append(f"its buffers are {size} bytes, and a block of {self.loop.target} has {most}")
+            self.notes.append(f"its buffers take {size} bytes, but a block of {self.loop.target} has {most}")
         return max(counts, default=None)
 
     def _commits(self) -> int | None:
-        """Of the last stage, or of the tensor-level one where LLVM unrolled unevenly or drops commits."""
+        """Commits per source iteration.
+
+        Read from the last stage, or from TTGIR if LLVM unrolled unevenly or dropped commits.
+        """
         for stage in (self.stage, Stage.TTGIR):
             found, region = self.loop.buffers.get(stage), self.loop.facts.get(stage)
             if found is None or region is None or not found.copies:
@@ -183,10 +189,10 @@ class _Explanation:
         return iterations_left(depth, each)
 
     def _phases_in_flight(self) -> float | None:
-        """A phase names no depth: what TTGIR has copied behind the one it waits for tells it.
+        """Iterations in flight for a barrier phase, from the position of the TTGIR copies.
 
-        A wait in front of the computes is for the iteration's own data, so the copies in front of it
-        are `distance` iterations ahead, those behind it will be.
+        A phase has no depth. A wait before the computes is for the iteration's own data. Copies before it
+        are `distance` iterations ahead; those after it will be.
         """
         distance, tiles = self.region.distance, self.tiles
         if not isinstance(distance, int) or tiles is None or not tiles.phases:
@@ -199,9 +205,9 @@ class _Explanation:
         return distance - 1 if min(tiles.copies) > first else None
 
     def _departures(self, kind: PipelineKind, in_flight: float | None) -> Iterator[str]:
-        """Why the distance is not the iterations in flight and one more, where it is not.
+        """Reasons why the distance is not the iterations in flight plus one.
 
-        The one more is the iteration that the wait completes and the computes behind it take.
+        The additional iteration is the one that the wait completes and the following computes use.
         """
         distance, tiles = self.region.distance, self.tiles
         ahead = max(distance) if isinstance(distance, tuple) else distance
@@ -209,24 +215,24 @@ class _Explanation:
             return
         if in_flight is None:
             if kind is PipelineKind.TENSORS:
-                yield "a barrier phase names no depth, and where its copies stand does not tell it either"
+                yield "a barrier phase has no depth, and the position of its copies does not show it"
         elif kind is PipelineKind.REGISTERS:
             yield (
-                "its loads are waited for in the iteration that issues them: what is loaded "
-                f"{ahead} {_iterations(ahead)} ahead is kept, not in flight"
+                "its loads are waited for in the iteration that issues them: data loaded "
+                f"{ahead} {_iterations(ahead)} ahead is held in registers, not in flight"
             )
         elif in_flight == ahead and tiles is not None and _stand_before(tiles.copies, tiles.wait_lines):
-            yield "its copies stand in front of the wait, so one more iteration is in flight behind it"
+            yield "its copies are before the wait, so one more iteration is in flight after it"
         elif in_flight == ahead - 2 and tiles is not None and _stand_before(tiles.matrix, tiles.reads):
-            yield "its tiles are read out of shared memory an iteration before they are multiplied"
+            yield "its tiles are read from shared memory one iteration before they are multiplied"
         elif in_flight < ahead - 1:
             yield (
-                f"its wait asks for more than the computes behind it take: of {ahead} iterations ahead "
-                f"{ahead - 1 - in_flight:g} lie in shared memory"
+                f"its wait is stricter than the computes after it need: of {ahead} iterations ahead, "
+                f"{ahead - 1 - in_flight:g} are already in shared memory"
             )
         else:
             yield (
-                f"{ahead} {_iterations(ahead)} ahead and {in_flight:g} in flight are not one apart, "
+                f"{ahead} {_iterations(ahead)} ahead and {in_flight:g} in flight do not differ by one, "
                 "and no cause was found in the IR"
             )
 
@@ -238,7 +244,7 @@ class _Explanation:
 
 
 def _stand_before(first: Sequence[int], then: Sequence[int]) -> bool:
-    """True where all of some lines stand in front of all of others."""
+    """True if all lines of one sequence are before all lines of another."""
     return bool(first) and bool(then) and max(first) < min(then)
 
 

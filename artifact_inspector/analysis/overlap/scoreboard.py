@@ -1,4 +1,4 @@
-"""The memory operations in flight at one point of a program, queue by queue."""
+"""The memory operations in flight at one point of a program, by queue."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from artifact_inspector.analysis.overlap.memory_events import Clears, Commit, Is
 from artifact_inspector.model import Queue
 
 _GROUPED = (Queue.GROUP, Queue.MATRIX)
-"""Queues whose members are closed into groups by commits, and waited for by groups."""
+"""Queues whose members are closed into groups by commits, and waited for by group."""
 
 
 class Flight:
-    """One issue of a memory operation; loads that an issue repeats are flights of their own."""
+    """One issue of a memory operation. Each repetition of a load is a separate flight."""
 
     __slots__ = ("index", "issued", "of_block", "of_thread", "region", "unknown")
 
@@ -21,44 +21,43 @@ class Flight:
         self.index = index
         """The instruction."""
         self.issued = issued
-        """Instructions that ran before it."""
+        """Number of instructions executed before it."""
         self.region = region
-        """Number of the region that it stands in."""
+        """Index of the region that contains it."""
         self.of_block = moved if of_block and moved is not None else 0
         self.of_thread = moved if not of_block and moved is not None else 0
         self.unknown = moved is None
-        """True where its bytes are not known."""
+        """True if its size is unknown."""
 
 
 class Scoreboard:
-    """What is in flight, and what of it each wait would leave."""
+    """The operations in flight, and which of them each wait would leave."""
 
     def __init__(self) -> None:
         self.flying: set[Flight] = set()
         """The loads in flight."""
         self.of_thread = self.of_block = self.unknown = 0
-        """Bytes of theirs that each thread moves and that the block moves, and loads of unknown width."""
+        """Bytes in flight per thread and per block, and the number of loads of unknown width."""
         self._from: dict[int, int] = {}
-        """Loads in flight by the region that they stand in."""
+        """Number of loads in flight, by region."""
         self._open: dict[Queue, list[Flight]] = {queue: [] for queue in _GROUPED}
-        """Copies (matrix operations) that no commit has closed into a group."""
+        """Copies (or matrix operations) that no commit has closed into a group."""
         self._groups: dict[Queue, deque[tuple[Flight, ...]]] = {queue: deque() for queue in _GROUPED}
         self._phases: dict[int, deque[tuple[Flight, ...]]] = {}
         self._fresh: dict[int | None, int | None] = {}
-        """Arrays of barriers of which a new phase was opened, with the bytes it expects; None for one
-        that is not named."""
+        """Arrays of barriers with a newly opened phase → the bytes it expects. Key None: array unknown."""
         self._in_order: dict[Queue, deque[Flight | None]] = {}
-        """None for a place that no load has."""
+        """None for a slot that is not occupied by a load."""
         self._inside: dict[Queue, int] = {}
-        """Operations in the groups of a queue, or loads that wait in order."""
+        """Operations in the groups of a queue, or loads in an ordered queue."""
         self._holders: dict[str, tuple[Flight, ...]] = {}
         self._counted: dict[int, list[Flight]] = {}
         """Loads by the scoreboard that counts them."""
         self._names: dict[Flight, int] = {}
-        """How many registers hold (a part of) what a load brings."""
+        """Number of registers that hold data of a load."""
 
     def copy(self) -> Scoreboard:
-        """The same state, to go on from apart."""
+        """An independent copy of the state."""
         twin = Scoreboard()
         twin.flying = self.flying.copy()
         twin.of_thread, twin.of_block, twin.unknown = self.of_thread, self.of_block, self.unknown
@@ -76,13 +75,13 @@ class Scoreboard:
 
     @property
     def size(self) -> int:
-        """How much there is to copy, or to compare."""
+        """Cost measure for copying or comparing the state."""
         kept: list[Sized] = [*self._open.values(), *self._groups.values(), *self._in_order.values()]
         kept += [self.flying, self._holders, self._phases]
         return 1 + sum(map(len, kept))
 
     def signature(self) -> Hashable:
-        """What is in flight by instructions: equal where the program goes on in the same way."""
+        """The instructions in flight. Equal signatures mean that execution continues in the same way."""
 
         def indices(flights: Iterable[Flight | None]) -> tuple[int, ...]:
             return tuple([-1 if flight is None else flight.index for flight in flights])
@@ -100,10 +99,11 @@ class Scoreboard:
             ),
         )
 
-    # -- what instructions do: each method returns the loads that are complete with it ---------------
+    # -- effects of instructions: each method returns the loads that it completes
+    # --------------------------
 
     def issue(self, index: int, what: Issue, clock: int, region: int) -> list[Flight]:
-        """Put an operation into its queue; a register filled anew ends the load that it held."""
+        """Put an operation into its queue. Reusing a register ends the load that it held."""
         transfer, queue = what.transfer, what.transfer.queue
         flight = Flight(index, clock, region, transfer.bytes, of_block=transfer.of_block)
         ended: list[Flight] = []
@@ -136,7 +136,7 @@ class Scoreboard:
         return ended
 
     def _arrive(self, flight: Flight, what: Issue) -> list[Flight]:
-        """Add a copy to the newest phase of its barriers, or begin the next."""
+        """Add a copy to the newest phase of its barriers, or start the next phase."""
         assert what.array is not None
         start, slots = what.array
         phases = self._phases.setdefault(start, deque())
@@ -144,13 +144,16 @@ class Scoreboard:
         expected = [self._fresh.pop(key) for key in opened]
         if phases and not opened:
             if flight.unknown and not phases[-1][0].unknown:
-                flight.unknown = False  # the first copy of the phase bears what its barrier expects
+                flight.unknown = (
+                    False  # the first copy of the phase carries the bytes that its barrier expects
+                )
             phases[-1] += (flight,)
             return []
         if flight.unknown and expected and expected[0] is not None:
             flight.of_block, flight.unknown = expected[0], False
         phases.append((flight,))
-        # A barrier begins no phase before its last one is complete, whoever waits for that.
+        # A barrier starts no phase before the previous one is complete, no matter which code waits for
+        # it.
         if slots is None or len(phases) <= slots:
             return []
         return self._complete(phases.popleft())
@@ -169,7 +172,7 @@ class Scoreboard:
         self._open[queue].clear()
 
     def wait(self, what: WaitFor) -> list[Flight]:
-        """Complete what a wait waits for."""
+        """Complete the operations that a wait waits for."""
         queue, depth = what.wait.queue, what.wait.depth
         if queue is Queue.PHASE:
             phases = None if what.array is None else self._phases.get(what.array.start)
@@ -197,14 +200,14 @@ class Scoreboard:
         )
 
     def read(self, what: Reads) -> list[Flight]:
-        """Complete the loads that fill the registers read."""
+        """Complete the loads that write the registers read."""
         done: list[Flight] = []
         for name in what.names:
             done += self._complete(self._holders.pop(name, ()))
         return done
 
     def move(self, what: Moves) -> list[Flight]:
-        """Give values further names; what no register holds any more is at an end."""
+        """Copy values to further names. Loads that no register holds any more end."""
         holders = self._holders
         held: dict[str, tuple[Flight, ...]] = {}
         for target, sources in what.pairs:
@@ -222,21 +225,22 @@ class Scoreboard:
         return ended
 
     def forget(self, arrays: Iterable[int]) -> None:
-        """Leave copies to others to wait for."""
+        """Drop the copies of some barriers: other code waits for them."""
         for start in arrays:
             for phase in self._phases.pop(start, ()):
                 self._complete(phase)
 
     def flying_from(self, regions: Set[int]) -> int:
-        """Loads in flight that stand in some regions."""
+        """Number of loads in flight from some regions."""
         if len(regions) < len(self._from):
             return sum(self._from.get(region, 0) for region in regions)
         return sum(count for region, count in self._from.items() if region in regions)
 
-    # -- what waits of a queue see -------------------------------------------------------------------
+    # -- queue state for waits
+    # ----------------------------------------------------------------------------
 
     def pending(self, what: WaitFor) -> tuple[int, int | None]:
-        """Loads (matrix operations) of a wait's queue in flight, and its groups or phases if it has them."""
+        """Loads (matrix operations) in flight in a wait's queue, and its number of groups or phases."""
         queue = what.wait.queue
         if queue in _GROUPED:
             return len(self._open[queue]) + self._inside.get(queue, 0), len(self._groups[queue])
@@ -260,11 +264,11 @@ class Scoreboard:
         count = self._from.get(flight.region, 0) + sign
         if count:
             self._from[flight.region] = count
-        else:  # or each copy would hold every region passed
+        else:  # keeps the copies of the state small
             self._from.pop(flight.region, None)
 
     def _let_go(self, name: str) -> list[Flight]:
-        """Take a register from what it holds."""
+        """Release the loads that a register holds."""
         ended: list[Flight] = []
         for flight in self._holders.pop(name, ()):
             if flight in self.flying:

@@ -1,8 +1,8 @@
-"""What each region shows of its loads in flight: code outside loops as it is passed, a loop when it settles.
+"""The loads in flight in each region: straight-line code as executed, loops in their steady state.
 
-The function is walked in execution order. Each loop is gone through until it leaves in flight what it
-found in flight before, and the last trip is its measure. Blocks that a branch may go around are read in
-line; where two arms meet, the walk goes on from the one that leaves more loads in flight.
+The function is walked in execution order. Each loop is repeated until it leaves a set of loads in flight
+that it has left before, and the last iteration is measured. Blocks that a branch may skip are treated as
+executed. At a merge of two branches, the walk continues from the one with more loads in flight.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from artifact_inspector.model import COMPUTES, Language, Module, Queue
 from artifact_inspector.model.limits import CARRIED
 
 MOST_TRIPS = 80
-"""Trips after which a loop that does not settle is given up; vmcnt, the deepest queue, counts to 63."""
+"""Iterations after which a loop counts as unsettled. vmcnt, the deepest queue, counts to 63."""
 MOST_VISITS = 400
-"""Visits per block, on average, after which no loop is gone through again: deeply nested loops."""
+"""Visits per block, on average, after which no loop is repeated: deeply nested loops."""
 
 
 class Flown(NamedTuple):
@@ -40,65 +40,65 @@ class Flown(NamedTuple):
     load: int
     """Index of the instruction."""
     at: int
-    """Index of the instruction that it is complete with."""
+    """Index of the instruction that completes it."""
     turns: int
-    """How often the innermost loop around the completion went round in between."""
+    """Back edges taken in between, of the innermost loop around the completion."""
     behind: bool
-    """True where that stands behind the loop that the load stands in."""
+    """True if the completion is after the loop that contains the load."""
 
 
 class PassedWait(NamedTuple):
-    """A wait when it was last gone through."""
+    """The most recent execution of a wait."""
 
     what: WaitFor
     before: int
-    """Loads (matrix operations) of its queue in flight in front of it."""
+    """Loads (matrix operations) of its queue in flight before it."""
     after: int
     groups: int | None
-    """Groups, or phases of its barriers, behind it."""
+    """Groups, or phases of its barriers, in flight after it."""
     drains: bool
-    """It completes the last of the loads in flight that stand in the loop around it."""
+    """It completes the last load in flight that was issued in the loop around it."""
 
 
 @dataclass(slots=True)
 class Measure:
-    """What a region showed when its blocks were last gone through."""
+    """Measurements from the most recent pass through a region's blocks."""
 
     loads: int = 0
     bytes: int | None = 0
-    """Of all threads of the block together; None once a load of unknown width was in flight."""
+    """Total of all threads of the block; None if a load of unknown width was in flight."""
     computes: int = 0
     covered: int = 0
     commits: int = 0
-    """Groups of copies closed."""
+    """Number of groups of copies closed."""
     distances: list[int] = field(default_factory=list)
     waits: dict[int, PassedWait] = field(default_factory=dict)
     """By instruction."""
     levels: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By instruction: loads in flight before and after it."""
     weights: dict[int, int | None] = field(default_factory=dict)
-    """By the same instructions: bytes in flight after it, of all threads; None where some are not known."""
+    """By the same instructions: bytes in flight after it, of all threads; None if unknown."""
     entered: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """By the first instruction of each block: loads and bytes in flight in front of it."""
+    """By the first instruction of each block: loads and bytes in flight before it."""
     flown: dict[Flown, None] = field(default_factory=dict)
-    """What became of its loads."""
+    """Completions of its loads."""
     unread: set[int] = field(default_factory=set)
-    """Loads whose registers nothing uses."""
+    """Loads whose registers are never used."""
     untold: set[int] = field(default_factory=set)
-    """Loads of which the format does not say what completes them."""
+    """Loads whose completion the format does not show."""
     has_phases: bool = False
-    """Copies complete at barriers here, or are waited for."""
+    """Copies complete at barriers here, or are waited for here."""
     bounded: bool = False
-    """A phase of a barrier ended because the barrier was needed again, not at a wait."""
+    """A barrier phase ended because the barrier was reused, not at a wait."""
 
 
 def walk_through(
     code: Code, regions: Sequence[Region], module: Module, language: Language, threads: int | None
 ) -> Walk:
-    """A function, gone through.
+    """The walk through a function.
 
     Args:
-        threads: threads of a block, for what a copy moves for all of them; None where it is not known.
+        threads: threads of a block, to convert copies made by the whole block; None if unknown.
     """
     walk = Walk(code, find_memory_events(code, module, language), regions, threads)
     walk.run()
@@ -106,7 +106,7 @@ def walk_through(
 
 
 class Walk:
-    """A walk through a function that keeps the loads in flight and measures them by region."""
+    """A walk through a function that tracks the loads in flight and measures them by region."""
 
     def __init__(
         self, code: Code, events: list[tuple[Event, ...]], regions: Sequence[Region], threads: int | None
@@ -122,22 +122,22 @@ class Walk:
             for successor in block.successors:
                 self._predecessors[successor].append(block.index)
         self._reader: dict[int, int] = {}
-        """Block → place in execution order of the last block that goes on from what it leaves."""
+        """Block → position in execution order of the last block that continues from its final state."""
         for number, before in enumerate(self._predecessors):
             ways = self._ways(number, before)
             self._reader.update((way, max(self._rank[number], self._reader.get(way, 0))) for way in ways)
         self._left: dict[int, Scoreboard] = {}
-        """What was in flight at the end of each block, when it was last gone through."""
+        """Loads in flight at the end of each block, at its last visit."""
         self._clock = 0
-        """Instructions gone through."""
+        """Number of instructions executed."""
         self._turns: dict[int, list[int]] = {}
-        """When each trip through each loop began, on that clock."""
+        """Start of each iteration of each loop, on that clock."""
         self._visits = MOST_VISITS * len(self._blocks)
         self._room = CARRIED.most
-        """What may still be copied, or compared, of states."""
+        """Remaining budget for copying and comparing states."""
         self.unsettled: set[int] = set()
         self._inside: dict[int, list[int]] = {}
-        """Regions of each loop and of the loops in it."""
+        """Regions of each loop, including the loops in it."""
         for number, region in enumerate(regions):
             loop = region.loop
             while loop is not None:
@@ -147,7 +147,7 @@ class Walk:
             frozenset[int]() if region.loop is None else frozenset(self._inside[region.loop])
             for region in regions
         ]
-        """The regions of the loop that each region is, with those in it."""
+        """For each region that is a loop: its own region and those inside it."""
         self._copied = {
             what.array.start
             for found in events
@@ -157,14 +157,16 @@ class Walk:
         """Arrays of barriers at which copies arrive."""
         self._given = self._given_away()
         self.foreign = set[int]().union(*self._given.values())
-        """Arrays of barriers whose copies are waited for side by side with the loop that issues them."""
+        """Arrays of barriers whose copies are waited for by code that runs concurrently with the loop
+        issuing them.
+        """
 
     def run(self) -> None:
-        """Go through the function."""
+        """Walk through the function."""
         self._run(0, len(self._flow.order), None)
 
     def _run(self, place: int, stop: int, level: int | None, entered: Scoreboard | None = None) -> None:
-        """Go through blocks of the execution order that stand in one loop."""
+        """Walk through blocks of the execution order inside one loop."""
         while place < stop:
             block = self._flow.order[place]
             loop = self._flow.loop_of[block]
@@ -186,10 +188,10 @@ class Walk:
                 place += len(blocks)
 
     def _arriving(self, block: int) -> Scoreboard:
-        """What is in flight where a block begins.
+        """The loads in flight at the start of a block.
 
-        A branch around some blocks is no way into what follows them: they are read in line. Of two arms
-        the one counts that leaves more loads in flight.
+        A branch around some blocks is ignored: they are treated as executed. Of two branches, the one
+        that leaves more loads in flight counts.
         """
         ways = [way for way in self._ways(block, self._predecessors[block]) if way in self._left]
         if not ways:
@@ -197,7 +199,7 @@ class Walk:
         way = max(ways, key=lambda p: (len(self._left[p].flying), self._rank[p]))
         left = self._left[way]
         place = self._rank[block]
-        for other in ways:  # or each branch would keep what nobody goes on from
+        for other in ways:  # frees states that no block continues from
             if other != way and self._reader[other] == place and not self._is_latch(other):
                 del self._left[other]
         return left if self._reader[way] == place else self._copied_of(left)
@@ -207,7 +209,7 @@ class Walk:
         return any(rank.get(to, rank[block]) <= rank[block] for to in self._blocks[block].successors)
 
     def _copied_of(self, state: Scoreboard) -> Scoreboard:
-        """The state, to go on from apart; nothing in flight once there is no room for more."""
+        """A copy of the state to continue from; empty if the budget is used up."""
         return state.copy() if self._has_room(state) else Scoreboard()
 
     def _has_room(self, state: Scoreboard) -> bool:
@@ -216,18 +218,18 @@ class Walk:
 
     @property
     def is_crowded(self) -> bool:
-        """True where so much was in flight at branches that it was not carried on."""
+        """True if too many loads were in flight at branches to track them."""
         return self._room < 0
 
     def _ways(self, block: int, before: Sequence[int]) -> list[int]:
-        """Those of the blocks that lead to one whose loads may be in flight where it begins."""
+        """The predecessors of a block whose loads may be in flight at its start."""
         rank = self._rank
         ways = [p for p in before if p in rank and block in rank and rank[p] < rank[block]]
         last = max(ways, key=rank.__getitem__, default=block)
         return [p for p in ways if p == last or len(self._blocks[p].successors) == 1]
 
     def _repeat(self, loop: int, place: int, state: Scoreboard) -> None:
-        """Go through a loop until it leaves something in flight that it began with before."""
+        """Repeat a loop until the loads in flight at its end match an earlier start."""
         natural = self._flow.loops[loop]
         stop = place + len(natural.blocks)
         if not self._has_room(state):
@@ -253,14 +255,14 @@ class Walk:
             if self._visits < 0:
                 break
         around: int | None = loop
-        while around is not None:  # what it leaves cannot be told either
+        while around is not None:  # its final state is unknown too
             self.unsettled.add(around)
             around = self._flow.loops[around].parent
 
     def _given_away(self) -> dict[int, set[int]]:
-        """Arrays of barriers by the loop that fills their buffers and never waits for them.
+        """Arrays of barriers, by the loop that fills their buffers and never waits for them.
 
-        Another partition does, side by side with the loop; which of its trips meets which is not said.
+        Another partition waits for them concurrently. Which of its iterations matches which is unknown.
         """
         filled: dict[int, set[int]] = {}
         waited: dict[int, set[int]] = {}
@@ -278,7 +280,7 @@ class Walk:
         return {loop: given for loop, arrays in filled.items() if (given := arrays - waited.get(loop, set()))}
 
     def _pass(self, index: int, state: Scoreboard) -> None:
-        """Go through a block."""
+        """Walk through a block."""
         block = self._blocks[index]
         region = self._region_of[index]
         measure = self.measures[region]
@@ -321,7 +323,7 @@ class Walk:
         self._left[index] = state
 
     def _wait(self, region: int, at: int, what: WaitFor, state: Scoreboard) -> list[Flight]:
-        """Pass a wait for loads or copies; what it completes."""
+        """Execute a wait for loads or copies. Returns the loads that it completes."""
         measure, inside = self.measures[region], self._around[region]
         measure.has_phases = measure.has_phases or what.wait.queue is Queue.PHASE
         before, _ = state.pending(what)
@@ -359,13 +361,13 @@ class Walk:
         measure.bytes = None if weight is None or measure.bytes is None else max(measure.bytes, weight)
 
     def _weight(self, state: Scoreboard) -> int | None:
-        """Bytes in flight, of all threads of the block; None where those of some load are not known."""
+        """Bytes in flight, of all threads of the block; None if the size of a load is unknown."""
         if state.unknown or (state.of_block and self.threads is None):
             return None
         return state.of_thread * (self.threads or 1) + state.of_block
 
     def _note_flown(self, flight: Flight, at: int, block: int) -> None:
-        """Keep what a load is complete with, for the region of the load."""
+        """Record the completion of a load in the load's region."""
         flow = self._flow
         home, here = flow.loop_of[flow.block_of[flight.index]], flow.loop_of[block]
         turns = 0
@@ -378,7 +380,7 @@ class Walk:
         self.measures[self._region_of[flow.block_of[flight.index]]].flown[found] = None
 
     def _note_distance(self, flight: Flight, now: int, block: int) -> None:
-        """Count a completion for the region of its load, but none behind the load's own loop."""
+        """Record the distance of a completion in the load's region, unless it is outside the load's loop."""
         home = self._flow.block_of[flight.index]
         if self._flow.encloses(self._flow.loop_of[home], self._flow.loop_of[block]):
             self.measures[self._region_of[home]].distances.append(now - flight.issued - 1)

@@ -1,6 +1,6 @@
-"""A function as it runs: its events in execution order, and every load from its issue to its completion.
+"""A function as executed: its events in execution order, and every load from issue to completion.
 
-Loops stand once, as they are in their steady state. Places are those of instructions in execution order.
+Loops appear once, in their steady state. Positions are those of instructions in execution order.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ _SHOWN = frozenset(kind for kind in EventKind if kind.letter) - {EventKind.UNKNO
 
 
 class Step(NamedTuple):
-    """Instructions of one kind that stand one behind the other, those of no event between them left out."""
+    """Consecutive instructions of one kind, ignoring instructions without an event in between."""
 
     kind: EventKind
     times: int
     at: int
-    """Index of the first."""
+    """Index of the first instruction."""
     lines: tuple[int, int]
     start: int
-    """Place of the first."""
+    """Position of the first."""
     stop: int
-    """Place behind the last."""
+    """Position after the last."""
     region: str
     round: int | None
-    """Of loads and computes that belong to one, from 1 on."""
+    """Round number from 1, for loads and computes that belong to one."""
 
 
 class Flight(NamedTuple):
-    """Loads of one step that are complete with the same instruction."""
+    """Loads of one step that the same instruction completes."""
 
     step: int
-    """Number of their step."""
+    """Index of their step."""
     loads: int
     bytes: float | None
-    """Per thread, together; None where those of some are not known."""
+    """Total per thread; None if the size of a load is unknown."""
     start: int
-    """Place of the first."""
+    """Position of the first."""
     end: int | None
-    """Place of the instruction that they are complete with; None where nothing tells that."""
+    """Position of the instruction that completes them; None if unknown."""
     at: int | None
     """Its index."""
     turns: int
-    """How often the innermost loop around that instruction went round in between."""
+    """Back edges taken in between, of the innermost loop around that instruction."""
     behind: bool
-    """It stands behind the loop that they stand in."""
+    """The completion is after the loop that contains the loads."""
     by_wait: bool
-    """It is a wait; else it uses what they load, or waits for it by its control code."""
+    """A wait completes them. Otherwise an instruction uses their data, or waits by its control code."""
     bounded: bool
-    """They are over there at the latest: it needs their register or barrier again."""
+    """Upper bound: the instruction reuses their register or barrier, so they must be complete."""
 
 
 class Level(NamedTuple):
-    """What is in flight from one place to the next."""
+    """The loads in flight from one position to the next."""
 
     start: int
     loads: int
@@ -81,12 +81,12 @@ class Stretch(NamedTuple):
     stop: int
     depth: int
     untold: str | None
-    """Why what is in flight in it cannot be told."""
+    """Why the loads in flight are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A function as it runs."""
+    """A function as executed."""
 
     function: str
     instructions: int
@@ -94,11 +94,11 @@ class Track:
     flights: tuple[Flight, ...]
     levels: tuple[Level, ...]
     stretches: tuple[Stretch, ...]
-    """The whole function first, then partitions and loops, outer ones first."""
+    """The function first, then partitions and loops, outer ones first."""
 
 
 def find_track(walk: Walk, name: str, prefix: str, rounds: Mapping[int, int]) -> Track:
-    """The track of a function that was gone through.
+    """The track of a function that was walked through.
 
     Args:
         prefix: of the names of its regions.
@@ -183,7 +183,7 @@ def _moved(walk: Walk) -> dict[int, Fraction | None]:
 
 
 def _levels(walk: Walk) -> Iterator[Level]:
-    """The levels in execution order, each where it begins; a loop begins with what its last trip left."""
+    """The levels in execution order. A loop starts with the state at the end of its last iteration."""
     position = walk.code.flow.position
     changes = [
         (position[at] + 1, after, measure.weights[at])
@@ -194,7 +194,7 @@ def _levels(walk: Walk) -> Iterator[Level]:
         (position[at], *entered) for measure in walk.measures for at, entered in measure.entered.items()
     ]
     last: tuple[int, int | None] = (0, 0)
-    # A block that begins behind a change says last what is in flight there.
+    # If several changes have one position, the state at the start of the block is last.
     for place, loads, weight in sorted(changes, key=lambda change: change[0]):
         if (loads, weight) != last:
             last = (loads, weight)
@@ -214,7 +214,7 @@ def _stretches(walk: Walk, prefix: str) -> Iterator[Stretch]:
 
 
 def _ends(code: Code, block: int) -> tuple[int, ...]:
-    """First and last instruction of a block; none where it is empty."""
+    """First and last instruction of a block; () if it is empty."""
     found = code.function.blocks[block]
     return (found.start, found.stop - 1) if found.start < found.stop else ()
 

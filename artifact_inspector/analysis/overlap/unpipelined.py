@@ -1,7 +1,7 @@
-"""Why a loop is not pipelined, or not all of it, as far as the IR proves it.
+"""Why a loop, or part of its loads, is not pipelined, as far as the IR proves it.
 
-A cause is one of the pipeliner's own conditions that the loop, or each of its loads, does not meet. A
-loop that meets them all and is not pipelined has no known cause.
+A cause is a condition of the pipeliner that the loop, or each of its loads, does not meet. If a loop
+meets all of them and is not pipelined, the cause is unknown.
 
 Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner/AssignLatencies.cpp (`preCondition`,
 `isSmallLoad`, `loadOpsToIndirectionLevel`, `assignLatencies`; until 3.2 MatmulLoopPipeline.cpp);
@@ -25,22 +25,22 @@ from artifact_inspector.model import Backend, Queue, Stage, TritonVersion, Vendo
 _FIRST_CP_ASYNC = 80
 """PTX ISA, cp.async: requires sm_80 or higher."""
 _LEAST_COPY = 32
-"""Bits: cp.async copies 4, 8 or 16 bytes, and Triton pipelines no narrower load for any target."""
+"""In bits. cp.async copies 4, 8 or 16 bytes, and Triton pipelines no narrower load for any target."""
 _NOTHING_TO_DO = {
-    "no-loads": "the loop itself loads nothing",
-    "no-compute": "no load of the loop feeds a compute",
+    "no-loads": "the loop itself has no loads",
+    "no-compute": "no load of the loop feeds a compute instruction",
 }
 
 
 class Evidence(NamedTuple):
-    """A line that a statement rests on."""
+    """A line that supports a statement."""
 
     stage: Stage
     line: int
 
 
 class Cause(NamedTuple):
-    """Why something is as it is, and the lines that prove it."""
+    """A reason and the lines that prove it."""
 
     words: str
     evidence: tuple[Evidence, ...] = ()
@@ -48,16 +48,16 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AskedLoop:
-    """A loop through the stages, and what was asked for it."""
+    """A loop at all its stages, and the pipelining requested for it."""
 
     num_stages: int | None
-    """Of the compile."""
+    """Of the compilation."""
     target: Target | None
     version: TritonVersion | None
     facts: Mapping[Stage, RegionFacts]
     buffers: Mapping[Stage, LoopBuffers]
     stage: Stage
-    """The last one that has it."""
+    """The last stage that has it."""
 
     @property
     def region(self) -> RegionFacts:
@@ -66,50 +66,50 @@ class AskedLoop:
 
     @property
     def last(self) -> LoopBuffers:
-        """What it does at the last stage."""
+        """Its memory operations at the last stage."""
         return self.buffers[self.stage]
 
     @property
     def tiles(self) -> LoopBuffers | None:
-        """What it does behind the pipeliner."""
+        """Its memory operations after the pipeliner."""
         return self.buffers.get(Stage.TTGIR)
 
     @property
     def first_stage(self) -> Stage:
-        """The first one that has it."""
+        """The first stage that has it."""
         return min(self.buffers, key=lambda found: found.order)
 
     @property
     def program(self) -> LoopForm | None:
-        """Its form as written; None for a loop that a compiler made from another."""
+        """Its properties as written; None for a loop that the compiler made from another."""
         return self.buffers[self.first_stage].form
 
     @property
     def is_alone(self) -> bool:
-        """True where TTGIR has no loop inside it."""
+        """True if TTGIR has no loop inside it."""
         return self.tiles is not None and self.tiles.form is not None and self.tiles.form.inner is None
 
     @property
     def own(self) -> int | None:
-        """The number of stages that the loop itself asks for.
+        """The number of stages that the loop itself requests.
 
-        Warp specialisation leaves a 0 of its own on the loops that it makes; in TTGIR alone that is no
-        question.
+        Warp specialisation sets 0 on the loops that it makes; a 0 that appears only in TTGIR is no
+        request.
         """
         asked = None if self.program is None else self.program.asked
         return asked if asked or self.first_stage is Stage.TTIR else None
 
     @property
     def asked(self) -> int | None:
-        """The number of stages that holds for it."""
+        """The number of stages in effect."""
         return self.num_stages if self.own is None else self.own
 
 
 def find_cause(loop: AskedLoop) -> tuple[Cause | None, tuple[str, ...]]:
-    """Why a loop, or some of its loads, are not pipelined, and what else there is to say.
+    """Why a loop, or some of its loads, is not pipelined, and further remarks.
 
-    No cause for a loop all of whose loads run ahead, one of unknown verdict, and one that meets every
-    condition that is known.
+    No cause is given for a loop whose loads all run ahead, for an unknown verdict, or if every known
+    condition is met.
     """
     verdict = loop.region.verdict
     if verdict in _NOTHING_TO_DO:
@@ -117,9 +117,11 @@ def find_cause(loop: AskedLoop) -> tuple[Cause | None, tuple[str, ...]]:
     if not verdict.is_of_order and verdict not in (Verdict.SERIAL, Verdict.PARTLY_PIPELINED):
         return None, ()
     if loop.program is None:
-        return None, ("the loop is not in the program: a compiler made it from another",)
+        return None, ("the loop is not in the source: the compiler made it from another loop",)
     if loop.program.flattens and loop.is_alone:
-        return None, ("made one with the loop inside it: what is left here runs where that one has no turn",)
+        return None, (
+            "flattened with the loop inside it: this loop runs only if the inner one has no iterations",
+        )
     cause = None if verdict is Verdict.PARTLY_PIPELINED else _cause_in_loop(loop, loop.program)
     if cause is not None:
         return cause, ()
@@ -132,7 +134,7 @@ def find_cause(loop: AskedLoop) -> tuple[Cause | None, tuple[str, ...]]:
 
 
 def find_loss(loop: AskedLoop) -> Cause | None:
-    """A wait that leaves iterations in flight in TTGIR, where the last stage waits for all."""
+    """A wait that leaves iterations in flight in TTGIR but waits for all of them at the last stage."""
     tiles = loop.tiles
     drains = tuple(Evidence(loop.stage, wait.line) for wait in loop.last.copy_waits if wait.depth == 0)
     if tiles is None or not drains or loop.stage is Stage.TTGIR:
@@ -144,48 +146,50 @@ def find_loss(loop: AskedLoop) -> Cause | None:
         return None
     line = min(wait.line for wait in tiles.copy_waits if wait.depth == planned)
     return Cause(
-        f"ttgir leaves {planned} ÷ {each} = {left} iterations in flight at its wait, "
-        f"{loop.stage.value} waits for all",
+        f"TTGIR leaves {planned} ÷ {each} = {left} iterations in flight at its wait, "
+        f"but {loop.stage.value} waits for all of them",
         (Evidence(Stage.TTGIR, line), *drains),
     )
 
 
 def _cause_in_loop(loop: AskedLoop, form: LoopForm) -> Cause | None:
-    """What keeps every load of the loop from being pipelined."""
+    """The reason why no load of the loop is pipelined."""
     at_loop = (Evidence(loop.first_stage, form.line),)
     if _wants_zero(loop):
         if loop.asked:
             return Cause(
-                f"Triton {loop.version} pipelines for AMD at num_stages 0 only, asked were {loop.asked}"
+                f"Triton {loop.version} pipelines for AMD only at num_stages 0, requested were {loop.asked}"
             )
     elif loop.asked is not None and loop.asked <= 1:
         if loop.own is None:
-            return Cause(f"num_stages {loop.asked} asks for no pipelining")
-        return Cause(f"the loop itself asks for none: tt.num_stages = {loop.own}", at_loop)
+            return Cause(f"num_stages {loop.asked} requests no pipelining")
+        return Cause(f"the loop itself requests no pipelining: tt.num_stages = {loop.own}", at_loop)
     arch = None if loop.target is None else loop.target.arch
     if arch is not None and arch.vendor is Vendor.NVIDIA and arch.number < _FIRST_CP_ASYNC:
-        return Cause(f"{loop.target} has no asynchronous copy (cp.async comes with sm_80)")
+        return Cause(f"{loop.target} has no asynchronous copy (cp.async requires sm_80)")
     if not form.is_counted:
-        return Cause("it is no counted loop: only `for` loops are pipelined", at_loop)
+        return Cause("not a counted loop: only `for` loops are pipelined", at_loop)
     if form.inner is not None and not loop.is_alone:
         inner = Evidence(loop.first_stage, form.inner)
-        return Cause("another loop stands in it: only innermost loops are pipelined", (inner,))
+        return Cause("contains another loop: only innermost loops are pipelined", (inner,))
     if loop.own is None and not loop.buffers[loop.first_stage].matrix and form.rounds:
         return Cause(
-            "no dot in the loop: Triton pipelines other loads only where the loop itself asks for stages "
+            "no dot in the loop: Triton pipelines other loads only if the loop itself requests stages "
             "(`tl.range(num_stages=…)`)",
             at_loop,
         )
-    # The pipeliner saw the loop of TTGIR; the canonicaliser may have taken such values out of TTIR's.
+    # The pipeliner saw the loop of TTGIR; the canonicaliser may have removed such values from TTIR's.
     tiles = loop.tiles
     if tiles is not None and tiles.form is not None and tiles.form.old_values is not None:
         line = Evidence(Stage.TTGIR, tiles.form.old_values)
-        return Cause("it hands a value on unchanged to the iteration after next", (line,))
+        return Cause(
+            "a loop-carried value is passed on unchanged, so a dependence spans two iterations", (line,)
+        )
     return None
 
 
 def _wants_zero(loop: AskedLoop) -> bool:
-    """Triton 3.0 and 3.1 pipeline for AMD where num_stages is 0, and only there."""
+    """Triton 3.0 and 3.1 pipeline for AMD only if num_stages is 0."""
     on_amd = loop.target is not None and loop.target.backend is Backend.HIP
     return on_amd and loop.version is not None and loop.version.release in ((3, 0), (3, 1))
 
@@ -206,33 +210,32 @@ def _cause_of(loop: AskedLoop, load: LoopLoad) -> Cause | None:
     at = (Evidence(loop.first_stage, load.line),)
     if load.conditional:
         return Cause(
-            f"{load.label} stands under a branch of the loop, and only loads of the body itself are "
-            "pipelined",
+            f"{load.label} is under a branch of the loop, and only unconditional loads are pipelined",
             at,
         )
     if not load.levels:
-        # Triton, AssignLatencies.cpp: of a dot, what A and B are made of, not what it adds to.
-        words = f"{load.label} goes into nothing that a dot of the loop multiplies"
+        # Triton, AssignLatencies.cpp: only the operands A and B of a dot count, not the accumulator.
+        words = f"{load.label} feeds no operand A or B of a dot in the loop"
         return Cause(words, at) if loop.own is None else None
     if len(load.levels) > 1:
-        return Cause(f"{load.label} feeds dots both itself and through loads that it addresses", at)
+        return Cause(f"{load.label} feeds dots both directly and through loads that it addresses", at)
     level = min(load.levels)
     if loop.asked is not None and level and level >= loop.asked - 1:
         return Cause(
-            f"{load.label} addresses loads of a dot, and num_stages {loop.asked} has no stage for that", at
+            f"{load.label} addresses loads of a dot, and num_stages {loop.asked} has no stage for it", at
         )
     for stage in (Stage.TTGIR, loop.stage):
         bits, line = _width(loop, stage, load)
         if 0 < bits < _LEAST_COPY:
             return Cause(
-                f"{load.label} moves {bits} bits at a time, and a copy moves {_LEAST_COPY} or more",
+                f"{load.label} is {bits} bits wide, but an asynchronous copy needs at least {_LEAST_COPY}",
                 (*at, Evidence(stage, line)),
             )
     return None
 
 
 def _width(loop: AskedLoop, stage: Stage, load: LoopLoad) -> tuple[int, int]:
-    """Bits that one access of a load moves at most, 0 where it is not found, and the line."""
+    """Maximum bits of one access of a load, 0 if not found, and the line."""
     if stage not in loop.buffers or load.chain is None:
         return 0, 0
     widths = loop.buffers[stage].widths

@@ -1,4 +1,4 @@
-"""The waits of a function, and the numbers that are read off them: each told here, and nowhere else."""
+"""The waits of a function, and the numbers derived from them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class Wait(NamedTuple):
 
     line: int
     op: str
-    """As people write it: `cp.async.wait_group`, `s_waitcnt vmcnt`."""
+    """In its usual spelling: `cp.async.wait_group`, `s_waitcnt vmcnt`."""
     depth: int | None
-    """How many younger loads, or groups of copies, it leaves in flight; None where a barrier phase tells."""
+    """Number of younger loads, or groups of copies, left in flight; None for a barrier phase."""
     queue: Queue
     region: str = ""
-    """The id of the region that it stands in."""
+    """The id of the region that contains it."""
     spelt: str = "{op} {depth}"
     """How the language writes the opcode with its depth."""
 
     @property
     def purpose(self) -> WaitPurpose:
-        """What it is there for."""
+        """What it waits for."""
         return self.queue.purpose
 
     @property
     def is_for_loads(self) -> bool:
-        """True for a wait that counts loads or copies; a barrier phase counts nothing."""
+        """True for a wait that counts loads or copies. A barrier phase has no count."""
         return self.purpose is WaitPurpose.LOADS
 
     def written(self, depth: object) -> str:
@@ -46,23 +46,23 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WaitEffect:
-    """What a wait finds in flight in its queue, and what it leaves."""
+    """The number of operations in a wait's queue before and after it."""
 
     wait: Wait
     before: int
-    """Loads of its queue in flight in front of it; of a wait for matrix operations, those."""
+    """Loads (or matrix operations) of its queue in flight before it."""
     after: int
-    """The same, behind it."""
+    """The same after it."""
     groups: int | None
-    """Groups, or phases of its barriers, that it leaves; None where the queue counts single operations."""
+    """Groups, or phases of its barriers, that it leaves; None if the queue counts single operations."""
     iterations: float | None
-    """Iterations of the source whose copies it may leave in flight; None where its queue has no groups."""
+    """Source iterations whose copies it may leave in flight; None if its queue has no groups."""
     drains: bool
-    """True inside a loop, where loads that the loop issues are in flight in front of it, and none of
-    them behind it, in any queue. What was loaded in front of the loop to be used behind it is none of
-    the loop's."""
+    """True inside a loop if loads that the loop issues are in flight before the wait and none after it,
+    in any queue. Loads issued before the loop for use after it do not count.
+    """
     always: bool = True
-    """False inside a loop of which not every iteration comes by it: it stands under a condition."""
+    """False inside a loop if the wait is conditional: not every iteration executes it."""
 
     @property
     def line(self) -> int:
@@ -86,7 +86,7 @@ class WaitEffect:
 
 
 def find_wait(instruction: Instruction, module: Module, language: Language, region: str = "") -> Wait | None:
-    """The wait that an instruction is; None for one that says nothing of what it waits for."""
+    """The wait that an instruction performs; None if the instruction does not say what it waits for."""
     found = language.wait(instruction, module)
     if found is None:
         return None
@@ -126,15 +126,15 @@ def iterations_left(depth: int | None, per_iteration: float | None) -> int | flo
 
 
 def two_places(value: float) -> int | float:
-    """A number of iterations to two places, as an int where it is whole."""
+    """A number of iterations to two decimal places, as an int if it is whole."""
     return int(value) if value == int(value) else round(value, 2)
 
 
 def depths_for_loads(waits: Iterable[Wait]) -> tuple[int, ...]:
-    """Depths of those that count loads or copies, in their order."""
+    """Depths of the waits that count loads or copies, in order."""
     return tuple(wait.depth for wait in waits if wait.is_for_loads and wait.depth is not None)
 
 
 def least_depth(waits: Iterable[Wait]) -> int | None:
-    """The depth of the strictest wait: the fewest members of its queue that one leaves; None without any."""
+    """Depth of the strictest wait: the fewest members of its queue left in flight; None if there is none."""
     return min((wait.depth for wait in waits if wait.depth is not None), default=None)

@@ -1,1 +1,1 @@
-"""What a kernel takes of a multiprocessor, and what that leaves."""
+"""The resources that a kernel uses, and the resulting occupancy."""

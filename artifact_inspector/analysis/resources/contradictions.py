@@ -1,6 +1,6 @@
-"""Where the files of one kernel say different things of one fact, beyond what it takes of the hardware.
+"""Facts on which the files of one kernel disagree, other than its resources.
 
-Which of two is right is not decided here: both are reported, each with its place.
+Which of the two is right is not decided here. Both are reported, each with its location.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def find_contradictions(
     binary: tuple[str, str] | None,
     bill: Bill | None,
 ) -> tuple[Contradiction, ...]:
-    """What does not fit together.
+    """The contradictions between the files.
 
     Args:
-        name: the kernel's, by the metadata; None without.
-        warps: of a block, by the metadata.
-        launch: what the TTGIR says of it; None without.
-        binary: what the binary is (`cubin`), and the kernel in it.
+        name: of the kernel, from the metadata; None without.
+        warps: of a block, from the metadata.
+        launch: launch parameters in the TTGIR; None without.
+        binary: kind of the binary (`cubin`), and the kernel in it.
         bill: of the shared memory.
     """
     return (*_names(name, modules, binary), *_tensor_warps(warps, launch, modules), *_shared(bill))
@@ -36,7 +36,7 @@ def find_contradictions(
 def _names(
     name: str | None, modules: Mapping[Stage, Module], binary: tuple[str, str] | None
 ) -> Sequence[Contradiction]:
-    """Files that hold another kernel than the metadata, or than the first file."""
+    """Files that hold a different kernel than the metadata, or than the first file."""
     held = [
         (stage.value, [function.name for function in module.functions]) for stage, module in modules.items()
     ]
@@ -55,7 +55,7 @@ def _names(
 
 
 def _bare(name: str) -> str:
-    """A name as far as all languages can write it: NVPTX spells `_$_` for what PTX does not allow."""
+    """The characters of a name that all languages can spell. NVPTX writes `_$_` for other characters."""
     return "".join(char for char in name.replace("_$_", "") if char.isalnum())
 
 
@@ -69,7 +69,7 @@ def _tensor_warps(
         return ()
     specialised = any(function.partitions for function in modules[Stage.TTGIR].functions)
     if launch.total_warps is None and specialised:
-        return ()  # the metadata counts those of the partitions, too
+        return ()  # the metadata also counts the warps of the partitions
     return [
         Contradiction(
             f"warps per block: {warps} against {found}", ("metadata, num_warps", "ttgir, num-warps")
@@ -78,7 +78,7 @@ def _tensor_warps(
 
 
 def _shared(bill: Bill | None) -> Sequence[Contradiction]:
-    """Less shared memory than the allocations need; more may be what no file shows."""
+    """Less shared memory than the allocations need. More is possible: not every use is visible in a file."""
     if bill is None or bill.unexplained is None or bill.unexplained >= 0:
         return ()
     sentence = f"shared memory: {bill.declared} bytes against {bill.peak} that the allocations need"

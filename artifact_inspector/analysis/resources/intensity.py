@@ -1,4 +1,4 @@
-"""What one pass through a region asks of memory, against what it computes."""
+"""The arithmetic intensity of one pass through a region: bytes loaded and operations computed."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from artifact_inspector.analysis.matrix.work import MatrixWork
 
 
 class Intensity(NamedTuple):
-    """Loads and dots of one pass through a region as the program has them, each once."""
+    """Loads and dots of one pass through a region of the program, each counted once."""
 
     loaded: int
-    """Bytes per CTA and pass, of whole tiles; what a mask keeps out is counted."""
+    """Bytes per CTA and pass, for whole tiles: masked elements are counted."""
     flop: int
-    """FLOP per CTA and pass, of the dots."""
+    """FLOP of the dots per CTA and pass."""
     element: str
     """Type of the first operand of the dots: `f16`."""
 
     @property
     def flop_per_byte(self) -> float:
-        """FLOP for each byte that is loaded, from wherever it comes."""
+        """FLOP per loaded byte, from any level of the memory hierarchy."""
         return self.flop / self.loaded
 
 
 def find_intensity(accesses: Accesses, dots: Sequence[MatrixWork]) -> Intensity | None:
-    """Of a region of tensor-level IR; None without loads or dots, and where the size of one is not known.
+    """The intensity of a region of tensor-level IR; None without loads or dots, or if a size is unknown.
 
-    Dots and loads on paths that exclude each other are all counted, so a region with such dots has none.
+    Dots and loads on mutually exclusive paths would all be counted, so a region with such dots has none.
     """
     sizes = {**accesses.loads, **accesses.copies, **accesses.tiles}
     if not accesses.tiles or len(sizes) > len(accesses.tiles) or not dots:

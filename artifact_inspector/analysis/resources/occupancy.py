@@ -1,10 +1,11 @@
-"""How many blocks one multiprocessor can hold at a time, and which resource limits it.
+"""The number of blocks that one multiprocessor can hold at a time, and the limiting resource.
 
-NVIDIA: the rules of the CUDA Toolkit's occupancy calculator (cuda_occupancy.h), with all of the
-multiprocessor's memory that can be shared memory used as such.
-AMD: LLVM's register rules, and blocks placed as AMDGPUBaseInfo.cpp counts them. gfx10 to gfx12.0 run a
-block on a workgroup processor (two compute units with one LDS) unless it was compiled for one compute
-unit; the figures are then those of the workgroup processor.
+NVIDIA: the rules of the CUDA Toolkit's occupancy calculator (cuda_occupancy.h), with the maximum shared
+memory carve-out.
+
+AMD: LLVM's register rules, and blocks placed as in AMDGPUBaseInfo.cpp. gfx10 to gfx12.0 run a block on a
+workgroup processor (two compute units with one LDS) unless it was compiled for one compute unit; the
+figures are then those of the workgroup processor.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ class Occupancy:
     """Blocks and warps of a kernel that one multiprocessor can hold at a time."""
 
     unit: str
-    """What holds them: `SM`, `CU`, `WGP`."""
+    """The unit that holds them: `SM`, `CU`, `WGP`."""
     blocks: int | None
-    """0 where not even one fits: the launch fails. None where a number is missing."""
+    """0 if not even one fits: the launch fails. None if a number is missing."""
     warps: int | None
     warps_at_most: int | None
-    """Warps that the unit can hold of the leanest kernel."""
+    """Maximum number of warps that the unit can hold."""
     limited_by: tuple[Resource, ...]
-    """Resources that allow no more: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several
-    where they allow equally many."""
+    """Limiting resources: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several if they
+    allow equally many blocks.
+    """
     allowed: Mapping[Resource, int]
-    """Resource → blocks that it alone would allow; no row for one that is not used or not known."""
+    """Resource → blocks that it would allow by itself. Unused and unknown resources are left out."""
     missing: tuple[str, ...]
-    """The numbers that are not known, in words."""
+    """Names of the unknown numbers."""
 
     @property
     def share(self) -> float | None:
-        """Warps held ÷ warps that the unit can hold."""
+        """Resident warps ÷ maximum warps of the unit."""
         if self.warps is None or not self.warps_at_most:
             return None
         return self.warps / self.warps_at_most
@@ -61,14 +63,14 @@ def find_occupancy(
 
     Args:
         target: an unknown architecture gives an occupancy whose `missing` names its limits.
-        registers: per thread; AMD: vector registers, with AccVGPRs where they share the file.
+        registers: per thread; AMD: vector registers, with AccVGPRs if they share the file.
         shared_bytes: per block, static and dynamic together.
         warps_per_block: of the launch; with the extra warps of warp specialisation.
         scalar_registers: AMD, per wave; they limit on gfx9 only.
-        barriers: of the block; None is taken for the one that every kernel can use.
-        tensor_columns: tensor memory of the block; blocks beyond it are resident, and wait.
-        workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is
-            LLVM's default for the target.
+        barriers: of the block; None means the one that every kernel can use.
+        tensor_columns: tensor memory of the block. Blocks beyond it are resident but wait.
+        workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is LLVM's
+            default for the target.
     """
     holds = target.limits.multiprocessor
     amd = target.backend is Backend.HIP
@@ -77,7 +79,7 @@ def find_occupancy(
     missing = [
         name
         for name, value in (
-            (f"what one {unit} of {target} holds", holds),
+            (f"limits of one {unit} of {target}", holds),
             ("registers per thread", registers),
             ("bytes of shared memory per block", shared_bytes),
             ("warps per block", warps_per_block or None),
@@ -105,10 +107,10 @@ def find_occupancy(
         allowed[Resource.SHARED] = holds.shared // taken if fits else 0
     if tensor_columns and holds.tensor_columns is not None:
         allowed[Resource.TENSOR] = holds.tensor_columns // tensor_columns
-    # Blocks that find no tensor memory are resident all the same, and wait for it.
+    # Blocks without tensor memory are resident all the same, and wait for it.
     binding = {name: most for name, most in allowed.items() if name is not Resource.TENSOR}
     none = tuple(name for name, most in binding.items() if most == 0)
-    if none:  # whatever else is missing, not one block fits
+    if none:  # not even one block fits, whatever else is missing
         return Occupancy(unit, 0, 0, holds.warps, none, allowed, tuple(missing))
     if missing or not warps_per_block:
         return Occupancy(unit, None, None, holds.warps, (), allowed, tuple(missing))
@@ -124,13 +126,13 @@ SIMDS_OF_HALF_A_PROCESSOR = 2
 def find_warps_per_partition(
     target: Target, registers: int, scalar_registers: int | None = None
 ) -> int | None:
-    """Warps that the registers of one sub-partition (AMD: SIMD) suffice for; None for an unknown target.
+    """Warps that the registers of one sub-partition (AMD: SIMD) allow; None for an unknown target.
 
-    On AMD it is what LLVM prints as `; Occupancy:` of a kernel without LDS.
+    On AMD this is the number that LLVM prints as `; Occupancy:` for a kernel without LDS.
 
     Source: cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit; LLVM, AMDGPUBaseInfo.cpp,
-    getNumWavesPerEUWithNumVGPRs; GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds
-    (80, 88, 100) are those of 800 registers.
+    getNumWavesPerEUWithNumVGPRs; GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88,
+    100) are those of 800 registers.
     """
     holds = target.limits.multiprocessor
     if holds is None:
@@ -139,7 +141,7 @@ def find_warps_per_partition(
 
 
 def _warps_by_registers(holds: Multiprocessor, registers: int, scalar_registers: int | None) -> int:
-    """Warps of one partition that its registers suffice for, however many it can hold."""
+    """Warps of one partition that its registers allow, without the limit on warps."""
     if registers > holds.registers_per_lane:
         return 0
     warps = holds.registers // _rounded(max(registers, 1), holds.register_unit)
@@ -161,9 +163,9 @@ def _doubled(holds: Multiprocessor) -> Multiprocessor:
 
 
 def _blocks_by_registers(holds: Multiprocessor, per_partition: int, warps: int, *, whole_rounds: bool) -> int:
-    """Blocks that the registers suffice for; 0 also for a launch that is refused for its registers.
+    """Blocks that the registers allow; 0 also for a launch that is refused because of its registers.
 
-    NVIDIA's check of a launch counts a block's warps in whole rounds over the sub-partitions.
+    NVIDIA's launch check rounds a block's warps up to whole rounds over the sub-partitions.
     """
     if whole_rounds and _rounded(warps, holds.partitions) > per_partition * holds.partitions:
         return 0
@@ -171,7 +173,7 @@ def _blocks_by_registers(holds: Multiprocessor, per_partition: int, warps: int, 
 
 
 def _shared_taken(holds: Multiprocessor, shared: int) -> int:
-    """Bytes that a block's shared memory takes of the multiprocessor's."""
+    """Bytes of the multiprocessor's shared memory that a block uses."""
     return _rounded(shared + holds.shared_reserved, holds.shared_unit)
 
 

@@ -1,7 +1,7 @@
-"""Registers that are alive at each instruction of machine code: backward liveness over its blocks.
+"""Live registers at each instruction of machine code: backward liveness over its blocks.
 
-A register is alive from where it is written to its last read; a write under a guard leaves what the other
-lanes hold alive. An instruction holds what is alive in front of it and what it writes.
+A register is live from its write to its last read. A guarded write keeps the other lanes' values live.
+The pressure at an instruction counts the registers live before it and those it writes.
 
 **Source** Aho, Lam, Sethi, Ullman, "Compilers", §9.2.5 (live-variable analysis).
 """
@@ -16,23 +16,24 @@ from artifact_inspector.model import Function, RegisterBank
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Registers that are alive in one function."""
+    """Live registers of one function."""
 
     alive: Mapping[RegisterBank, tuple[int, ...]]
-    """Registers that each instruction holds."""
+    """Register pressure at each instruction."""
     peaks: Mapping[RegisterBank, int]
-    """The first instruction that holds most of them."""
+    """The first instruction with the maximum pressure."""
     held: Mapping[str, int | None]
-    """Register alive at the peak of vector registers → the instruction in front of it that wrote it last in
-    the order of the text; None where none did."""
+    """Register live at the peak of vector registers → the last earlier instruction in text order that
+    wrote it; None if none did.
+    """
 
 
 def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | None]) -> Pressure:
-    """Registers alive at each instruction, and what is alive where most are.
+    """Live registers at each instruction, and the registers live at the peak.
 
     Args:
         function: of machine code.
-        bank_of: which file a register is of; None for what is none.
+        bank_of: the register file of a name; None if it is not a register.
     """
     names: dict[str, int] = {}
     reads, writes, kills = [], [], []
@@ -79,7 +80,7 @@ def _bits(names: dict[str, int], registers: Sequence[str]) -> int:
 
 
 def _alive_behind(function: Function, reads: Sequence[int], kills: Sequence[int]) -> list[int]:
-    """Registers alive at the end of each block."""
+    """Registers live at the end of each block."""
     blocks = function.blocks
     uses, defines = [], []
     for block in blocks:
@@ -119,7 +120,7 @@ def _held(
     kills: Sequence[int],
     behind: Sequence[int],
 ) -> list[int]:
-    """Registers that each instruction holds: those alive in front of it, and those that it writes."""
+    """Registers live before each instruction, plus those that it writes."""
     found = [0] * len(function.instructions)
     for block, end in zip(function.blocks, behind, strict=True):
         alive = end
@@ -130,11 +131,13 @@ def _held(
 
 
 def count_to_shed(blocks_with: Callable[[int], int | None], registers: int) -> int | None:
-    """The fewest registers less with which one block more fits; None where registers do not decide it.
+    """The smallest reduction of registers with which one more block fits.
+
+    None if registers are not the limit.
 
     Args:
-        blocks_with: blocks that fit if a thread took so many registers.
-        registers: that a thread takes.
+        blocks_with: blocks that fit for a number of registers per thread.
+        registers: per thread at present.
     """
     now = blocks_with(registers)
     if now is None:

@@ -1,7 +1,7 @@
-"""What a kernel takes of the hardware: registers, spills, scratch, shared memory, warps.
+"""The hardware resources of a kernel: registers, spills, scratch, shared memory, warps.
 
-Every figure is what one file says, with the file and how it says so; where two files that should agree
-do not, both are reported.
+Every figure comes from one file and names that file and field. If two files that should agree do not,
+both are reported.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ NVIDIA_LANES = 32
 
 
 class Contradiction(NamedTuple):
-    """Two files that say different things of one fact."""
+    """Two files that disagree on one fact."""
 
     sentence: str
     places: tuple[str, str]
-    """Where each of the two stands: file and field."""
+    """Location of each of the two: file and field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel takes; bytes of memory that a thread has to itself are per thread."""
+    """The resources of one kernel. Thread-private memory is in bytes per thread."""
 
     registers: Figure
     """Per thread. AMD: vector registers allocated; gfx90a and later with AccVGPRs, which share the file."""
     vector_registers: Figure
-    """AMD: VGPRs proper, per thread, without AccVGPRs."""
+    """AMD: VGPRs per thread, without AccVGPRs."""
     accumulation_registers: Figure
-    """AMD: AccVGPRs, per thread, which matrix instructions accumulate in."""
+    """AMD: AccVGPRs per thread, in which matrix instructions accumulate."""
     scalar_registers: Figure
     """AMD: per wave."""
     spill_bytes: Figure
-    """Bytes per thread that the code's spill stores write when each is run once."""
+    """Bytes per thread that the code's spill stores write if each runs once."""
     reload_bytes: Figure
-    """Bytes per thread that the code's spill loads read when each is run once."""
+    """Bytes per thread that the code's spill loads read if each runs once."""
     scalar_spills: Figure
-    """AMD: scalar registers that are spilled; they go to lanes of vector registers, not to memory."""
+    """AMD: spilled scalar registers. They go to lanes of vector registers, not to memory."""
     scratch_bytes: Figure
     """Local memory per thread: stack frame (NVIDIA), private segment (AMD); spill slots and local arrays."""
     static_shared: Figure
-    """Bytes per block that the file asks for; Triton asks for its shared memory at launch."""
+    """Bytes per block that the file requests. Triton requests its shared memory at launch."""
     shared: Figure
     """Bytes per block, as launched."""
     warps_per_block: Figure
@@ -76,14 +76,14 @@ def find_resources(
     binary: Binary | None = None,
     unreadable: bool = False,
 ) -> Resources:
-    """The resources of a kernel, by whichever of its files are there.
+    """The resources of a kernel, from its available files.
 
     Args:
-        target: what the kernel was compiled for, None where nothing says.
-        metadata: of the cache entry; empty where it has none.
-        ptx: what the PTX says of its kernel, None where there is none.
-        amdgcn: likewise of the AMDGCN text.
-        written: the target that the AMDGCN text names, where it does.
+        target: that the kernel was compiled for; None if unknown.
+        metadata: of the cache entry; empty if it has none.
+        ptx: figures from the PTX; None if there is none.
+        amdgcn: figures from the AMDGCN text; None if there is none.
+        written: the target named in the AMDGCN text, if any.
         binary: the cubin or hsaco.
         unreadable: there is a binary, but it could not be read.
     """
@@ -104,9 +104,9 @@ def find_resources(
 
 # ── NVIDIA ───────────────────────────────────────────────────────────────────────────────────────
 
-_NO_CUBIN = "no cubin in the cache; ptxas decides it"
+_NO_CUBIN = "no cubin in the cache, and ptxas decides it"
 _BAD_BINARY = "the binary in the cache could not be read"
-_NO_TARGET = "no binary in the cache, and nothing says which GPU this is for"
+_NO_TARGET = "no binary in the cache, and the GPU is unknown"
 _AMD_ONLY = Figure(None, "AMD only")
 _NVIDIA_ONLY = Figure(None, "NVIDIA only")
 
@@ -118,7 +118,7 @@ def _nvidia(
     cubin: Cubin | None,
     missing: str,
 ) -> Resources:
-    """missing: why there is no cubin to read."""
+    """The resources of an NVIDIA kernel. `missing` says why there is no cubin."""
     found: list[Contradiction] = []
     warps = [_metadata(metadata, "num_warps")]
     if cubin is not None and cubin.threads is not None:
@@ -159,11 +159,11 @@ def _nvidia(
 
 
 def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> Figure:
-    """Bytes that spills move, as ptxas -v counts them, told apart from other local memory.
+    """Bytes moved by spills, as ptxas -v counts them, without other local memory.
 
-    What the PTX declares (`.local`) lies at the foot of the frame, spill slots above it. ptxas keeps a
-    declared array in memory only where some address is computed or handed to a function that the file
-    calls; without either every access is a spill.
+    Arrays declared in the PTX (`.local`) are at the start of the frame, with spill slots after them.
+    ptxas keeps a declared array in memory only if an address is computed or passed to a called function.
+    Otherwise every access is a spill.
     """
     if cubin.stack is None:
         return Figure(None, "the cubin's instructions are not those of sm_70 and later")
@@ -173,23 +173,25 @@ def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> Figure:
         return Figure(sum(access.bytes for access in accesses), what)
     if ptx is None:
         kind = "calls a function" if cubin.calls else "computes addresses of local memory"
-        return Figure(None, f"the code {kind}, so spills and local arrays cannot be told apart without PTX")
+        return Figure(
+            None, f"the code {kind}, so spills and local arrays cannot be distinguished without PTX"
+        )
     declared = ptx.get(FigureKey.LOCAL)
     if declared is None or declared.value is None:
-        return Figure(None, "functions of the PTX have local arrays too, which may lie in the kernel's frame")
+        return Figure(None, "functions of the PTX also have local arrays, which may be in the kernel's frame")
     floor = declared.value
     if cubin.calls and not floor:
-        # Nothing is declared, so what lies at the foot of the frame are arguments.
+        # Nothing is declared, so the start of the frame holds arguments.
         return Figure(
-            None, f"the code calls {cubin.calls[0]}, whose arguments pass through local memory as spills do"
+            None, f"the code calls {cubin.calls[0]}, whose arguments are in local memory like spills"
         )
     own = sum(access.bytes for access in accesses if access.offset is not None and access.offset >= floor)
-    return Figure(own, f"{what} above the {floor} bytes that the PTX declares")
+    return Figure(own, f"{what} after the {floor} bytes that the PTX declares")
 
 
 # ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
 
-_NO_AMDGCN = "neither AMDGCN text nor hsaco in the cache; LLVM's back end decides it"
+_NO_AMDGCN = "neither AMDGCN text nor hsaco in the cache, and LLVM's back end decides it"
 _NO_AMDGCN_AND_BAD_HSACO = "no AMDGCN text in the cache, and the hsaco could not be read"
 _COMPARED = (
     FigureKey.VECTOR_REGISTERS, FigureKey.ACCUMULATION_REGISTERS, FigureKey.SCALAR_REGISTERS,
@@ -206,7 +208,10 @@ def _amd(
     hsaco: Hsaco | None,
     missing: str,
 ) -> Resources:
-    """written: the target by the text; missing: why there is neither text nor hsaco to read."""
+    """The resources of an AMD kernel.
+
+    `written` is the target in the text, `missing` says why there is neither text nor hsaco.
+    """
     texts = amdgcn or {}
     noted = {} if hsaco is None else hsaco.figures
 
@@ -246,7 +251,7 @@ def _amd(
         accumulation_registers=accumulation,
         scalar_registers=figure(FigureKey.SCALAR_REGISTERS),
         spill_bytes=spilled if spilled.value is None else Figure(4 * spilled.value, f"4 × {spilled.source}"),
-        reload_bytes=Figure(None, "LLVM counts no reloads"),
+        reload_bytes=Figure(None, "LLVM does not count reloads"),
         scalar_spills=figure(FigureKey.SCALAR_SPILLS),
         scratch_bytes=figure(FigureKey.SCRATCH),
         static_shared=static,
@@ -260,19 +265,19 @@ def _amd(
 
 
 def _is_refused(warps: Figure, lanes: int) -> bool:
-    """True for a launch of more threads than a block may have: LLVM writes the most that is allowed."""
+    """True for a launch of more threads than a block may have: LLVM writes the allowed maximum."""
     return warps.value is not None and warps.value * lanes > MOST_THREADS
 
 
 def _vector(registers: Figure, accumulation: Figure, target: Target | None) -> Figure:
-    """VGPRs proper: LLVM's count is the sum of both where they share a file, else the larger one."""
+    """VGPRs only. LLVM's count is the sum of both if they share a file, else the larger one."""
     if registers.value is None or not accumulation.value:
         return registers
     if target is not None and target.has_one_file:
         return Figure(registers.value - accumulation.value, f"{registers.source} − {accumulation.source}")
     if registers.value > accumulation.value:
         return registers
-    return Figure(None, "not above AccVGPRs, of which the file gives the number")
+    return Figure(None, "at most the number of AccVGPRs, which is the only one in the file")
 
 
 # ── both ─────────────────────────────────────────────────────────────────────────────────────────
@@ -286,7 +291,7 @@ def _metadata(metadata: Mapping[str, object], key: str) -> Figure:
 
 
 def _said(value: int | None, source: str) -> str:
-    return source if value is not None else f"{source} is not there"
+    return source if value is not None else f"no {source}"
 
 
 def _warps(threads: int, lanes: int, source: str) -> Figure:
@@ -316,7 +321,7 @@ def _disagreements(fact: str, figures: list[Figure]) -> list[Contradiction]:
 def _too_little_shared(static: Figure, shared: Figure) -> list[Contradiction]:
     if static.value is None or shared.value is None or static.value <= shared.value:
         return []
-    sentence = f"shared memory: {static.value} bytes in the file, {shared.value} in all"
+    sentence = f"shared memory: {static.value} static bytes in the file, but {shared.value} bytes in total"
     return [Contradiction(sentence, (static.source, shared.source))]
 
 

@@ -1,1 +1,1 @@
-"""The shared-memory bill, by Triton's own rules."""
+"""The shared-memory bill, according to Triton's own rules."""

@@ -1,8 +1,8 @@
-"""Where Triton places buffers of shared memory: buffers that are never live together may share.
+"""Placement of shared-memory buffers by Triton: buffers that are never live together may overlap.
 
 Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for
-Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9 but for the order
-in which buffers come.
+Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9 except for the order of the
+buffers.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """A buffer that wants a place."""
+    """A buffer to be placed."""
 
     bytes: int
     alignment: int
     first: int
-    """When it begins to be live."""
+    """Time from which it is live."""
     stop: int
-    """When it no longer is."""
+    """Time from which it is no longer live."""
     group: int | None = None
     """The warp-specialised operation that it is allocated in."""
     partition: int | None = None
-    """The partition of it: buffers of two partitions are live together whenever they are."""
+    """The partition of that operation. Buffers of two partitions are live together whenever they are."""
 
 
 class Placed(NamedTuple):
-    """Offsets, in the order of the requests, and the bytes taken together."""
+    """Offsets, in the order of the requests, and the total size in bytes."""
 
     offsets: tuple[int, ...]
     size: int
@@ -37,10 +37,10 @@ _END = 1 << 62
 
 
 def place(requests: Sequence[Request], *, by_size: bool = True) -> Placed:
-    """The places of buffers, as Triton finds them.
+    """The placement of buffers, as computed by Triton.
 
     Args:
-        by_size: the largest first, as Triton does from 3.3 on; else as they come.
+        by_size: the largest first, as in Triton from 3.3 on; else in the given order.
     """
     order = list(range(len(requests)))
     if by_size:
@@ -58,7 +58,7 @@ def place(requests: Sequence[Request], *, by_size: bool = True) -> Placed:
 
 
 def _starts(requests: Sequence[Request], order: list[int]) -> list[int]:
-    """First places: each slot (offset, from, to) takes the first buffer that meets it and no other."""
+    """Initial offsets: each slot (offset, from, to) takes the first buffer that meets no other slot."""
     offsets = [0] * len(requests)
     slots = [(0, 0, _END)]
     waiting = list(order)
@@ -116,7 +116,7 @@ def _rivals(requests: Sequence[Request]) -> list[list[int]]:
 
 
 def _conflicts(requests: Sequence[Request], rivals: list[list[int]], offsets: list[int]) -> list[list[int]]:
-    """For each buffer, its rivals that it overlaps in space."""
+    """For each buffer, the rivals that overlap it in memory."""
     ends = [offset + request.bytes for offset, request in zip(offsets, requests, strict=True)]
     return [
         [j for j in others if offsets[j] < ends[i] and offsets[i] < ends[j]]

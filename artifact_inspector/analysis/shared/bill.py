@@ -1,8 +1,8 @@
-"""The bill of a kernel's shared memory: what was allocated, for whom, and whether it adds up.
+"""The bill of a kernel's shared memory: each allocation, its purpose, and whether the sum is right.
 
-Read off TTGIR: the buffers that stand in its text, and the scratch that operations take while they
-run, which Triton's allocator adds (`scratch`). The sum is the allocator's own (`allocator`), so that
-it can be held against the `shared` of the metadata to the byte.
+It is read from TTGIR: the buffers in its text, and the scratch that operations use while they run, which
+Triton's allocator adds (`scratch`). The sum is computed like the allocator does (`allocator`), so that it
+can be compared with the `shared` of the metadata to the byte.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ _SCRATCH_ALIGNMENT = 128
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """One piece of shared memory."""
+    """One allocation of shared memory."""
 
     bytes: int | None
-    """With all its buffers and its padding; None where it takes some and the amount cannot be told."""
+    """Size with all its buffers and padding; None if it is not zero but unknown."""
     buffers: int
-    """How many tiles it holds: its leading extent where it is indexed, else 1."""
+    """Number of tiles: its leading extent if it is indexed, else 1."""
     line: int
     """In TTGIR."""
     source: SourceLine | None
     """`file.py:line` of the user's code."""
     role: str
-    """What it is for, the same for all that are for the like: `operand a of the dot`, `mbarrier`."""
+    """Its purpose, the same text for equal purposes: `operand a of the dot`, `mbarrier`."""
     dot: str | None
-    """Of an operand: `file.py:line` of its dot, where that is known."""
+    """For an operand: `file.py:line` of its dot, if known."""
     name: str
-    """The value's name in the source, empty where it has none."""
+    """Name of the value in the source; empty if it has none."""
     is_scratch: bool
-    """Taken by an operation while it runs; stands in no text."""
+    """Used by an operation while it runs; not visible in the text."""
     first: int
     """First line of the TTGIR at which it is live."""
     last: int
     offset: int | None
-    """Where Triton places it; None unless the bill adds up."""
+    """Offset chosen by Triton; None unless the bill is exact."""
 
     @property
     def purpose(self) -> str:
-        """What it is for, with the place of what uses it."""
+        """Its purpose, with the location of its user."""
         return self.role if self.dot is None else f"{self.role} at {self.dot}"
 
     @property
@@ -74,25 +74,25 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The shared memory of one kernel, and whether it explains what the metadata says."""
+    """The shared memory of one kernel, and whether it explains the size in the metadata."""
 
     entries: tuple[Allocation, ...]
     """In text order."""
     peak: int | None
-    """Bytes that Triton's allocator needs for the entries; None when the size of one is not known."""
+    """Bytes that Triton's allocator needs for the entries; None if the size of one is unknown."""
     declared: int | None
-    """Bytes per block that the metadata names."""
+    """Bytes per block in the metadata."""
     note: str
-    """What does not add up, empty when all does."""
+    """The difference, as text; empty if there is none."""
 
     @property
     def accounted(self) -> bool | None:
-        """True when the bill explains the metadata to the byte; None with nothing to compare."""
+        """True if the bill explains the metadata to the byte; None if there is nothing to compare."""
         return None if self.declared is None else self.peak == self.declared
 
     @property
     def unexplained(self) -> int | None:
-        """Declared bytes that no entry explains (less than 0: the bill is too long)."""
+        """Declared bytes that no entry explains. Negative if the bill exceeds the declared size."""
         return None if self.declared is None or self.peak is None else self.declared - self.peak
 
 
@@ -106,7 +106,7 @@ def find_bill(
     """The bill of a TTGIR module; None for one without functions.
 
     Args:
-        codes: all functions of the module, the kernel among them.
+        codes: all functions of the module, including the kernel.
         declared: `shared` of the metadata.
         triton: `triton_version` of the metadata.
     """
@@ -139,7 +139,7 @@ def find_bill(
 
 
 def _callees_first(called: dict[str, list[str]]) -> list[str]:
-    """All functions, each behind those that it calls; a call around a circle is passed over."""
+    """All functions, each after those that it calls. Recursive calls are ignored."""
     order: dict[str, None] = {}
     entered: set[str] = set()
     pending = [(name, False) for name in reversed(called)]
@@ -157,13 +157,15 @@ def _callees_first(called: dict[str, list[str]]) -> list[str]:
 def _note(entries: list[Allocation], peak: int | None, declared: int | None) -> str:
     if peak is None:
         unknown = [f"{entry.purpose} (line {entry.line})" for entry in entries if entry.bytes is None]
-        why = f"a function has more than {BUFFERS.most} buffers; set {BUFFERS.switch} to place them"
+        why = f"a function has more than {BUFFERS.most} buffers: raise the limit with {BUFFERS.switch}"
         return "cannot be computed: " + (", ".join(dict.fromkeys(unknown)) or why)
     if declared is None or declared == peak:
         return ""
     if declared > peak:
-        return f"{declared - peak} bytes of the metadata's {declared} are explained by nothing in the TTGIR"
-    return f"the allocations found need {peak - declared} bytes more than the metadata's {declared}"
+        return f"the TTGIR does not explain {declared - peak} of the {declared} bytes in the metadata"
+    return (
+        f"the allocations in the TTGIR need {peak - declared} bytes more than the {declared} in the metadata"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ class _Found:
 
 
 class _Reader:
-    """One function's allocations."""
+    """Reads one function's allocations."""
 
     def __init__(
         self, code: Code, module: Module, language: Language, rules: Rules, sizes: dict[str, int | None]
@@ -207,7 +209,7 @@ class _Reader:
         unknown = [one for one in found if one.entry.bytes is None]
         if unknown and not self._is_hidden(found, placed.size):
             return [one.entry for one in found], None
-        if unknown:  # too small to count, but not where it lies
+        if unknown:  # small enough not to change the sum, but its offset is unknown
             return [one.entry for one in found], placed.size
         entries = [
             replace(one.entry, offset=offset) for one, offset in zip(found, placed.offsets, strict=True)
@@ -215,7 +217,7 @@ class _Reader:
         return entries, placed.size
 
     def _is_hidden(self, found: list[_Found], size: int) -> bool:
-        """True when what is not known cannot make the whole any larger."""
+        """True if the allocations of unknown size cannot increase the sum."""
         requests = []
         for one in found:
             if one.entry.bytes is None:
@@ -265,7 +267,7 @@ class _Reader:
         return Request(size or 0, alignment, first, stop, group, partition)
 
     def _scratch(self, index: int, instruction: Instruction, use: SharedUse) -> list[_Found]:
-        """What an operation takes while it runs."""
+        """The scratch memory of an operation."""
         alignment = _SCRATCH_ALIGNMENT
         purpose = use.role.value
         if use.role is SharedRole.CALL:
@@ -273,7 +275,7 @@ class _Reader:
         elif use.role is SharedRole.PARTITIONS:
             size, alignment = use.captured, 8
         elif use.role is SharedRole.MATRIX_BARRIER:
-            # Its lowering, which comes behind the TTGIR until 3.4, waits for it at a barrier of its own.
+            # Its lowering, which follows the TTGIR until 3.4, waits for it at its own barrier.
             size, alignment = (8 if self.rules.release in ((3, 3), (3, 4)) else 0), 16
         else:
             results = self.memory.values.results[index] if use.role is SharedRole.ATOMIC else ()
@@ -299,12 +301,12 @@ class _Reader:
         return [_Found(entry, self._request(index, size, alignment, at, at + 1), index)]
 
     def _states(self) -> list[_Found]:
-        """The bytes through which the warps of partitions are told what to run, live all the time."""
+        """The bytes that tell the warps of partitions what to run. Always live."""
         function = self.code.function
         sizes = [self.language.shared(function.instructions[at]).warps for at in self.memory.ends]
         if not sizes:
             return []
-        # The compiler fills the last group of four warps up with an idle partition.
+        # The compiler fills the last group of four warps with an idle partition.
         size = None if None in sizes else max(-(-count // 4) * 4 for count in sizes if count is not None)
         entry = Allocation(
             bytes=size,
@@ -324,7 +326,7 @@ class _Reader:
     def _purpose(
         self, memory: TensorType, users: list[int], roles: set[SharedRole]
     ) -> tuple[str, str | None]:
-        """Who uses an allocation, in words; of an operand, where its dot stands."""
+        """The purpose of an allocation, as text; for an operand, also the location of its dot."""
         if memory.element == BARRIER or SharedRole.BARRIER in roles:
             return ("mbarriers" if SharedRole.BUFFER in roles else "mbarrier"), None
         for user in users:
@@ -381,21 +383,21 @@ def _allocated(memory: TensorType) -> int:
     elements = memory.elements
     layout = memory.encoding
     if layout is not None and layout.is_fp4_padded:
-        elements *= 2  # eight bytes of nothing behind every eight of packed fp4, as TMA writes them
+        elements *= 2  # eight unused bytes after every eight of packed fp4, as TMA writes them
     plain = elements
     for interval, padding in () if layout is None else layout.padding:
         if not interval:
             continue
         elements += plain // interval * padding
-        if plain % interval == 0:  # none behind the last element
+        if plain % interval == 0:  # no padding after the last element
             elements -= padding
     return elements * memory.bits // 8
 
 
 def _alignment(use: SharedUse, memory: TensorType, rules: Rules) -> int:
-    """Bytes that an allocation is aligned to: what its swizzling or TMA asks for, else a small number.
+    """Alignment of an allocation in bytes: required by its swizzling or TMA, else a small number.
 
-    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; held against the
+    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; validated against the
     allocator of Triton 3.0, 3.3, 3.6 and 3.9.
     """
     if use.alignment is not None:

@@ -1,4 +1,4 @@
-"""Layout conversions of TTGIR: how much data changes hands, and how far it goes."""
+"""Layout conversions of TTGIR: the amount of data moved, and how far it moves."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Conversion:
     change: str
     """Kinds of the two layouts: `blocked → dot operand`."""
     crosses_warps: bool | None
-    """True when a warp needs data that another holds; None where a layout is not modelled."""
+    """True if a warp needs data that another holds; None if a layout is not modelled."""
     through_shared: bool | None
-    """True when it goes through shared memory; None where that cannot be told."""
+    """True if it goes through shared memory; None if unknown."""
     always: bool = True
-    """False in a loop of which not every iteration comes by it: it stands under a condition."""
+    """False in a loop if the conversion is conditional: not every iteration executes it."""
     changes: bool = True
-    """False in a loop that does not change what is converted: it could be done once, in front of it."""
+    """False if the converted value is loop-invariant: the conversion could be hoisted out of the loop."""
     for_dots: bool = False
-    """True where one of the layouts is that of a matrix operation's operands or result."""
+    """True if one of the layouts is that of a matrix operation's operands or result."""
 
 
 def find_conversions(
     code: Code, region: Region, module: Module, language: Language, triton: TritonVersion | None = None
 ) -> tuple[Conversion, ...]:
-    """The conversions that stand directly in a region, in execution order.
+    """The conversions directly in a region, in execution order.
 
     Args:
         triton: `triton_version` of the metadata.

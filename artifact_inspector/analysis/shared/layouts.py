@@ -1,8 +1,8 @@
-"""Which thread holds which element: register layouts as linear maps over bits.
+"""The assignment of elements to threads: register layouts as linear maps over bits.
 
-A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number)
-moves the element it names by basis i; the moves of several bits add up by exclusive or. Elements
-are numbered with the first axis fastest, as Triton does: where it breaks ties, the order counts.
+A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number) moves its
+element by basis i. The moves of several bits are combined by exclusive or. Elements are numbered with the
+first axis fastest, as in Triton, because its tie-breaking depends on the order.
 
 Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of Triton.
 """
@@ -20,39 +20,39 @@ from artifact_inspector.model.encoding import Encoding, LayoutKind
 
 Bases = tuple[int, ...]
 Move = tuple[int, ...]
-"""How far a bit moves along each axis."""
+"""Distance that a bit moves along each axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the registers, lanes and warps of a block hold the elements of a tensor."""
+    """The elements of a tensor that the registers, lanes and warps of a block hold."""
 
     shape: tuple[int, ...]
     register: Bases
     lane: Bases
     warp: Bases
     tile: tuple[int, ...]
-    """What all threads cover by one repetition of the layout's pattern, along each axis."""
+    """Extents that all threads cover in one repetition of the layout's pattern, along each axis."""
     order: tuple[int, ...]
     """Axes, fastest first."""
     contiguous: tuple[int, ...]
-    """Elements next to each other along each axis in one thread's registers."""
+    """Contiguous elements along each axis in one thread's registers."""
     made_of: tuple[LayoutKind, ...]
-    """Its kind, then that of what it is a slice or an operand of, and so on."""
+    """Its kind, then the kind of the layout that it is a slice or an operand of, and so on."""
 
     @property
     def kind(self) -> LayoutKind:
-        """What it is called."""
+        """The kind of the layout."""
         return self.made_of[0]
 
     @property
     def is_one_to_one(self) -> bool:
-        """True when no two registers of the block hold the same element."""
+        """True if no two registers of the block hold the same element."""
         bases = (*self.register, *self.lane, *self.warp)
         return len(span(bases)) == len(bases)
 
     def moves(self, basis: int, axis: int) -> int:
-        """How far a basis moves along an axis."""
+        """Distance that a basis moves along an axis."""
         return basis // math.prod(self.shape[:axis]) % self.shape[axis]
 
     def axis_of(self, basis: int) -> int:
@@ -79,7 +79,7 @@ def _laid_out(encoding: Encoding, shape: tuple[int, ...], threads_per_warp: int)
 
 
 def span(bases: Iterable[int]) -> list[int]:
-    """An independent set that spans the same numbers, each with a highest bit of its own."""
+    """An independent set that spans the same numbers, each with a different highest bit."""
     found: list[int] = []
     for basis in bases:
         for other in found:
@@ -91,7 +91,7 @@ def span(bases: Iterable[int]) -> list[int]:
 
 
 def extent_along(bases: Bases, shape: tuple[int, ...], axis: int) -> int:
-    """By how many different places along one axis these bases move."""
+    """Number of different positions along one axis that these bases reach."""
     stride = math.prod(shape[:axis])
     mask = (shape[axis] - 1) * stride
     return 1 << len(span(basis & mask for basis in bases))
@@ -127,7 +127,7 @@ def _pattern(encoding: Encoding, shape: tuple[int, ...], threads: int) -> _Patte
 
 
 def _operand(encoding: Encoding, shape: tuple[int, ...], threads: int) -> _Pattern | None:
-    """An operand of a dot that has another layout."""
+    """The operand of a dot with another layout."""
     parent, operand, width = encoding.parent, encoding.operand, encoding.width or 0
     if parent is None or operand not in (0, 1) or len(shape) != 2:
         return None
@@ -150,13 +150,13 @@ def _is_plain_mfma(encoding: Encoding, threads: int) -> bool:
 
 
 class _Builder:
-    """Bases that are stacked on each other: each move starts where the last along its axis ended."""
+    """Stacks bases: each move starts where the last one along its axis ended."""
 
     def __init__(self, rank: int) -> None:
         self.reach = [1] * rank
 
     def along(self, axis: int, extent: int) -> list[Move]:
-        """Bases for `extent` further places along an axis."""
+        """Bases for `extent` further positions along an axis."""
         found = []
         while extent > 1:
             found.append(tuple(self.reach[axis] if a == axis else 0 for a in range(len(self.reach))))
@@ -165,7 +165,7 @@ class _Builder:
         return found
 
     def nothing(self, extent: int) -> list[Move]:
-        """Bases for `extent` threads that all hold the same."""
+        """Bases for `extent` threads that all hold the same element."""
         return [(0,) * len(self.reach)] * (extent.bit_length() - 1)
 
 
@@ -257,7 +257,7 @@ def _wmma(encoding: Encoding, _: tuple[int, ...], threads: int) -> _Pattern | No
         return None
     rows, columns = (1, 0) if encoding.is_transposed else (0, 1)
     builder = _Builder(2)
-    if encoding.version in (None, 1):  # neighbouring rows lie in the two halves of a warp
+    if encoding.version in (None, 1):  # neighbouring rows are in the two halves of a warp
         lane = [*builder.along(columns, 16), *builder.along(rows, 2)]
         register = builder.along(rows, 8)
     else:
@@ -269,7 +269,7 @@ def _wmma(encoding: Encoding, _: tuple[int, ...], threads: int) -> _Pattern | No
             return None
         warp = [b for axis in (1, 0) for b in builder.along(axis, encoding.warps[axis])]
         return _Pattern(register, lane, warp, order, tuple(builder.reach))
-    # From 3.7 on the tiles of a block are a linear layout of their own.
+    # From 3.7 on the tiles of a block are a separate linear layout.
     repeated, warp = (
         [tuple(16 * n for n in vector) for vector in vectors or ()]
         for vectors in (encoding.register, encoding.warp)
@@ -284,11 +284,14 @@ def _wmma(encoding: Encoding, _: tuple[int, ...], threads: int) -> _Pattern | No
 
 
 WMMA_LANES = 32
-"""Lanes of a wave that Triton runs `wmma` with."""
+"""Lanes of the waves for which Triton uses `wmma`."""
 
 
 def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: int) -> _Pattern:
-    """`halves`: 1 where both halves of a warp hold all of k (gfx11), 2 where each holds its own."""
+    """The pattern of a WMMA operand.
+
+    `halves` is 1 if both halves of a warp hold all of k (gfx11), 2 if each holds its own part.
+    """
     k, outer = 1 - operand, operand
     builder = _Builder(2)
     register = builder.along(k, width)
@@ -321,7 +324,7 @@ _READERS: dict[LayoutKind, Callable[[Encoding, tuple[int, ...], int], _Pattern |
     LayoutKind.MFMA: _mfma,
     LayoutKind.WMMA: _wmma,
 }
-"""From a layout, the shape of its tensor and the lanes of a warp to its pattern."""
+"""Kind → function from a layout, the shape of its tensor and the lanes of a warp to its pattern."""
 
 
 def _sliced(whole: _Pattern, dim: int) -> _Pattern:
@@ -331,14 +334,14 @@ def _sliced(whole: _Pattern, dim: int) -> _Pattern:
         return [(*b[:dim], *b[dim + 1 :]) for b in bases]
 
     order = tuple(axis - (axis > dim) for axis in whole.order if axis != dim)
-    # Registers that differ along the lost axis alone hold the same and are one register here.
+    # Registers that differ only along the removed axis hold the same element and are one register here.
     register = [b for b in cut(whole.register) if any(b)]
     tile = (*whole.tile[:dim], *whole.tile[dim + 1 :])
     return _Pattern(register, cut(whole.lane), cut(whole.warp), order, tile)
 
 
 def _fit(pattern: _Pattern, shape: tuple[int, ...], made_of: tuple[LayoutKind, ...]) -> Layout:
-    """A pattern cut where the tensor ends, and repeated in registers where it goes on."""
+    """A pattern cut to the extent of the tensor, or repeated in registers to fill it."""
     strides = [1] * len(shape)
     for axis in range(1, len(shape)):
         strides[axis] = strides[axis - 1] * shape[axis - 1]

@@ -1,7 +1,7 @@
-"""Under which names, and for how long, a function's shared memory is in use.
+"""The names and live ranges of a function's shared memory.
 
-Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp, Alias.cpp);
-getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
+Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp,
+Alias.cpp); getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMES_IT_ANEW = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
 
 
 class MemoryUse:
-    """Who reads which value of a function, and when that is."""
+    """The readers of each value of a function, and their times."""
 
     def __init__(self, code: Code, language: Language) -> None:
         self.code = code
@@ -26,7 +26,7 @@ class MemoryUse:
 
     @property
     def values(self) -> Values:
-        """The function's values; numbered for those functions only that name memory."""
+        """The function's values. Numbered only for functions that use shared memory."""
         return self.code.values
 
     @cached_property
@@ -40,7 +40,7 @@ class MemoryUse:
 
     @cached_property
     def _handed(self) -> dict[int, list[tuple[int, int]]]:
-        """Value → where it is handed over, and the value that it becomes there."""
+        """Value → (instruction that passes it on, the value that it becomes there)."""
         handed: dict[int, list[tuple[int, int]]] = {}
         for index, flows in enumerate(self.values.flows):
             for source, target, _, _ in flows:
@@ -48,7 +48,7 @@ class MemoryUse:
         return handed
 
     def _find_partitions(self) -> None:
-        """The warp-specialised operation and the partition of each block, and where each ends."""
+        """The warp-specialised operation and the partition of each block, and where each operation ends."""
         self.partition: dict[int, tuple[int, int]] = {}
         self.ends: dict[int, int] = {}
         function = self.code.function
@@ -61,11 +61,11 @@ class MemoryUse:
             self.ends[operation] = max(self.ends.get(operation, 0), function.blocks[part.stop - 1].stop - 1)
 
     def at(self, index: int) -> int:
-        """A time for an instruction: an operation with partitions counts behind all they hold."""
+        """A time for an instruction. An operation with partitions comes after their contents."""
         return 2 * self.ends[index] + 1 if index in self.ends else 2 * index
 
     def aliases(self, index: int) -> tuple[set[int], list[int]]:
-        """The values that name an allocation, and the instructions that read one of them."""
+        """The values that refer to an allocation, and the instructions that read one of them."""
         pending = list(self.values.results[index])
         seen = set(pending)
         users: set[int] = set()
@@ -97,7 +97,7 @@ class MemoryUse:
 
     @cached_property
     def _births(self) -> dict[int, int]:
-        """Value → the instruction at which it begins to be."""
+        """Value → the instruction that starts its live range."""
         born = {value: index for index, results in enumerate(self.values.results) for value in results}
         function = self.code.function
         loops = {owner for handed in self.values.flows for _, _, owner, back in handed if back}
@@ -116,8 +116,8 @@ class MemoryUse:
     def _until(self, birth: int, user: int) -> int:
         """Last instruction at which a value must be kept for a use.
 
-        A loop around the use alone needs it in every iteration; an operation with partitions is one
-        operation to what was there before.
+        A loop around the use, but not around the definition, needs it in every iteration. For earlier
+        values, an operation with partitions is a single operation.
         """
         flow = self.code.flow
         operation, _ = self.partition.get(flow.block_of[user], (None, None))

@@ -1,6 +1,7 @@
-"""Shared memory that an operation takes for itself while it runs: reductions, conversions, atomics.
+"""Shared memory that an operation uses while it runs: reductions, conversions, atomics.
 
-It stands in no text; Triton's allocator computes it from types and layouts, and so does this.
+It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this
+module.
 
 Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper,
 getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
@@ -32,20 +33,20 @@ from artifact_inspector.model.shared import SharedRole, SharedUse
 POINTER = 64
 """Bits of an address."""
 _TENSORMAP = 128
-"""Bytes of a tensor map, which is put together in shared memory."""
+"""Bytes of a tensor map, which is built in shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the sizes depend on besides the types."""
+    """Parameters of the sizes besides the types."""
 
     release: Release | None
-    """Triton's version; None for one of 3.3 and later that nothing tells apart."""
+    """Triton's version; None for an unknown version from 3.3 on."""
     threads_per_warp: int
     has_clusters: bool
-    """Several CTAs share the work of a block: which part of a tensor is whose is not modelled."""
+    """Several CTAs share the work of a block. The distribution of a tensor over them is not modelled."""
     capability: int | None
-    """NVIDIA's compute capability: 90 for sm_90; None for AMD, or where it is not named."""
+    """NVIDIA's compute capability: 90 for sm_90; None for AMD, or if unknown."""
 
     def accesses(self, bits: int) -> tuple[tuple[Access, ...], tuple[Access, ...]]:
         """Wide stores to, and loads from, shared memory that a conversion may use."""
@@ -56,12 +57,12 @@ class Rules:
         return stores, (VECTOR, *(matrix if self.capability >= 75 else ()))
 
     def since(self, release: Release) -> bool | None:
-        """Whether the version is that or later; None when that is not known."""
+        """Whether the version is that or later; None if unknown."""
         return None if self.release is None else self.release >= release
 
 
 def find_rules(module: Module, language: Language, triton: TritonVersion | None) -> Rules:
-    """The rules of a module, from what it says of itself and the version that its metadata names."""
+    """The rules of a module, from its own text and the version in its metadata."""
     launch = language.launch(module)
     return Rules(
         (None if triton is None else triton.release) or launch.release,
@@ -74,10 +75,10 @@ def find_rules(module: Module, language: Language, triton: TritonVersion | None)
 def scratch_bytes(
     instruction: Instruction, module: Module, language: Language, rules: Rules, *, is_used: bool
 ) -> int | None:
-    """Bytes that an operation takes while it runs: 0 for none, None where that cannot be told.
+    """Bytes that an operation uses while it runs; None if unknown.
 
     Args:
-        is_used: something reads its result.
+        is_used: its result is read.
     """
     use = language.shared(instruction)
     if use.role is SharedRole.TENSOR_MAP:
@@ -112,13 +113,13 @@ def _conversion(types: tuple[TensorType, ...], rules: Rules) -> int | None:
 
 @lru_cache(maxsize=512)
 def conversion_bytes(source: Layout, target: Layout, bits: int, rules: Rules) -> int | None:
-    """Bytes that a conversion takes; None where it depends on a version that is not known."""
+    """Bytes that a conversion uses; None if they depend on an unknown version."""
     sizes = _conversion_sizes(source, target, bits, rules)
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: Rules) -> set[int]:
-    """What a conversion may take: one size, or several where the version does not decide, or is not known."""
+    """The possible sizes of a conversion: several if the version is unknown or does not decide it."""
     far = reach(source, target)
     width = max(8, bits)
     if _is_unlike(source, target, far, rules):
@@ -132,17 +133,19 @@ def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: Rules) -
     padded = padded_elements(source, target, width, rules.release or (3, 4)) * width // 8
     if rules.since((3, 4)) is False:
         return {padded}
-    # In 3.4 and 3.5 the one way gave place to the other.
+    # Between 3.4 and 3.5 one method replaced the other.
     ways = ((), rules.accesses(width))
     return {padded, *(swizzled_elements(source, target, width, *how) * width // 8 for how in ways)}
 
 
 def _is_unlike(source: Layout, target: Layout, far: Reach, rules: Rules) -> bool:
-    """Whether a version has ways of its own with such a conversion, which are not modelled."""
+    """Whether a version treats such a conversion in a special way that is not modelled."""
     kinds = {*source.made_of, *target.made_of}
     operand, sliced = LayoutKind.DOT_OPERAND in kinds, LayoutKind.SLICE in kinds
     results = source.kind is target.kind is LayoutKind.MMA
-    copies = any(0 in (*side.lane, *side.warp) for side in (source, target))  # of what another thread holds
+    copies = any(
+        0 in (*side.lane, *side.warp) for side in (source, target)
+    )  # of an element that another thread holds
     by_one_warp = far is not reach(source, target, is_handed_on=False)
     return any(
         unlike and rules.since(first) is not False and rules.since(stop) is not True
@@ -169,16 +172,16 @@ def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules:
     if by_conversion is False:
         return old
     if layout.kind in (LayoutKind.DOT_OPERAND, LayoutKind.WMMA):
-        return None  # which lanes take what the warps held is not told by the layout alone
+        return None  # the layout does not determine which lanes receive the warps' results
     new = _converted(layout, axis, bits, rules)
     return new if by_conversion or new == old else None
 
 
 def _by_threads(tensor: TensorType, layout: Layout, axis: int, rules: Rules) -> int | None:
-    """Elements of a reduction in 2.1, where mostly every thread has a place of its own.
+    """Elements of a reduction in 2.1, where usually every thread has its own slot.
 
-    Along the fastest axis every warp reduces its own first; along another each thread writes. Lanes count as
-    the layout names them, however small the tensor is.
+    Along the fastest axis every warp reduces its own elements; along another axis each thread writes.
+    Lanes count as the layout defines them, even if the tensor is smaller.
     """
     named = read_layout(tensor._replace(shape=layout.tile), rules.threads_per_warp)
     is_slice = layout.kind is LayoutKind.SLICE
@@ -189,25 +192,25 @@ def _by_threads(tensor: TensorType, layout: Layout, axis: int, rules: Rules) -> 
     others = tensor.elements // extent
     if not _is_fastest(tensor, layout, axis):
         return others * min(extent, lanes * extent_along(layout.warp, layout.shape, axis))
-    if warps == 1 and not (is_slice and layout.warp):  # those along the axis that is sliced away count too
+    if warps == 1 and not (is_slice and layout.warp):  # warps along the removed axis count too
         return 0
     threads = 1 << len(layout.lane) + len(layout.warp)
     return max(others * min(extent // min(extent, lanes), warps), threads)
 
 
 def _is_fastest(tensor: TensorType, layout: Layout, axis: int) -> bool:
-    """Whether an axis is the fastest of the layout, or of the one that it is sliced from."""
+    """Whether an axis is the fastest of the layout, or of the layout that it is sliced from."""
     if tensor.encoding is None:
         return False
     sliced = [made.dim for made in tensor.encoding.chain if made.dim is not None]
     for dim in sliced:
         axis += axis >= dim
-    order = tensor.encoding.root.order  # a matrix layout names none: rows are the last axis
+    order = tensor.encoding.root.order  # a matrix layout has no order: rows are the last axis
     return axis == (order[0] if order else len(layout.shape) + len(sliced) - 1)
 
 
 def _gathered(layout: Layout, axis: int) -> int:
-    """Elements of a reduction from 2.2 until 3.7: what each warp has reduced on its own, side by side."""
+    """Elements of a reduction from 2.2 until 3.7: the partial results of all warps."""
     elements = extent_along(layout.warp, layout.shape, axis)
     for place, extent in enumerate(layout.shape):
         elements *= 1 if place == axis else extent
@@ -215,9 +218,9 @@ def _gathered(layout: Layout, axis: int) -> int:
 
 
 def _converted(layout: Layout, axis: int, bits: list[int], rules: Rules) -> int | None:
-    """Bytes of a reduction from 3.8 on: a conversion that gives one warp's lanes what the warps hold.
+    """Bytes of a reduction from 3.8 on: a conversion that moves the warps' results to one warp's lanes.
 
-    With more warps than lanes can take at once, it takes several; without lanes it is not known.
+    With more warps than lanes, several conversions are needed; without lanes the size is unknown.
     """
     held = _reduced_in_warp(layout, axis)
     if not held.lane:
@@ -239,7 +242,7 @@ def _converted(layout: Layout, axis: int, bits: list[int], rules: Rules) -> int 
 
 
 def _reduced_in_warp(layout: Layout, axis: int) -> Layout:
-    """What is left along an axis when every warp has reduced its own: one place for each warp there."""
+    """The layout along an axis after every warp has reduced its own elements: one per warp."""
     far = [basis for basis in layout.warp if layout.moves(basis, axis)]
     shape = tuple(1 << len(far) if a == axis else extent for a, extent in enumerate(layout.shape))
 
@@ -262,7 +265,7 @@ def _reduced_in_warp(layout: Layout, axis: int) -> Layout:
 
 
 def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: Rules, *, is_used: bool) -> int | None:
-    if not types:  # one element, for all threads to read
+    if not types:  # one element, which all threads read
         if use.scalar_bits is None:
             return None
         if not is_used and rules.since((3, 2)) is not False:
@@ -275,26 +278,26 @@ def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: Rules, *, is_u
         return None
     if layout.is_one_to_one:
         return 0
-    # Several threads have one element: one of them does the work and tells the others.
+    # Several threads share one element: one of them does the work and broadcasts the result.
     return types[-1].elements * max(8, types[-1].bits) // 8 if rules.since((3, 6)) else None
 
 
 def _scan(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Rules) -> int | None:
-    """Bytes of a scan: the last element of each run that one warp holds; known from 3.6 on."""
-    if layout.kind is not LayoutKind.BLOCKED:  # Triton turns other layouts into one before it scans
+    """Bytes of a scan: the last element of each run that one warp holds. Known from 3.6 on."""
+    if layout.kind is not LayoutKind.BLOCKED:  # Triton converts other layouts to this one before it scans
         return None
     if extent_along(layout.warp, layout.shape, axis) == 1:
         return 0
-    if not rules.since((3, 6)) or 0 in layout.lane:  # lanes that have what others have may count, too
+    if not rules.since((3, 6)) or 0 in layout.lane:  # lanes that hold copies may count, too
         return None
     run = layout.contiguous[axis] * extent_along(layout.lane, layout.shape, axis)
     return inputs[0].elements // run * sum(-(-element_bits(tensor) // 8) for tensor in inputs)
 
 
 def most_bytes(instruction: Instruction, module: Module, language: Language, rules: Rules) -> int | None:
-    """Bytes that a conversion cannot take more than; None for other operations.
+    """Upper bound of the bytes that a conversion uses; None for other operations.
 
-    Without its layouts, that is a tile of the whole tensor, with padding for one access of a thread.
+    Without known layouts, this is a tile of the whole tensor, padded for one access of a thread.
     """
     types = language.types(instruction, module)
     if language.shared(instruction).role is not SharedRole.CONVERSION or len(types) != 2:
@@ -308,12 +311,12 @@ def most_bytes(instruction: Instruction, module: Module, language: Language, rul
 
 
 def _whole(shape: tuple[int, ...], layouts: Sequence[Layout], bits: int) -> int:
-    """Bytes of a whole tensor, whose rows are padded for the widest access of a thread."""
+    """Bytes of a whole tensor with rows padded for the widest access of a thread."""
     access = max(128 // bits, *(max(layout.contiguous) for layout in layouts), 1)
     elements = math.prod(shape)
     return max(elements // extent * (extent + access) for extent in shape) * bits // 8
 
 
 def element_bits(tensor: TensorType) -> int:
-    """Bits of an element in a register: an address is one itself."""
+    """Bits of an element in a register; a pointer has the size of an address."""
     return POINTER if tensor.is_pointer else tensor.bits

@@ -1,8 +1,8 @@
-"""How many elements a layout conversion keeps in shared memory at a time.
+"""The number of elements that a layout conversion keeps in shared memory at a time.
 
-Two generations of one step. Until Triton 3.3, and on AMD, a tile of the two layouts goes through at a
-time and its rows are padded; from 3.4 on NVIDIA's conversions swizzle, and what both sides hold
-in registers alike is left out and goes through in turns.
+There are two generations. Until Triton 3.3, and on AMD, one tile of both layouts is converted at a time
+and its rows are padded. From 3.4 on, NVIDIA's conversions swizzle. The part that both sides hold in the
+same registers is converted in several passes.
 
 Source: getScratchConfigForCvt in Triton's lib/Analysis/Allocation.cpp (2.1 to 3.3; for AMD still in
 third_party/amd/lib/Analysis); optimalSwizzlingLdSt in lib/Tools/GenericSwizzling.cpp.
@@ -20,19 +20,19 @@ from artifact_inspector.analysis.shared.layouts import Bases, Layout, span
 from artifact_inspector.model.encoding import LayoutKind
 
 _BANKS = 32 * 32
-"""Bits that all banks deliver at once."""
+"""Bits that all banks deliver in one cycle."""
 _VECTOR = 128
 """Bits of the widest access of one thread."""
 
 
 def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[int, int]) -> int:
-    """Elements, padding included, of one padded tile, as a version of Triton up to 3.5 computes it."""
+    """Elements, including padding, of one padded tile, as Triton up to 3.5 computes it."""
     shape = [
         max(min(extent, a), min(extent, b))
         for extent, a, b in zip(source.shape, _tile(source, release), _tile(target, release), strict=True)
     ]
     inner, outer = _order(source, release), _order(target, release)
-    if release < (3, 2):  # the order of a matrix operation's result is that of the other side
+    if release < (3, 2):  # a matrix operation's result has the order of the other side
         inner, outer = (
             (outer, outer)
             if source.kind is LayoutKind.MMA
@@ -51,7 +51,7 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
 
 
 def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
-    """The tile; from 3.3 on it ends, along each axis, with the farthest lane or warp."""
+    """The tile. From 3.3 on it ends, along each axis, with the farthest lane or warp."""
     if release < (3, 3):
         return layout.tile
     bases = (*layout.lane, *layout.warp)
@@ -61,9 +61,9 @@ def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
 
 
 def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
-    """Axes, fastest first: from 3.3 on as the registers go, whatever the layout's own order.
+    """Axes, fastest first. From 3.3 on this is the order of the registers, not the layout's own.
 
-    Until 3.2 those of AMD's matrix operations are the wrong way round.
+    Until 3.2 the axes of AMD's matrix operations are reversed.
     """
     if release < (3, 3):
         return layout.order[::-1] if layout.kind is LayoutKind.MFMA else layout.order
@@ -75,13 +75,13 @@ class Access(NamedTuple):
     """A store to or load from shared memory of 128 bits for each of 8 threads."""
 
     contiguous: tuple[int, ...]
-    """Bits of the lane number that move along one row of it."""
+    """Bits of the lane number that move along one row."""
     address: tuple[int, ...]
-    """Bits of the lane number that name the row."""
+    """Bits of the lane number that select the row."""
 
 
 VECTOR = Access((), (0, 1, 2))
-"""`ld.shared.v4.b32`: a thread has its row to itself."""
+"""`ld.shared.v4.b32`: each thread accesses its own row."""
 MATRIX = Access((0, 1), (2, 3, 4))
 """`ldmatrix`, `stmatrix`: four threads share a row."""
 TRANSPOSED = Access((2, 3, 4), (0, 1))
@@ -95,11 +95,11 @@ def swizzled_elements(
     stores: Sequence[Access] = (),
     loads: Sequence[Access] = (),
 ) -> int:
-    """Elements of one turn of a swizzled conversion.
+    """Elements of one pass of a swizzled conversion.
 
     Args:
-        stores: wide stores that the GPU has; without one that fits the layouts, plain ones are used.
-        loads: wide loads that it has.
+        stores: wide stores of the GPU. If none fits the layouts, plain ones are used.
+        loads: wide loads of the GPU.
     """
     a, b = _without_zeros(source.register), _without_zeros(target.register)
     dim = math.prod(source.shape).bit_length() - 1
@@ -109,7 +109,7 @@ def swizzled_elements(
             wide = _wide(source, target, (a, b), (store, load), bits, dim)
             if wide is not None:
                 ways.append(wide)
-    if ways:  # the fewest conflicts between banks, then the most turns
+    if ways:  # the fewest bank conflicts, then the most passes
         return 1 << (dim + min((conflicts, -turns) for conflicts, turns in ways)[1])
     vector = _vector(a, b, source.lane, target.lane, bits)
     bank_a = [*vector, *_bank(a, source.lane, vector, bits)]
@@ -119,7 +119,7 @@ def swizzled_elements(
 
 
 def _rows(vector: list[int], bits: int, dim: int) -> int:
-    """How many bases tell the rows of all banks apart."""
+    """Number of bases that distinguish the rows of all banks."""
     banks = min(max(0, (_BANKS // ((1 << len(vector)) * bits)).bit_length() - 1), dim - len(vector))
     return dim - banks - len(vector)
 
@@ -132,11 +132,11 @@ def _wide(
     bits: int,
     dim: int,
 ) -> tuple[int, int] | None:
-    """Bank conflicts of two wide accesses, and bases that go in turns; None if they do not fit."""
+    """Bank conflicts of two wide accesses, and the bases converted in passes; None if they do not fit."""
     a, b = registers
     for lane, access in zip((source.lane, target.lane), pair, strict=True):
         if max(access.contiguous + access.address) >= len(lane):
-            return None  # a warp of so few lanes, as no GPU has it
+            return None  # a warp with fewer lanes than any GPU has
     vector = _shared_row(
         (a, source.lane, pair[0].contiguous),
         (b, target.lane, pair[1].contiguous),
@@ -161,7 +161,7 @@ def _wide(
 def _shared_row(
     a: tuple[Bases, Bases, tuple[int, ...]], b: tuple[Bases, Bases, tuple[int, ...]], row: int
 ) -> list[int] | None:
-    """Bases of a row of 128 bits that both accesses can move; None where there is none."""
+    """Bases of a row of 128 bits that both accesses can move; None if there is none."""
     if len(a[2]) > len(b[2]):
         a, b = b, a  # `a` has more of the row in registers
     (registers_a, lanes_a, contiguous_a), (registers_b, lanes_b, contiguous_b) = a, b
@@ -206,7 +206,7 @@ def _vector(a: Bases, b: Bases, lane_a: Bases, lane_b: Bases, bits: int) -> list
 
 
 def _also(registers: Sequence[int], used: list[int], lanes: Bases, bits: int) -> list[int]:
-    """Register bases that the other side has among its lanes, as many as one access may take."""
+    """Register bases that the other side has among its lanes, as many as one access allows."""
     most = (_VECTOR // max(bits, 32)).bit_length() - 1
     found: list[int] = []
     for basis in registers:
@@ -250,14 +250,14 @@ class Reach(Enum):
 
 @lru_cache(maxsize=512)
 def reach(source: Layout, target: Layout, *, is_handed_on: bool = True) -> Reach:
-    """How far apart the threads are that a conversion moves data between.
+    """The distance between the threads that a conversion moves data between.
 
     Args:
-        is_handed_on: of warps that hold the same, one hands it on to the others, as Triton mostly does.
+        is_handed_on: of warps with the same data, one passes it to the others, as Triton usually does.
     """
 
     def covers(own: Bases, pairs: Sequence[tuple[int, int]], rest: Bases) -> bool:
-        """True when all of `rest`, and how each pair differs, lie within what `own` spans."""
+        """True if `rest`, and the differences of the pairs, are in the span of `own`."""
         space = span(own)
         return all(_reduced(x ^ y, space) == 0 for x, y in pairs) and all(
             _reduced(x, space) == 0 for x in rest
@@ -275,7 +275,7 @@ def reach(source: Layout, target: Layout, *, is_handed_on: bool = True) -> Reach
 
 
 def swapped_bits(source: Layout, target: Layout) -> int:
-    """How many bits of the register number trade places with bits of the lane number."""
+    """Number of register-number bits that are exchanged with lane-number bits."""
     a, b = span(source.register), span(target.register)
     both = len(span([*a, *b]))
     return max(both - len(a), both - len(b))

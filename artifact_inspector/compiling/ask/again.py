@@ -1,4 +1,4 @@
-"""Saved tensor-level IR compiled again, each text with options of its own, all at the same time."""
+"""Compile saved TTIR texts again, concurrently, each with its own options."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from artifact_inspector.hardware.targets import Target
 
 
 class Again(NamedTuple):
-    """What became of one text."""
+    """The result of compiling one text."""
 
     artifact: Artifact | None
-    """None where the compiler refused it."""
+    """None if the compiler refused the text."""
     message: str | None
 
 
 def compile_again(
     texts: Sequence[tuple[str, Mapping[str, Any]]], stem: str, target: Target, directory: Path
 ) -> list[Again]:
-    """What the Triton that is installed here makes of saved texts; no code of the user's runs.
+    """Compile saved texts with the installed Triton; no user code runs.
 
     Args:
-        texts: of TTIR, each with the options of the compile.
-        stem: what the kernel's files are called.
+        texts: TTIR texts, each with its compile options.
+        stem: file name of the kernel without a suffix.
         target: the GPU.
-        directory: an empty one, for the texts and the entries.
+        directory: an empty directory for the texts and the entries.
+
+    Returns:
+        One result for each text, in order.
 
     Raises:
         CompileError: Triton cannot be used here.
@@ -50,6 +53,7 @@ def compile_again(
                 "targets": [str(target)],
                 "out": str(directory / f"made{number}"),
                 "environment": {},
+                "untrusted": True,
             }
         )
     found: dict[int, Again] = {}

@@ -1,4 +1,4 @@
-"""What a captured program reported: the kernels and notes that its events add up to."""
+"""Build the kernels, launches and notes of a captured program from its events."""
 
 from __future__ import annotations
 
@@ -15,63 +15,64 @@ from artifact_inspector.hardware.targets import Target, parse_target
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Launches of one kernel from one statement with one grid."""
+    """All launches of one kernel from one statement with the same grid."""
 
     grid: tuple[int, ...]
-    """Blocks in x, y and z; with a zero in it nothing would run."""
+    """CTAs in x, y and z; if one is zero, nothing would run."""
     place: str
     """`file:line` of the launch."""
     caller: str
-    """`file:line` of the program's own statement that led to it; `place`, where no library stands between."""
+    """`file:line` of the program's own statement that led to the launch; equals `place` without a library in
+    between."""
     times: int
-    """How often; at least, where the program was killed."""
+    """Number of launches; a lower bound if the program was killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedKernel:
-    """One kernel that a program would launch on one GPU, as its wrapper and Triton specialised it."""
+    """One kernel that a program would launch on one GPU, specialised for its arguments."""
 
     name: str
-    """The Python function."""
+    """Name of the Python function."""
     hash: str | None
-    """Triton's own, as in the entry's metadata; None when the compiler refused."""
+    """Triton's hash, as in the entry's metadata; None if the compiler refused the kernel."""
     target: Target
     signature: Mapping[str, str]
     """Argument → type with its hint, as `compile --signature` takes it: `*fp16:16`, `i32:1`."""
     constexprs: Mapping[str, str]
     """Argument → value in Python's notation."""
     options: Mapping[str, Any]
-    """num_warps, num_stages and num_ctas, and whatever else differs from Triton's default."""
+    """num_warps, num_stages and num_ctas, and other options that differ from Triton's defaults."""
     launches: tuple[Launch, ...]
-    """Empty where it was only compiled: by `warmup`, or as a configuration that was not chosen."""
+    """Empty if it was only compiled: by `warmup`, or as a configuration that the autotuner did not choose."""
     benchmarked: int
-    """Launches by an autotuner that would have timed it."""
+    """Number of launches by an autotuner to time it."""
     compiled_for: Place
     """The launch that first needed it."""
     seconds: float
-    """That the compile took; 0 where the cache had it."""
+    """Duration of the compile; 0 for a cache hit."""
     directory: Path | None
-    """The entry in the cache; None when the compiler refused."""
+    """Directory of its cache entry; None if the compiler refused the kernel."""
     message: str | None
-    """What the compiler said when it refused, else None."""
+    """The compiler's error message; None if it compiled."""
     shortage: str | None
-    """What of the GPU it needs more of than there is, so that a real launch would fail; else None."""
+    """The GPU resource that it exceeds, so that a real launch would fail; else None."""
     defined: str | None = None
-    """`FILE.py:KERNEL`, where it can be imported from there."""
+    """`FILE.py:KERNEL`, if it can be imported from that file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that the stand-in could not do as the GPU would have."""
+    """A difference between the captured run and a run on a GPU."""
 
     text: str
     place: str | None
-    """`file:line` of the program's own statement, where there is one."""
+    """`file:line` of the program's own statement, if known."""
     targets: tuple[Target, ...]
 
 
 def merge_notes(notes: Iterable[Note]) -> list[Note]:
-    """Notes of several runs, each once with all of its targets."""
+    """Merge equal notes of several runs; each lists all of its targets."""
     targets: dict[tuple[str, str | None], list[Target]] = {}
     for note in notes:
         targets.setdefault((note.text, note.place), []).extend(note.targets)
@@ -79,9 +80,9 @@ def merge_notes(notes: Iterable[Note]) -> list[Note]:
 
 
 def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
-    """The kernels that events tell of, in the order in which they were first needed.
+    """The kernels in a list of events, in the order of their first launch.
 
-    A kernel that several processes compiled is one; their launches are added up.
+    A kernel that several processes compiled occurs once, with the sum of their launches.
     """
     compiled: dict[tuple[str, str], Event] = {}
     counts: dict[tuple[str, str], dict[tuple[Any, ...], int]] = {}
@@ -98,15 +99,15 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
             launch = (
                 event["process"], event["benchmark"], tuple(event["grid"]), event["place"], event["caller"]
             )  # fmt: skip
-            # counts only grow: the last one written is the one that holds
+            # counts only grow: the last one written is the total
             counts.setdefault(key, {})[launch] = event["times"]
     return [_kernel(event, counts.get(key, {}), shortages.get(key)) for key, event in compiled.items()]
 
 
 def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """Each different launch of what was compiled, as `compiling.arguments` writes it, and whose it is.
+    """The distinct launches of compiled kernels, in the form of `compiling.arguments`, with their kernel.
 
-    One that an autotuner alone made, to measure a configuration that was not chosen, is marked so.
+    A launch that only an autotuner made, to time a configuration that it did not choose, is marked `tuning`.
     """
     made = [x for x in events if x["event"] == "compiled" and x["directory"] is not None]
     names = {(x["kernel"], x["target"]): x["name"] for x in made}
@@ -125,7 +126,7 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 def find_notes(events: Iterable[Event]) -> list[Note]:
-    """What could not be done as on the GPU: each once, with the targets that it is about."""
+    """Differences from a run on a GPU, each once with its targets."""
     found: dict[tuple[str, str | None], list[Target]] = {}
     tuned: dict[Target, dict[str, str]] = {}
     for event in events:
@@ -136,7 +137,7 @@ def find_notes(events: Iterable[Event]) -> list[Note]:
         elif event["event"] == "tuned":
             name, target = event["name"], parse_target(event["target"])
             tuned.setdefault(target, {})[name] = f"{event['compiled']} of {event['configs']} of {name}"
-    few = "Not every configuration of what is autotuned was compiled (--configs all does)"
+    few = "Some autotuner configurations were not compiled (--configs all compiles them)"
     return [
         *(Note(f"{few}: {', '.join(names.values())}.", None, (target,)) for target, names in tuned.items()),
         *(Note(text, place, tuple(targets)) for (text, place), targets in found.items()),

@@ -1,4 +1,4 @@
-"""Take every kernel that a block of Python would launch, with no GPU."""
+"""Capture every kernel that a block of Python would launch, without a GPU."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
 CONFIGS = 3
-"""Configurations of an autotuned kernel that are compiled unless more are asked for."""
+"""Default number of configurations that are compiled for an autotuned kernel."""
 OUT = Path("triton-cache")
 
 
 class Captured(list[CapturedKernel]):
-    """The kernels of a `capture` block, there when it has ended; `inspect_cache` reads `directory`."""
+    """The kernels of a `capture` block, filled in when the block ends; `inspect_cache` reads `directory`."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
         self.directory = directory
-        """The Triton cache that they are in."""
+        """The Triton cache that holds the kernels."""
         self.notes: list[Note] = []
-        """What could not be done as on the GPU."""
+        """Differences from a run on a GPU."""
 
 
 _active = threading.Lock()
@@ -53,35 +53,35 @@ def capture(
     time_limit: float = TIME_LIMIT_SECONDS,
     into: Callable[[Path], Captured] = Captured,
 ) -> Iterator[Captured]:
-    """Take every kernel that the block would launch, with no GPU.
+    """Capture every kernel that the block would launch, without a GPU.
 
-    Tensors may be on the CPU or on `meta`; made with `device="cuda"`, they are on the CPU and say that they
-    are on `cuda:0`. No launch does anything: what a kernel would have written is zeros or what was there
-    before. Afterwards Triton and torch are as they were.
+    Tensors may be on the CPU or on `meta`. Tensors made with `device="cuda"` are on the CPU and report
+    `cuda:0`. Launches do nothing: a kernel's output holds zeros or its previous contents. Triton and torch
+    are restored when the block ends.
 
-    The block runs once. It is answered for the first target, and everything that it launches is compiled for
-    the others too; `capture_program` lets a program choose for each target anew.
+    The block runs once and sees the first target as its GPU. Its launches are compiled for all targets.
+    `capture_program` runs a program once for each target instead.
 
     Args:
         targets: as `parse_target` reads them.
         out: the Triton cache to fill.
-        configs: configurations to compile of an autotuned kernel, spread out; None for all.
-        time_limit: seconds that one compile may take; then it is a row that says so.
-        into: makes the list that is filled.
+        configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
+        time_limit: seconds that one compile may take; a longer one is reported as a row.
+        into: constructs the list that is filled.
 
     Yields:
-        The list that holds the kernels when the block has ended, by an exception too.
+        The list of kernels, filled when the block ends, also by an exception.
 
     Raises:
-        UsageError: no target or an unknown one, or a block within a block.
-        CompileError: there is no Triton, or one that cannot be captured.
+        UsageError: there is no target, an unknown one, or a capture block is already active.
+        CompileError: Triton is not installed, or this version cannot be captured.
     """
     wanted = tuple(dict.fromkeys(parse_target(text) for text in targets))
     directory = checked_directory(wanted, Path(out), configs)
     this_interpreter()
     if not _active.acquire(blocking=False):
         raise UsageError(
-            "A capture is running in this process already.", "End its block first; give it all targets."
+            "A capture is already active in this process.", "End its block first, or pass it all targets."
         )
     try:
         events: list[Event] = []
@@ -120,20 +120,20 @@ def _stand_ins(
 
 
 def checked_directory(targets: Sequence[Target], out: Path, configs: int | None) -> Path:
-    """The cache directory, made if it is missing.
+    """The cache directory, created if it is missing.
 
     Raises:
-        UsageError: there are no targets, no configurations or no such directory to be had.
+        UsageError: there are no targets or no configurations, or the directory cannot be created.
     """
     if not targets:
-        raise UsageError("There is no target to capture for.", "Name one: --target sm_90,gfx942")
+        raise UsageError("No target to capture for.", "Name one: --target sm_90,gfx942")
     if configs is not None and configs < 1:
-        raise UsageError(f"{configs} configurations are none.", "Give a number from 1 on, or all.")
+        raise UsageError(f"Cannot capture {configs} configurations.", "Expected a number from 1, or all.")
     return made_directory(out)
 
 
 def _value(text: str) -> object:
-    """A constant as `compile` records it: numbers as such, the name of a function or a type as text."""
+    """A constant as `compile` records it: a Python value, or the name of a function or type as text."""
     try:
         value = literal_eval(text)
     except (ValueError, SyntaxError):
@@ -142,7 +142,7 @@ def _value(text: str) -> object:
 
 
 def manifest_rows(kernels: Iterable[CapturedKernel]) -> list[CompileResult]:
-    """What was captured as the manifest of the cache has it: as if each had been asked for by signature."""
+    """Captured kernels as rows of the cache's manifest, as if each had been compiled by its signature."""
     return [
         CompileResult(
             kernel=kernel.name,

@@ -1,4 +1,4 @@
-"""Compile kernels with no GPU and no torch, into an ordinary Triton cache."""
+"""Compile kernels without a GPU or torch, into a regular Triton cache."""
 
 from __future__ import annotations
 
@@ -35,32 +35,31 @@ def compile_kernels(
     time_limit: float = TIME_LIMIT_SECONDS,
     instead: tuple[Path, Path] | None = None,
 ) -> list[CompileResult]:
-    """One result for each version, kernel, configuration and target, in that order, in a Triton cache.
+    """Compile kernels into a Triton cache: one result per version, kernel, configuration and target.
 
-    Every compile runs in a process of its own, as many at a time as there are processors, so that a
-    compiler that aborts or hangs costs one row. What is in the cache already is not compiled again, by
-    the key that Triton itself gives it. `inspect-kernel.json` beside the entries says what was asked for.
+    Every compile runs in its own process, one per processor at a time, so that a compiler that aborts or
+    hangs costs one row. Entries that the cache has under Triton's own key are not compiled again.
+    `inspect-kernel.json` beside the entries records the requests.
 
     Args:
         requests: the kernels.
         targets: as `parse_target` reads them: `sm_75`, `gfx90a`, `cuda:80`, `hip:gfx942` …
-        out_dir: made if it is missing.
-        tritons: versions of Triton to compile with, each in an environment of its own that is made where
-            there is none: `3.2.0`, or `3.2.0=PYTHON` for one that has it. None means the one installed here.
-        workers: compiles at a time; as many as there are processors.
-        scheduler: the address of a Dask scheduler, whose workers compile instead.
-        progress: called with each result when it is there.
+        out_dir: the cache directory, created if it is missing.
+        tritons: versions of Triton to compile with, each in its own environment, created if it is missing:
+            `3.2.0`, or `3.2.0=PYTHON` for an existing one. Empty means the installed Triton.
+        workers: number of concurrent compiles; by default the number of processors.
+        scheduler: address of a Dask scheduler whose workers compile instead.
+        progress: called with each result as it completes.
         planned: called with the number of results when it is known.
-        notice: called with a sentence before an environment is made, which takes a minute.
+        notice: called with a sentence before an environment is created, which takes a minute.
         time_limit: seconds that one compile may take.
-        instead: a directory, and another that holds an older state of it, from which all is imported.
+        instead: a directory, and another with an older state of it to import from.
 
     Raises:
-        UsageError: an unknown reference kernel, target or version, a signature that cannot be read.
-        CompileError: Triton cannot be used here at all. Of several versions, those that cannot be had are
-            rows.
+        UsageError: an unknown reference kernel, target or version, or an invalid signature.
+        CompileError: Triton cannot be used here. With several versions, those that are unavailable are rows.
     """
-    wanted = list(dict.fromkeys(parse_target(target) for target in targets))  # each compiled for once
+    wanted = list(dict.fromkeys(parse_target(target) for target in targets))  # without duplicates
     written = [_known(request).as_json() for request in requests]
     versions = [parse_triton(one) for one in dict.fromkeys(tritons)]
     here = None if versions else this_interpreter()
@@ -97,7 +96,7 @@ def compile_kernels(
                 found.append(((run, row["ask"], row["index"]), result))
                 if progress is not None:
                     progress(result)
-    finally:  # an interrupted sweep has made what it has made
+    finally:  # an interrupted run keeps its finished compiles
         if found:
             record(out_dir, (result for _, result in found))
     return [result for _, result in sorted(found, key=lambda entry: entry[0])]
@@ -106,7 +105,7 @@ def compile_kernels(
 def _refused(
     asks: Sequence[Mapping[str, Any]], version: str, error: CompileError
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a Triton that is not there."""
+    """The rows of an unavailable version of Triton."""
     for number, ask in enumerate(asks):
         for index, target in enumerate(ask["targets"]):
             yield {
@@ -129,24 +128,24 @@ def compile_reference(
     progress: Callable[[CompileResult], None] | None = None,
     time_limit: float = TIME_LIMIT_SECONDS,
 ) -> list[CompileResult]:
-    """The reference kernels for some targets: `compile_kernels` on all or some of `REFERENCE_KERNELS`.
+    """Compile all or some of `REFERENCE_KERNELS`, as `compile_kernels` does.
 
     Args:
-        names: reference kernels; none means all.
+        names: reference kernels; empty means all.
         targets: as `parse_target` reads them.
-        out_dir: made if it is missing.
-        progress: called with each result when it is there.
+        out_dir: the cache directory, created if it is missing.
+        progress: called with each result as it completes.
         time_limit: seconds that one compile may take.
 
     Raises:
         UsageError: an unknown kernel or target.
-        CompileError: Triton cannot be used here at all.
+        CompileError: Triton cannot be used here.
     """
     kernels = list(dict.fromkeys(names)) or list(REFERENCE_KERNELS)
     for name in kernels:
         if name not in REFERENCE_KERNELS:
             raise UsageError(
-                f"There is no reference kernel {name!r}.", f"There are {', '.join(REFERENCE_KERNELS)}."
+                f"Unknown reference kernel {name!r}.", f"Expected one of {', '.join(REFERENCE_KERNELS)}."
             )
     requests = [KernelRequest(name) for name in kernels]
     return compile_kernels(requests, targets, out_dir, progress=progress, time_limit=time_limit)
@@ -162,22 +161,22 @@ def compile_kernel(
     time_limit: float = TIME_LIMIT_SECONDS,
     **options: Any,
 ) -> CompileResult:
-    """One kernel for one GPU that need not be there; `open_cache(result.directory)` reads what it became.
+    """Compile one kernel for one GPU, which need not be present; `open_cache(result.directory)` reads it.
 
     Args:
         kernel: a Triton function at the top level of a file, decorated or not, or `"FILE.py:KERNEL"`,
-            `"module:KERNEL"`, or the name of a reference kernel. Of an autotuned one, the first
-            configuration, unless `constexprs` gives all that it tunes.
+            `"module:KERNEL"`, or the name of a reference kernel. An autotuned kernel is compiled in its first
+            configuration, unless `constexprs` sets all tuned constants.
         target: as `parse_target` reads it.
         signature: types of the arguments (`KernelRequest.signature`).
         constexprs: values of the `tl.constexpr` arguments.
-        out_dir: the Triton cache to fill; by default one of our own in the user's cache directory.
+        out_dir: the Triton cache to fill; by default one in the user's cache directory.
         time_limit: seconds that the compile may take.
-        options: num_warps, num_stages and whatever else Triton takes.
+        options: num_warps, num_stages and other options of Triton.
 
     Raises:
-        UsageError: no such kernel or target, missing arguments.
-        CompileError: the compiler refused; its own message.
+        UsageError: no such kernel or target, or missing arguments.
+        CompileError: the compiler refused the kernel; the error has its message.
     """
     place = kernel if isinstance(kernel, str) else place_of(kernel)
     request = KernelRequest(place, signature, constexprs or {}, options)
@@ -189,27 +188,31 @@ def compile_kernel(
 
 
 def default_out() -> Path:
-    """Where kernels go that nobody named a directory for."""
+    """The default cache directory for compiled kernels."""
     return cache_directory() / "kernels"
 
 
 def processors() -> int:
-    """How many compiles run at a time: the processors that this process may use."""
+    """Number of processors that this process may use, and of concurrent compiles."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
 
 
 def _known(request: KernelRequest) -> KernelRequest:
-    """The request, if its place can be one."""
+    """The request, if its place is a reference kernel, a file or a module.
+
+    Raises:
+        UsageError: it is none of them.
+    """
     place = request.place
     if place in REFERENCE_KERNELS or ":" in place or place.endswith(".py"):
         return request
     near = get_close_matches(place, REFERENCE_KERNELS, 1)
     raise UsageError(
-        f"There is no reference kernel {place!r}.",
+        f"Unknown reference kernel {place!r}.",
         (f"Did you mean {near[0]}? " if near else "")
-        + f"There are {', '.join(REFERENCE_KERNELS)}; a kernel of yours is FILE.py:KERNEL.",
+        + f"Expected FILE.py:KERNEL for your own kernel, or one of {', '.join(REFERENCE_KERNELS)}.",
     )
 
 
@@ -219,8 +222,8 @@ def _result(row: Mapping[str, Any], place: str) -> CompileResult:
     remedy = row.get("remedy")
     if directory is None and remedy is None and target not in KNOWN_TARGETS:
         near = get_close_matches(target.arch, [known.arch for known in KNOWN_TARGETS])
-        remedy = f"{target.arch} is no GPU known here" + (
-            f"; near it are {', '.join(near)}." if near else "."
+        remedy = f"{target.arch} is not a known GPU" + (
+            f"; similar names are {', '.join(near)}." if near else "."
         )
     return CompileResult(
         kernel=place if place in REFERENCE_KERNELS else row["kernel"],

@@ -1,4 +1,4 @@
-"""The files that Triton's compiled kernel carries in memory, of any version; nothing of Triton is imported.
+"""Read the files that a compiled kernel object of Triton holds in memory, without importing Triton.
 
 Source:
     triton/compiler/compiler.py, `CompiledKernel`: 2.x has its metadata as a dict and the function as `fn`,
@@ -17,13 +17,13 @@ _UNCOMPILED = frozenset({"JITFunction", "GluonJITFunction", "Autotuner", "Heuris
 
 
 def files_of(kernel: object) -> tuple[str, dict[str, bytes]]:
-    """The stem of the files that a compiled kernel has in the cache, and their contents by suffix.
+    """The file stem of a compiled kernel in the cache, and its file contents by suffix.
 
     Raises:
-        UsageError: it is no compiled kernel.
+        UsageError: the object is not a compiled kernel.
     """
     if not hasattr(kernel, "asm") and callable(getattr(kernel, "result", None)):
-        kernel = kernel.result()  # type: ignore[attr-defined] # one that is compiled in the background
+        kernel = kernel.result()  # type: ignore[attr-defined] # compiled in the background
     texts = getattr(kernel, "asm", None)
     if not isinstance(texts, Mapping):
         raise _not_compiled(kernel)
@@ -34,7 +34,7 @@ def files_of(kernel: object) -> tuple[str, dict[str, bytes]]:
     metadata = _fields(getattr(kernel, "metadata", None))
     if metadata:
         contents["json"] = json.dumps(metadata, default=_plain).encode()
-    # the symbol may have a suffix (2.x) that the files do not have
+    # in Triton 2.x the symbol has a suffix that the files lack
     source, function = getattr(kernel, "src", None), getattr(kernel, "fn", None)
     stem = getattr(source, "name", None) or getattr(function, "__name__", None) or metadata.get("name")
     return str(stem or "kernel"), contents
@@ -47,7 +47,7 @@ def _fields(metadata: Any) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A value as Triton's own metadata file has it: the target as its fields."""
+    """A value as in Triton's metadata file: an object such as the target becomes its fields."""
     return vars(value) if hasattr(value, "__dict__") else str(value)
 
 
@@ -56,17 +56,17 @@ def _not_compiled(kernel: object) -> UsageError:
     if kind in _UNCOMPILED:
         name = getattr(kernel, "__name__", None) or getattr(getattr(kernel, "fn", None), "__name__", "kernel")
         return UsageError(
-            f"{name} is a kernel's source, not what it was compiled to.",
+            f"{name} is a kernel's source, not a compiled kernel.",
             f"Inspect what a launch returns: inspect({name}[grid](…)), or {name}.warmup(…, grid=(1,)).",
         )
     if kernel is None:
         return UsageError(
-            "None is no compiled kernel.",
-            "A launch returns none under TRITON_INTERPRET=1, or where a hook kept Triton from compiling.",
+            "None is not a compiled kernel.",
+            "A launch returns None under TRITON_INTERPRET=1, or if a hook kept Triton from compiling.",
         )
     return UsageError(
-        f"{_article(kind)} {kind} is no compiled kernel.",
-        "Inspect what a Triton launch or triton.compile returns, or a path of a cache or of a file in it.",
+        f"{_article(kind)} {kind} is not a compiled kernel.",
+        "Pass the return value of a launch or of triton.compile, or the path of a cache or of a file in it.",
     )
 
 

@@ -1,8 +1,8 @@
-"""Isolated environments, one per Triton version, in the user's cache directory: made once and reused.
+"""Isolated environments in the user's cache directory, one per Triton version, created once and reused.
 
-`<cache>/triton/<version>/` is a virtual environment with that Triton and nothing else that it does not
-need to compile. Any environment put there by hand, or linked, serves as well. The package itself is lent to
-it, and so is what else the caller can import, where both Pythons are of one version.
+`<cache>/triton/<version>/` is a virtual environment with that Triton and the packages it needs to compile.
+An environment that the user put there, or linked, is used as well. It imports this package from our own
+directory. If both Pythons have the same version, it also imports the caller's packages.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.kept import user_cache
+from artifact_inspector.files.limited import PYTHON_OF_LINKER
 from artifact_inspector.files.writing import write_text
 from artifact_inspector.model import Release, TritonVersion
 
@@ -37,8 +38,8 @@ _PYTHON_3 = {
     (3, 3): (9, 13),
     (3, 4): (9, 13),
 }
-"""Triton → the oldest and newest Python 3 that it has wheels for, as the package index lists them; of
-newer ones the index is asked."""
+"""Triton → the oldest and newest Python 3 with wheels, as the package index lists them. For newer releases,
+the index decides."""
 _OUR_OLDEST = 10
 _LATEST = {
     (2, 1): "2.1.0",
@@ -53,12 +54,12 @@ _LATEST = {
     (3, 6): "3.6.0",
     (3, 7): "3.7.1",
 }
-"""The last release of each version that has several, or is old."""
+"""The last release of each minor version."""
 _NEWER = ("3.8.0", "3.9.0")
-"""Releases that are the only one of their version."""
+"""Releases of minor versions with a single release."""
 _NUMBERS = re.compile(r"\d+\.\d+(\.\d+)?")
 _LINKER = """#!{python} -E
-# AMD's kernels of Triton before 3.5 are linked by a program; newer Tritons hold the same linker.
+# Triton before 3.5 links AMD kernels with a separate program; newer releases contain the same linker.
 import sys
 from triton._C.libtriton import amd
 arguments = sys.argv[1:]
@@ -68,7 +69,9 @@ else:
     amd.link_hsaco(arguments[arguments.index("-shared") + 1], arguments[arguments.index("-o") + 1])
 """
 _BOOT = """
-import json, sys
+import sys
+sys.path[:] = [path for path in sys.path if path]  # the working directory may hold a json.py
+import json
 from importlib.machinery import PathFinder
 root, lent = json.loads(sys.argv[1])
 class Lent:
@@ -82,10 +85,10 @@ main(lent)
 
 
 def cache_directory() -> Path:
-    """The user's cache directory for this tool; not made yet.
+    """The user's cache directory for this tool, which may not exist yet.
 
     Raises:
-        CompileError: there is no home for one.
+        CompileError: there is no home directory.
     """
     place = user_cache()
     if place is None:
@@ -94,10 +97,10 @@ def cache_directory() -> Path:
 
 
 def releases_between(first: str, last: str) -> tuple[str, ...]:
-    """Two releases and those between them that are known here, oldest first.
+    """Two releases and the known ones between them, oldest first.
 
     Raises:
-        UsageError: one is no version.
+        UsageError: one of them is not a version.
     """
     ends = sorted((parse_triton(first)[0], parse_triton(last)[0]), key=_numbers)
     inner = (
@@ -111,19 +114,21 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def parse_triton(text: str) -> tuple[str, Path | None]:
-    """The version, and the Python that has it where one is given, of `3.2.0`, `3.2` or `3.2.0=PYTHON`.
+    """Parse `3.2.0`, `3.2` or `3.2.0=PYTHON` into the version and the Python, if one is given.
 
     Raises:
-        UsageError: it is no version, or one too old.
+        UsageError: the text is not a version, or the version is too old.
     """
     version, equals, python = text.partition("=")
     written = TritonVersion(version.strip().removeprefix("v"))
     minor = written.release
     if minor is None or not _NUMBERS.fullmatch(written) or (equals and not python.strip()):
-        raise UsageError(f"{text!r} is no version of Triton.", "Write e.g. 3.2.0, or 3.2.0=/path/to/python.")
+        raise UsageError(
+            f"{text!r} is not a version of Triton.", "Write e.g. 3.2.0, or 3.2.0=/path/to/python."
+        )
     if minor < _OLDEST:
         raise UsageError(
-            f"Triton {version} is older than what can be compiled with here.", "The oldest is 2.1."
+            f"Triton {version} is too old to compile with.", "The oldest supported version is 2.1."
         )
     whole = written if written.count(".") == 2 else _LATEST.get(minor, f"{minor[0]}.{minor[1]}.0")
     return whole, Path(python.strip()).expanduser() if equals else None
@@ -132,15 +137,15 @@ def parse_triton(text: str) -> tuple[str, Path | None]:
 def find_interpreter(
     version: str, python: Path | None = None, *, notice: Callable[[str], None] = lambda sentence: None
 ) -> Interpreter:
-    """A Python with that Triton: the one given, this one, one in the cache directory, else a new one there.
+    """A Python with that Triton: the one given, this one, one in the cache directory, or a new one there.
 
     Args:
-        version: as `parse_triton` gives it.
-        python: use this one.
-        notice: called with a sentence before anything that takes long.
+        version: as `parse_triton` returns it.
+        python: the Python to use, if given.
+        notice: called with a sentence before a slow step.
 
     Raises:
-        CompileError: there is none, and none can be made; the remedy says why.
+        CompileError: there is none and none can be created; the remedy says why.
     """
     if python is not None:
         found = _version_in(python)
@@ -153,12 +158,12 @@ def find_interpreter(
     if _installed_here() == version:
         return this_interpreter()
     if sys.platform != "linux":
-        this_interpreter()  # says that there is no Triton here
+        this_interpreter()  # raises: Triton is not available on this system
     place = cache_directory() / "triton" / version
     if _version_in(place / "bin" / "python") != version:
         with _locked(place):
             if _version_in(place / "bin" / "python") != version:
-                notice(f"making an environment with Triton {version} in {place}")
+                notice(f"creating an environment with Triton {version} in {place}")
                 _make(place, version)
     return _isolated(place / "bin" / "python", version)
 
@@ -171,7 +176,7 @@ def _installed_here() -> str | None:
 
 
 def _version_in(python: Path) -> str | None:
-    """The version of Triton that a Python has, without importing it; None where it has none."""
+    """The version of Triton installed for a Python, without importing it; None if there is none."""
     code = "from importlib.metadata import version; print(version('triton'))"
     try:
         answer = subprocess.run(
@@ -189,16 +194,17 @@ def _isolated(python: Path, version: str) -> Interpreter:
         "PYTHONPATH": "",
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",  # Triton 2.3 makes its keys of sets
+        "PYTHONHASHSEED": "0",  # Triton 2.3 hashes sets into its cache keys
     }
     if "TRITON_HIP_LLD_PATH" not in os.environ and (linker := _linker(version)) is not None:
         environment["TRITON_HIP_LLD_PATH"] = str(linker)
+        environment[PYTHON_OF_LINKER] = os.pathsep.join((sys.prefix, sys.base_prefix))
     command = [str(python), "-c", _BOOT, json.dumps([str(_ROOT), lent])]
     return Interpreter(command, environment, version, lent)
 
 
 def _linker(version: str) -> Path | None:
-    """An ld.lld for Tritons that need one: the system's, else a script that uses this Triton's."""
+    """An ld.lld for Tritons that need one: the system's, or a script that calls the linker in our Triton."""
     if _minor(version) >= (3, 5):
         return None
     if found := shutil.which("ld.lld"):
@@ -215,15 +221,15 @@ def _linker(version: str) -> Path | None:
 
 
 def _make(place: Path, version: str) -> None:
-    """Build the environment aside, then move it to its place: it is there whole or not at all."""
+    """Create the environment in a temporary directory, then move it into place: it is never partial."""
     aside = place.with_name(f".{place.name}-{os.getpid()}")
     wanted = f"Triton {version}"
     pythons = _pythons(version)
     if not pythons and shutil.which("uv") is None:
         _, newest = _PYTHON_3[_minor(version)]
         raise CompileError(
-            f"{wanted} has wheels for Python 3.{newest} and older, and none of these is here.",
-            f"Install Python 3.{newest}, or uv, which fetches one.",
+            f"{wanted} has wheels for Python 3.{newest} and older, and none of these is installed.",
+            f"Install Python 3.{newest}, or uv, which downloads one.",
         )
     complaint = ""
     try:
@@ -238,12 +244,12 @@ def _make(place: Path, version: str) -> None:
         shutil.rmtree(aside, ignore_errors=True)
     raise CompileError(
         f"{wanted} could not be installed: {complaint}",
-        f"Connect to a package index, or give a Python that has it: --triton {version}=/path/to/python.",
+        f"Connect to a package index, or name a Python that has it: --triton {version}=/path/to/python.",
     )
 
 
 def _packages(version: str) -> list[str]:
-    """What a compile needs: not what the wheels of 2.x ask for (torch, cmake …)."""
+    """The packages that a compile needs; the wheels of 2.x declare more (torch, cmake …)."""
     packages = [f"triton=={version}"]
     if _minor(version) < (3, 3):
         packages += ["setuptools<80", "filelock"]
@@ -253,7 +259,7 @@ def _packages(version: str) -> list[str]:
 
 
 def _install(place: Path, python: str, packages: Sequence[str]) -> str:
-    """Make an environment and fill it; what went wrong, or nothing."""
+    """Create an environment and install packages; returns an error message, empty on success."""
     place.parent.mkdir(parents=True, exist_ok=True)
     if uv := shutil.which("uv"):
         steps = [
@@ -287,7 +293,7 @@ def _install(place: Path, python: str, packages: Sequence[str]) -> str:
 
 
 def _pythons(version: str) -> list[str]:
-    """Pythons of this machine that may have a wheel of that Triton, this one first, then newer first."""
+    """Pythons of this machine that Triton may have wheels for: this one, then from the newest on."""
     oldest, newest = _PYTHON_3.get(_minor(version), (0, 99))
     candidates = [sys.executable] if _fits(sys.version_info[1], oldest, newest) else []
     for minor in range(min(newest, 20), max(oldest, _OUR_OLDEST) - 1, -1):
@@ -302,7 +308,7 @@ def _fits(minor: int, oldest: int, newest: int) -> bool:
 
 
 def _minor_of(python: Path) -> int | None:
-    """N of Python 3.N; None where it does not run."""
+    """N of Python 3.N; None if it does not run."""
     try:
         answer = subprocess.run(
             [python, "-I", "-c", "import sys; print(sys.version_info[1])"],
@@ -318,14 +324,14 @@ def _minor_of(python: Path) -> int | None:
 
 def _minor(version: str) -> Release:
     release = TritonVersion(version).release
-    assert release is not None, version  # `parse_triton` made it
+    assert release is not None, version  # `parse_triton` returned it
     return release
 
 
 @contextmanager
 def _locked(place: Path) -> Iterator[None]:
-    """One process at a time makes an environment."""
-    import fcntl  # Linux has it, and only there is anything made
+    """Hold a lock, so that one process at a time creates an environment."""
+    import fcntl  # not available on Windows, where no environment is created
 
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_name(f".{place.name}.lock").open("w") as lock:

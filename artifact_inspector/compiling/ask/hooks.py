@@ -1,10 +1,9 @@
-"""Triton's own hooks, whichever a version has, that tell what it compiles in this process.
+"""Report each kernel that Triton compiles in this process, through the hooks that its version has.
 
-Source:
-    triton/knobs.py, `compilation_knobs.listener` (3.4 and later): called for every compile and every hit in
-    the cache, with the files; triton/runtime/jit.py, `JITFunction.compiled_hook` (3.2, 3.3): called behind
-    the compile of a launch; `JITFunction.cache_hook` (3.0, 3.1): called in front of it. That of 2.x names
-    neither the function nor what became of it.
+Source: triton/knobs.py, `compilation_knobs.listener` (3.4 and later): called for every compile and every hit
+    in the cache, with the files; triton/runtime/jit.py, `JITFunction.compiled_hook` (3.2, 3.3): called after
+    the compile of a launch; `JITFunction.cache_hook` (3.0, 3.1): called before it. The hook of 2.x has
+    neither the function nor the result.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from artifact_inspector.compiling.ask.compiled import files_of
 from artifact_inspector.errors import CompileError
 
 Take = Callable[[str, Mapping[str, bytes]], None]
-"""Is handed a kernel: the stem of its files, and their contents by suffix."""
+"""Called with a kernel: its file stem, and its file contents by suffix."""
 
 
 @contextmanager
 def hooked(take: Take) -> Iterator[str]:
-    """Tell `take` of each kernel that Triton compiles, or takes from its cache, while the block runs.
+    """Call `take` for each kernel that Triton compiles or loads from its cache while the block runs.
 
-    Hooks that were set before are called as well, and are back when the block ends.
+    Existing hooks are called as well, and are restored when the block ends.
 
     Yields:
-        What this version's hook does not tell, a sentence; empty where it tells everything.
+        A sentence with what this version's hook does not report; empty if it reports everything.
 
     Raises:
-        CompileError: Triton is not installed, or is of a version whose hooks do not tell.
+        CompileError: Triton is not installed, or its version has no such hook.
     """
     if find_spec("triton") is None:
-        raise CompileError("Triton is not installed, so nothing can be watched.", _INSTEAD)
+        raise CompileError("Triton is not installed, so no compile can be reported.", _INSTEAD)
     import triton
     from triton.runtime.jit import JITFunction
 
@@ -49,11 +48,11 @@ def hooked(take: Take) -> Iterator[str]:
         with _launch_hook(JITFunction, "cache_hook", take):
             yield f"{_LAUNCHES}, and when the block ends"
     else:
-        raise CompileError(f"Triton {triton.__version__} does not tell what it compiles.", _INSTEAD)
+        raise CompileError(f"Triton {triton.__version__} does not report its compiles.", _INSTEAD)
 
 
-_LAUNCHES = "this Triton tells of launches only, not of triton.compile"
-_INSTEAD = "Inspect what a launch returns, inspect(kernel[grid](…)), or a cache directory, inspect(path)."
+_LAUNCHES = "this Triton reports launches only, not triton.compile"
+_INSTEAD = "Inspect the return value of a launch, inspect(kernel[grid](…)), or a cache, inspect(path)."
 
 
 @contextmanager
@@ -61,7 +60,7 @@ def _listener(knobs: Any, take: Take) -> Iterator[None]:
     before = knobs.listener
 
     def listen(**told: Any) -> None:
-        # a cache may be gone when somebody looks, so the files are read now
+        # read the files now: the cache directory may be gone later
         with suppress(OSError):
             take(*_read(told["metadata_group"]))
         if before is not None:
@@ -75,7 +74,7 @@ def _listener(knobs: Any, take: Take) -> Iterator[None]:
 
 
 def _read(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
-    """The stem of a kernel's files, and their contents by suffix."""
+    """The file stem of a kernel, and its file contents by suffix."""
     paths = [Path(path) for path in group.values()]
     stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
     return stem, {path.suffix.removeprefix("."): path.read_bytes() for path in paths}
@@ -83,7 +82,7 @@ def _read(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
 
 @contextmanager
 def _launch_hook(functions: Any, name: str, take: Take) -> Iterator[None]:
-    """A hook of launches; it is told of the function and of the key in its cache of compiled kernels."""
+    """Set a launch hook, which receives the function and the key of the compiled kernel in its cache."""
     before = getattr(functions, name)
     launched: list[tuple[Any, Any]] = []
 
@@ -108,8 +107,8 @@ def _launch_hook(functions: Any, name: str, take: Take) -> Iterator[None]:
 
 
 def _compiled(function: Any, key: Any) -> Iterator[object]:
-    """What a function has compiled for a key, on any device."""
-    caches = getattr(function, "cache", None)  # until 3.2; 3.3 keeps a tuple for each device
+    """The kernels that a function has compiled for a key, on any device."""
+    caches = getattr(function, "cache", None)  # until 3.2; 3.3 has a tuple for each device
     if caches is None:
         caches = {device: kept[0] for device, kept in function.device_caches.items()}
     for kept in caches.values():

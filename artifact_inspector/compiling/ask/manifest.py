@@ -1,11 +1,10 @@
-"""`inspect-kernel.json` in a cache directory: what was asked for, and what became of it.
+"""Read and write `inspect-kernel.json`, the record of compiles and launches in a cache directory.
 
-An object with `schema_version` and `entries`, one for each kernel, target, configuration and Triton
-version that was ever asked for there, the newest answer of each; and with `launches`, those that a captured
-or a measured program made, as `compiling.arguments` writes them, each with the `hash`, `kernel` and `target`
-of what it launched, and `tuning` where only an autotuner did: `inspect-kernel predict CACHE` and `rank CACHE`
-run them on paper.
-Triton itself does not read it.
+It is an object with two lists. `entries` has one element per requested kernel, target, configuration and
+Triton version, with the newest result. `launches` has the launches of captured and measured programs, as
+`compiling.arguments` writes them, each with `hash`, `kernel` and `target` of its kernel, and `tuning` if only
+an autotuner made it. `inspect-kernel predict CACHE` and `rank CACHE` simulate these launches. Triton does not
+read the file.
 """
 
 from __future__ import annotations
@@ -26,30 +25,31 @@ from artifact_inspector.files.writing import write_text
 from artifact_inspector.model.limits import LAUNCHES
 
 _ONE_AT_A_TIME = Lock()
-"""Threads of one process may compile into one directory."""
+"""Serialises writes: threads of one process may compile into the same directory."""
 SCHEMA_VERSION = 1
 MOST_LAUNCHES = LAUNCHES.default
-"""That are kept; the newest."""
+"""Number of launches kept in a record, the newest ones."""
 CAPTURED_AT = "captured at "
-"""In front of the line of a launch: the place of a kernel that cannot be imported (defined in a function)."""
+"""Prefix of the place of a kernel that cannot be imported, because it is defined in a function; the line of a
+launch follows."""
 _IDENTITY = ("place", "target", "triton", "config", "types", "constants", "options")
 
 
 def read_manifest(directory: Path) -> list[dict[str, Any]]:
-    """The entries of a cache directory's manifest; none where there is none that can be read."""
+    """The entries of a cache directory's manifest; empty without a readable one."""
     return _rows(directory, "entries")
 
 
 def read_launches(directory: Path) -> list[dict[str, Any]]:
-    """The launches that a cache directory's manifest has."""
+    """The launches of a cache directory's manifest; empty without a readable one."""
     return _rows(directory, "launches")
 
 
 def made_directory(out: Path) -> Path:
-    """A cache directory to compile into, made if it is missing.
+    """A cache directory to compile into, created if it is missing.
 
     Raises:
-        UsageError: it cannot be had, or has a manifest that cannot be read, whose rows would be lost.
+        UsageError: it cannot be created, or has an unreadable manifest, whose rows would be lost.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def made_directory(out: Path) -> Path:
         raise UsageError(f"Cannot write to {out}: {error.strerror}.", "Name another directory.") from error
     if _document(out) is None:
         raise UsageError(
-            f"{out / MANIFEST} cannot be read, and what it records would be lost.",
+            f"{out / MANIFEST} cannot be read, and its contents would be lost.",
             "Move it away, or name another directory.",
         )
     return out.resolve()
@@ -71,11 +71,11 @@ _KINDS: Mapping[str, type] = {
     "place": str, "kernel": str, "target": str, "directory": str, "hash": str, "types": list,
     "constants": dict, "options": dict,
 }  # fmt: skip
-"""What a value is where it is there; the record may be a stranger's."""
+"""Expected type of each value; the record may come from an untrusted cache."""
 
 
 def _checked(row: dict[str, Any]) -> dict[str, Any]:
-    """The row without what is of another kind than we write."""
+    """The row without values of unexpected types."""
     kept: dict[str, Any] = {key: one for key, one in row.items() if isinstance(one, _KINDS.get(key, object))}
     if "types" in kept:
         kept["types"] = [one for one in kept["types"] if isinstance(one, str) and "=" in one]
@@ -83,7 +83,7 @@ def _checked(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _document(directory: Path) -> dict[str, Any] | None:
-    """What a directory's manifest holds, nothing where there is none; None where it cannot be read."""
+    """The contents of a directory's manifest, empty if there is none; None if it cannot be read."""
     try:
         found = json.loads(read_content(directory / MANIFEST, MOST_RECORDS))
     except FileNotFoundError:
@@ -99,31 +99,31 @@ def _document(directory: Path) -> dict[str, Any] | None:
 def record(
     directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]] = ()
 ) -> None:
-    """Add results and launches to the manifest of a directory; the file is replaced in one step."""
+    """Add results and launches to the manifest of a directory; the file is replaced atomically."""
     with _ONE_AT_A_TIME:
         _record(directory, results, launches)
 
 
 def _record(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
     if _document(directory) is None:
-        return  # somebody else's by now
+        return  # it became unreadable: another program writes it
     known = {json.dumps(one): one for one in (*read_launches(directory), *map(dict, launches))}
     entries = {_identity(entry): entry for entry in read_manifest(directory)}
     for result in results:
         if result.usage:
-            continue  # nothing was compiled
+            continue  # the request was refused before a compile
         entry = describe(result, directory)
         before = entries.get(_identity(entry), {})
         if result.cached and "seconds" in before:
-            entry["seconds"] = before["seconds"]  # what the compile took, not the look-up
+            entry["seconds"] = before["seconds"]  # the duration of the compile, not of the lookup
         entries[_identity(entry)] = entry
     text = _text(list(entries.values()), list(known.values())[-MOST_LAUNCHES:])
-    with suppress(CacheError):  # the kernels are there all the same
+    with suppress(CacheError):  # the kernels are usable without the manifest
         write_text(directory / MANIFEST, text)
 
 
 def _text(entries: list[dict[str, Any]], launches: list[dict[str, Any]]) -> str:
-    """The manifest of the newest rows, so many that it can be read again."""
+    """The manifest as JSON, with older rows dropped until it is small enough to read again."""
     document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "entries": entries}
     if launches:
         document["launches"] = launches

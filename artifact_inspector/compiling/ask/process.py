@@ -1,4 +1,4 @@
-"""The compiling process as its caller sees it: asks go in, rows come out, and it ends with the caller."""
+"""Run the compiling process: send it requests and read its rows; it ends when the caller ends."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from typing import IO, Any
 from artifact_inspector.errors import CompileError
 
 IMPORT_SECONDS = 120.0
-"""That the import of one kernel's file may take."""
+"""Seconds that the import of one kernel's file may take."""
 _WORKER = """
 import sys
 sys.path[:] = [path for path in sys.path if path]
 from artifact_inspector.compiling.worker.__main__ import main
-main(here=True)
+main()
 """
-# the working directory may hold a copy.py, which is no library's: it is looked into behind Triton's import
+# Triton is imported without the working directory on the path, which may hold a file such as copy.py
 _ROOT = Path(__file__).resolve().parents[3]
-# what would make another program of Triton than a launch on a GPU is
+# variables that make Triton behave unlike a launch on a GPU
 _FOREIGN = ("TRITON_INTERPRET", "TRITON_CACHE_MANAGER")
 
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python with a Triton, and how it is started."""
+    """A Python with a Triton, and the command that starts it."""
 
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables set for it."""
+    """Environment variables to set."""
     version: str | None = None
-    """Of its Triton, where it was asked for by version."""
+    """Version of its Triton, if one was requested."""
     lends: Sequence[str] = ()
-    """Directories of this Python whose packages that one can use."""
+    """Import directories of the calling Python that this one can use."""
 
     def with_instead(self, directory: Path, other: Path) -> Interpreter:
-        """The same, with what lies in a directory taken from another one, which holds another state of it."""
+        """The same interpreter, importing from `other`, an older state of `directory`, in its place."""
         paths = self.environment.get("PYTHONPATH", "").split(os.pathsep)
         inside = [Path(path) for path in paths if path and Path(path) != _ROOT and directory in _all_of(path)]
         moved = [str(other / path.resolve().relative_to(directory)) for path in inside]
@@ -54,27 +54,27 @@ class Interpreter:
 
 
 def _all_of(path: str) -> tuple[Path, ...]:
-    """A directory and all that it lies in."""
+    """A directory and all its parents."""
     whole = Path(path).resolve()
     return (whole, *whole.parents)
 
 
 def this_interpreter() -> Interpreter:
-    """The Python that runs this, with its Triton.
+    """The running Python, with its Triton.
 
     Raises:
-        CompileError: Triton cannot be imported here; the remedy says what to do.
+        CompileError: Triton cannot be imported here.
     """
     if sys.platform != "linux":
         raise CompileError(
             f"Triton cannot compile on {sys.platform}: its compiler exists for Linux only.",
-            "Compile on Linux (no GPU is needed) and inspect the cache directory here.",
+            "Compile on Linux (no GPU needed), and inspect the cache directory here.",
         )
     if find_spec("triton") is None:
         raise CompileError(
             "Triton is not installed.", f"Install it: {sys.executable} -m pip install 'triton>=3.4'."
         )
-    # what the caller can import, the child can: the kernels may lie in a checkout
+    # the child imports from the caller's path: kernels may lie in a checkout
     paths = dict.fromkeys(path for path in [*sys.path, str(_ROOT)] if path)
     return Interpreter([sys.executable, "-c", _WORKER], {"PYTHONPATH": os.pathsep.join(paths)})
 
@@ -87,20 +87,20 @@ def answers(
     time_limit: float,
     planned: Callable[[int], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of some asks, as `_worker` writes them, each with `ask`, the position of its ask.
+    """Send requests to a compiling process and yield its rows, each with `ask`, the index of its request.
 
-    An ask whose file ends the process that imports it, or does not return, is a row for each of its
-    targets, and the others are asked again.
+    If a file ends the importing process, or its import does not return, its request yields an error row for
+    each target, and the remaining requests are sent to a new process.
 
     Args:
-        interpreter: that compiles.
-        asks: as `_worker` reads them.
-        workers: compiles at a time.
+        interpreter: the Python that compiles.
+        asks: requests in the format of `worker.__main__`.
+        workers: number of concurrent compiles.
         time_limit: seconds that one compile may take.
         planned: called with the number of rows when it is known.
 
     Raises:
-        CompileError: the process could not start, or ended with jobs undone.
+        CompileError: the process could not start, or ended with unfinished jobs.
     """
     left = list(enumerate(asks))
     refused = 0
@@ -124,7 +124,7 @@ def answers(
                     yield {**answer, "ask": numbers[answer["ask"]]}
             watch.stop()
             status, complaint = process.end()
-        if status == 0 and reading is None:  # else a file that was imported ended it
+        if status == 0 and reading is None:  # otherwise an imported file ended the process
             return
         if reading is None:
             last = complaint.splitlines()[-1] if complaint else f"exit status {status}"
@@ -136,7 +136,7 @@ def answers(
         refused += len(blamed["targets"])
         why = f"was not imported in {IMPORT_SECONDS:g} s"
         if not watch.rang:
-            # what ends with 0 complained of nothing: what was printed is chatter, maybe another module's
+            # after exit status 0, the printed text is not an error message
             last = complaint.splitlines()[-1] if complaint and status else f"exit status {status}"
             why = f"ended the process that imported it ({last})"
         yield from _blamed(number, blamed, why, complaint, interpreter.version)
@@ -145,7 +145,7 @@ def answers(
 def _blamed(
     number: int, ask: Mapping[str, Any], why: str, details: str, version: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Rows for an ask whose file cannot be imported in any process."""
+    """Error rows for a request whose file cannot be imported."""
     file, _, name = ask["place"].rpartition(":")
     for index, target in enumerate(ask["targets"]):
         yield {
@@ -156,13 +156,13 @@ def _blamed(
             "seconds": 0.0,
             "message": f"{file or ask['place']} {why}.",
             "triton": version,
-            "remedy": f"Check that `python {file or ask['place']}` ends, with no GPU.",
+            "remedy": f"Check that `python {file or ask['place']}` ends without a GPU.",
             "details": details,
         }
 
 
 class _Watch:
-    """Ends a process that is silent for too long while it imports."""
+    """A timer that kills a process whose import takes too long."""
 
     def __init__(self, end: Callable[[], None], seconds: float) -> None:
         self.rang = False
@@ -191,7 +191,7 @@ class _Watch:
 
 
 class _Process:
-    """A started worker."""
+    """A running compiling process."""
 
     def __init__(self, process: subprocess.Popen[str], errors: IO[bytes]) -> None:
         assert process.stdout is not None
@@ -200,7 +200,7 @@ class _Process:
         self._process, self._errors = process, errors
 
     def end(self) -> tuple[int, str]:
-        """Its exit status and what it said on standard error."""
+        """Wait for its end; returns the exit status and the text of standard error."""
         status = self._process.wait()
         self._errors.seek(0)
         return status, self._errors.read().decode(errors="replace").strip()
@@ -208,7 +208,7 @@ class _Process:
 
 @contextmanager
 def _process(interpreter: Interpreter, request: str) -> Iterator[_Process]:
-    """A worker with its request; it and its children end with the block."""
+    """Start a compiling process with its request; it and its children end with the block."""
     settings = {**os.environ, **interpreter.environment}
     for name in _FOREIGN:
         settings.pop(name, None)
@@ -228,7 +228,7 @@ def _process(interpreter: Interpreter, request: str) -> Iterator[_Process]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            # a process that ended before it read says why on standard error
+            # a process that ended before reading has written the reason to standard error
             with suppress(BrokenPipeError):
                 process.stdin.write(request)
                 process.stdin.flush()

@@ -1,7 +1,7 @@
-"""The same jobs on other machines: a Dask scheduler hands them out, and the entries come back.
+"""Compile on other machines: a Dask scheduler distributes the jobs, and the cache entries are sent back.
 
-Every machine needs this package, the Triton that is asked for, and the kernels' files under the same paths,
-as Dask itself needs them. The cache directory is the caller's alone.
+Every machine needs this package, the requested Triton, and the kernels' files under the same paths. Only the
+calling machine writes the cache directory.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from artifact_inspector.errors import CompileError
 from artifact_inspector.files.scratch import scratch_directory
 
 CHUNKS_PER_THREAD = 4
-"""Few enough that Triton is not loaded for every job, enough that all threads end together."""
+"""Jobs are grouped, so that Triton is not imported for each; several chunks per thread balance the load."""
 
 PATIENCE = 10.0
-"""Seconds to wait for a scheduler to answer."""
+"""Seconds to wait for a scheduler."""
 
 Files = Mapping[str, bytes]
 
@@ -33,20 +33,19 @@ def remote_answers(
     time_limit: float,
     planned: Callable[[int], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of some asks, as `answers` gives them, compiled by the workers of a Dask scheduler.
+    """Compile requests on the workers of a Dask scheduler and yield rows in the format of `answers`.
 
-    What the cache has, and what is refused before a compile, is found here.
+    Cached entries and invalid requests are handled in this process.
 
     Args:
         scheduler: its address, `tcp://host:8786`.
-        version: of Triton, and the Python that has it on every machine if one is given; None for the
-            one installed there.
-        asks: as `_worker` reads them.
+        version: of Triton, and its Python on every machine, if one is given; None for the installed Triton.
+        asks: requests in the format of `worker.__main__`.
         time_limit: seconds that one compile may take.
         planned: called with the number of rows when it is known.
 
     Raises:
-        CompileError: Dask is not installed, or the scheduler does not answer.
+        CompileError: Dask is not installed, or the scheduler does not respond.
     """
     interpreter = this_interpreter() if version is None else find_interpreter(*version)
     pending: dict[tuple[int, str], dict[str | None, int]] = {}
@@ -75,7 +74,7 @@ def remote_answers(
         for future in as_completed(futures):
             for number, row, files in future.result():
                 index = pending[number, row["target"]].get(row.get("config"))
-                if index is not None:  # else another configuration, which the cache has
+                if index is not None:  # otherwise a configuration that the cache already has
                     yield {**row, "ask": number, "index": index, **_kept(row, files, asks[number]["out"])}
     finally:
         client.cancel(futures)
@@ -94,7 +93,7 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
         return connect(scheduler, timeout=PATIENCE), as_completed
     except (OSError, ValueError) as error:
         raise CompileError(
-            f"No Dask scheduler answers at {scheduler}: {error}.",
+            f"No Dask scheduler responds at {scheduler}: {error}.",
             "Start one with `dask scheduler`, and `dask worker` on each machine.",
         ) from error
 
@@ -102,7 +101,7 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
 def _compile_there(
     jobs: Sequence[tuple[int, Mapping[str, Any]]], version: tuple[str, Path | None] | None, time_limit: float
 ) -> list[tuple[int, dict[str, Any], Files]]:
-    """Runs on a Dask worker, in one of its threads: compiles into a directory of its own, one at a time."""
+    """Compile one chunk in a thread of a Dask worker, one kernel at a time; returns rows with their files."""
     interpreter = this_interpreter() if version is None else find_interpreter(*version)
     numbers = [number for number, _ in jobs]
     with scratch_directory() as out:
@@ -118,7 +117,7 @@ def _compile_there(
 
 
 def _kept(row: Mapping[str, Any], files: Files, out: str) -> dict[str, Any]:
-    """Write the files of an entry into the cache; what its row says of the place."""
+    """Write the files of an entry into the cache; returns the row's new `directory`."""
     if row.get("directory") is None:
         return {}
     name = Path(row["directory"]).name

@@ -1,4 +1,4 @@
-"""What can be asked of the compiler: a kernel, its arguments and options, in words that travel as JSON."""
+"""Compile requests: a kernel with its arguments and options, in a form that can be sent as JSON."""
 
 from __future__ import annotations
 
@@ -16,35 +16,39 @@ from artifact_inspector.model.text import integer
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A constant as typed: a Python literal, a name that the kernel's file knows, else a string."""
+    """A constant as the user typed it: a Python literal, a name in the kernel's file, or else a string."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRequest:
-    """One kernel and the arguments of the launch that it is compiled for."""
+    """A request to compile one kernel for given launch arguments."""
 
     place: str
     """`FILE.py:KERNEL`, `module:KERNEL`, or the name of a reference kernel."""
     signature: str | Mapping[str, str] | None = None
-    """Types of the arguments, in the notation of `triton.tools.compile` (`parse_signature`); what is
-    missing comes from annotations and defaults. None for a reference: its own."""
+    """Types of the arguments, in the notation of `triton.tools.compile` (`parse_signature`). Missing ones
+    come from annotations and defaults. None for a reference kernel means its own signature."""
     constexprs: Mapping[str, Any] = field(default_factory=dict)
-    """Values, `Written` ones read where the kernel is; Triton functions and types are taken too."""
+    """Values of constants, Triton functions and types included; `Written` ones are evaluated in the kernel's
+    module."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """As Triton spells them: num_warps, num_stages, num_ctas, maxnreg, waves_per_eu …"""
+    """Compiler options by Triton's names: num_warps, num_stages, num_ctas, maxnreg, waves_per_eu …"""
     configs: int | Literal["all"] | None = None
-    """How many of an autotuner's configurations, spread over its list; None for the first."""
+    """Number of autotuner configurations to compile, evenly spaced in its list; None for the first."""
     changed: Mapping[str, str] = field(default_factory=dict)
-    """What is to be otherwise than all of the above says, as typed: of a parameter its value or type, of any
-    other name an option."""
+    """Overrides of the fields above, as typed: a parameter's value or type, or an option for any other
+    name."""
+    is_untrusted: bool = False
+    """Arguments and options come from a record: the compile runs with limits on time, memory and files, and
+    imports nothing from the working directory."""
 
     def as_json(self) -> dict[str, Any]:
-        """The request as the worker reads it.
+        """The request in the format of the compiling process.
 
         Raises:
-            UsageError: a signature or constant that cannot be read.
+            UsageError: a signature or constant is invalid.
         """
         signature: list[Item] | None = None
         if isinstance(self.signature, str):
@@ -62,14 +66,15 @@ class KernelRequest:
             "options": dict(self.options),
             "configs": self.configs,
             "changed": dict(self.changed),
+            "untrusted": self.is_untrusted,
         }
 
 
 def parse_configs(text: str) -> int | Literal["all"]:
-    """How many of a kernel's own configurations are asked for.
+    """Parse the value of `--configs`, the number of a kernel's own configurations.
 
     Raises:
-        UsageError: it is neither `all` nor a number from 1 on.
+        UsageError: it is neither `all` nor a positive number.
 
     Example:
         >>> parse_configs("all"), parse_configs("3")
@@ -79,28 +84,29 @@ def parse_configs(text: str) -> int | Literal["all"]:
         return "all"
     number = integer(text)
     if number is None or number < 1:
-        raise UsageError(f"--configs takes `all` or a number from 1 on, not {text[:40]!r}.")
+        raise UsageError(f"--configs takes `all` or a number from 1, not {text[:40]!r}.")
     return number
 
 
 def place_of(kernel: Any) -> str:
-    """Where a Triton function stands, decorated or not: what another process needs to import it.
+    """`FILE.py:KERNEL` of a Triton function, decorated or not, so that another process can import it.
 
     Raises:
-        UsageError: it is not at the top level of a file.
+        UsageError: the function is not at the top level of a file.
     """
     function = kernel
     while not inspect.isfunction(function):
         inner = getattr(function, "fn", None)
         if inner is None:
             raise UsageError(
-                f"{kernel!r} is no Triton kernel.", "Give a function under @triton.jit, or 'FILE.py:KERNEL'."
+                f"{kernel!r} is not a Triton kernel.",
+                "Pass a function under @triton.jit, or 'FILE.py:KERNEL'.",
             )
         function = inner
     file = function.__code__.co_filename
     if "<locals>" in function.__qualname__ or not Path(file).is_file():
         raise UsageError(
-            f"{function.__qualname__} cannot be imported by the process that compiles.",
+            f"{function.__qualname__} cannot be imported by the compiling process.",
             "Define the kernel at the top level of a file.",
         )
     return f"{file}:{function.__qualname__}"

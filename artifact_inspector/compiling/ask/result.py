@@ -1,4 +1,4 @@
-"""What became of one kernel for one target."""
+"""The result of compiling one kernel for one target."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from artifact_inspector.hardware.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """What became of one kernel for one target."""
+    """The result of compiling one kernel for one target."""
 
     kernel: str
-    """Name of the reference kernel, as in `REFERENCE_KERNELS`, else of the Triton function."""
+    """Name of the reference kernel in `REFERENCE_KERNELS`, or of the Triton function."""
     target: Target
     seconds: float
-    """What the compile took; 0 where the cache had it."""
+    """Duration of the compile; 0 for a cache hit."""
     directory: Path | None
-    """The entry in the cache; None when the compiler refused."""
+    """Directory of the cache entry; None if the compiler refused the kernel."""
     message: str | None
-    """What the compiler said when it refused, else None."""
+    """The compiler's error message; None if it compiled."""
     remedy: str | None = None
-    """What can be done about it, where that is known."""
+    """What to do about the error, if known."""
     place: str = ""
-    """Where the kernel stands, as it was asked for: `FILE.py:KERNEL`, or the name of a reference kernel."""
+    """The kernel as requested: `FILE.py:KERNEL`, or the name of a reference kernel."""
     triton: str | None = None
-    """The version that compiled."""
+    """Version of the Triton that compiled it."""
     config: str | None = None
-    """The autotuner's configuration, in words."""
+    """The autotuner's configuration as text: `BLOCK=64 num_warps=4`."""
     cached: bool = False
-    """Whether it was in the cache already."""
+    """Whether the entry was already in the cache."""
     usage: bool = False
-    """Whether the request was refused, not the kernel."""
+    """Whether the error is in the request, not in the kernel."""
     types: tuple[str, ...] = ()
-    """Of the arguments that are no constants, in the notation of a signature."""
+    """Signature entries of the arguments that are not constants."""
     constants: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    """As Triton was given them; what is missing is at Triton's default."""
+    """Options passed to Triton; the others have Triton's defaults."""
     details: str | None = None
-    """All that the compiler printed when it refused: with MLIR errors, the module."""
+    """Output of a compiler that refused the kernel: with an MLIR error, the whole module."""

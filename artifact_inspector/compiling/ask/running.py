@@ -1,4 +1,4 @@
-"""Run a program with no GPU, once for each target, and take every kernel that it would launch."""
+"""Run a program without a GPU, once for each target, and capture every kernel that it would launch."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from artifact_inspector.hardware.targets import Target, parse_target
 POLL_SECONDS = 0.05
 _SETTING = "INSPECT_KERNEL_CAPTURE"
 _STARTUP = Path(__file__).parents[1] / "capture" / "startup"
-# A kernel under the interpreter is none that could be compiled; one that is always compiled anew would be
-# compiled outside of the child that keeps the program from its crashes; other places keep nothing for us.
+# With these variables, kernels would be interpreted, or recompiled outside of the child that isolates
+# compiler crashes, or cached in other directories.
 _UNWANTED = ("TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE", "TRITON_CACHE_MANAGER")
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """How a program ran for one target."""
+    """The run of a program for one target."""
 
     target: Target
     status: int
-    """Its exit status; of a signal, as a shell gives it: 128 and its number."""
+    """Exit status; 128 plus the signal number for a signal, as in a shell."""
     output: str
-    """What it printed on both streams, where it did not go to standard error as it came."""
+    """Text of both output streams; empty for a run whose output goes to standard error directly."""
     kernels: tuple[CapturedKernel, ...]
     notes: tuple[Note, ...]
     problem: tuple[str, str | None] | None
-    """Why nothing was captured, and what to do about it; None where something was."""
+    """Why nothing was captured, and a remedy; None if kernels were captured."""
 
 
 def capture_program(
@@ -65,36 +65,36 @@ def capture_program(
     seconds: float | None = None,
     notice: Callable[[str], None] = lambda sentence: None,
 ) -> list[ProgramRun]:
-    """Run a program once for each target, with no GPU, and take every kernel that it would launch.
+    """Run a program once for each target, without a GPU, and capture every kernel that it would launch.
 
-    The runs go on at the same time, as many as there are processors. The first one's output goes to our
-    standard error as it comes, that of the others into their results; only the first can read standard input.
+    The runs are concurrent, one per processor. The output of the first goes to standard error directly, the
+    output of the others into their results. Only the first run can read standard input.
 
     Args:
         command: the program and its arguments; `python` means the interpreter that runs this.
         targets: as `parse_target` reads them.
         out: the Triton cache to fill.
-        configs: configurations to compile of an autotuned kernel, spread out; None for all.
+        configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take.
-        triton: another version of Triton to capture with, as `parse_triton` reads it; its Python takes the
-            place of `python` and borrows what this one has (torch), where both are of one version.
-        launches: of all kernels, behind which each run is stopped.
-        seconds: behind which each run is stopped.
-        notice: called with a sentence before an environment is made, which takes a minute.
+        triton: another version of Triton to capture with, as `parse_triton` reads it. Its Python replaces
+            `python`, and imports this one's packages (torch) if both have the same version.
+        launches: number of launches after which each run is stopped.
+        seconds: time after which each run is stopped.
+        notice: called with a sentence before an environment is created, which takes a minute.
 
-    A run that is stopped, by these or by the user (Ctrl-C ends them all), gives what it launched until then.
+    A run that is stopped, by these limits or by Ctrl-C, returns its launches so far.
 
     Raises:
-        UsageError: no command, one that cannot be started, no target or an unknown one.
+        UsageError: there is no command, it cannot be started, or there is no known target.
     """
     wanted = tuple(dict.fromkeys(parse_target(text) for text in targets))
     directory = checked_directory(wanted, Path(out), configs)
     if sys.platform != "linux":
         this_interpreter()
     if not command:
-        raise UsageError("There is no program to run.", "Name it behind --: … -- python their_script.py")
+        raise UsageError("There is no program to run.", "Name it after --: … -- python their_script.py")
     if (launches is not None and launches < 1) or (seconds is not None and seconds <= 0):
-        raise UsageError("A run of no launches or no time captures nothing.", "Give a number above 0.")
+        raise UsageError("Limits of launches and seconds must be positive.", "Give a number above 0.")
     interpreter = None if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
     program = _program(command[0], interpreter)
     settings = {
@@ -103,7 +103,7 @@ def capture_program(
         "launches": launches,
         "lent": _lent(interpreter),
     }
-    # the linker that an older Triton needs for AMD; where modules are looked for is the program's own affair
+    # the linker that an older Triton needs for AMD; the program keeps its own import path
     lent = {} if interpreter is None else interpreter.environment
     given = {name: value for name, value in lent.items() if name.startswith("TRITON_")}
     waiting = [
@@ -135,7 +135,7 @@ def capture_program(
 
 
 class _Running:
-    """A program on its way, for one target."""
+    """The process of a program for one target."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _Running:
         self._stopped: str | None = None
 
     def start(self) -> None:
-        """Start it.
+        """Start the program.
 
         Raises:
             UsageError: it cannot be started.
@@ -177,7 +177,7 @@ class _Running:
             "TRITON_CACHE_DIR": str(self._directory),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_STARTUP), os.environ.get("PYTHONPATH")])),
         }
-        # standard output is for the report
+        # standard output is reserved for the report
         output = None if self._live else (self._scratch / "output").open("wb")
         self._begun = time.monotonic()
         try:
@@ -199,33 +199,33 @@ class _Running:
 
     @property
     def status(self) -> int | None:
-        """The exit status, as a shell gives it; None while it runs."""
+        """The exit status, as in a shell; None while the program runs."""
         if self._process is None:
             return None
         status = self._process.poll()
         return 128 - status if status is not None and status < 0 else status
 
     def stop_after(self, seconds: float | None) -> None:
-        """Stop it when it has had its time."""
+        """Stop the program if it has run for longer than `seconds`."""
         if seconds is not None and time.monotonic() - self._begun > seconds and self.status is None:
             self.stop(f"after {seconds:g} s")
 
     def stop(self, why: str) -> None:
-        """Stop it with what it has launched until now, or before it began."""
+        """Stop the program, or keep it from starting; its launches so far are kept."""
         if self._process is None or self.status is None:
             self._stopped = why
             self._end_process()
 
     def events(self) -> list[Event]:
-        """What happened until now."""
+        """The events so far."""
         if not self._events.exists():
             return []
-        # the last line may be half written
+        # the last line may be incomplete
         lines = self._events.read_bytes().split(b"\n")[:-1]
         return [json.loads(line) for line in lines]
 
     def result(self) -> ProgramRun:
-        """What came of it."""
+        """The result of the run."""
         events = self.events()
         output = self._scratch / "output"
         kernels = tuple(find_kernels(events))
@@ -250,7 +250,7 @@ class _Running:
         )
 
     def end(self) -> None:
-        """End it if it still runs, and leave nothing behind."""
+        """End the program if it still runs, and remove its temporary files."""
         self._end_process()
         sweep(self._directory)
         self._held.cleanup()
@@ -266,20 +266,20 @@ class _Running:
 
 
 def _program(name: str, interpreter: Interpreter | None) -> str:
-    """The file to run; `python` is the interpreter with the Triton that was asked for, else our own."""
+    """The file to run; `python` means the interpreter with the requested Triton, or else our own."""
     by_name = name in ("python", "python3")
     if interpreter is None:
         return sys.executable if by_name else name
     if not by_name and name != sys.executable:
         raise UsageError(
-            f"--triton takes the place of `python`, and {name} is another program.",
-            "Run the program as: -- python their_script.py, or leave --triton out.",
+            f"--triton replaces `python`, and {name} is another program.",
+            "Run the program as: -- python their_script.py, or remove --triton.",
         )
     return str(interpreter.command[0])
 
 
 def _lent(interpreter: Interpreter | None) -> list[str]:
-    """Where the program may find what its own interpreter lacks."""
+    """Directories of packages that the program's own interpreter lacks."""
     if interpreter is None or str(interpreter.command[0]) == sys.executable:
         return []
     return list(interpreter.lends)
@@ -288,7 +288,7 @@ def _lent(interpreter: Interpreter | None) -> list[str]:
 def _problem(
     events: Sequence[Event], command: Sequence[str], *, captured: bool, failed: bool
 ) -> tuple[str, str | None] | None:
-    """Why a run captured nothing or failed, where that is more than its traceback tells."""
+    """Why a run captured nothing or failed, with a remedy; None if its traceback shows that."""
     if captured and not failed:
         return None
     kinds = {event["event"]: event for event in events}
@@ -296,7 +296,7 @@ def _problem(
         return kinds["failed"]["message"], kinds["failed"]["remedy"]
     if "started" not in kinds:
         return (
-            f"{command[0]} ran no Python that could be captured.",
+            f"{command[0]} started no Python that could be captured.",
             "Name the interpreter, without -I, -E or -S: -- python their_script.py",
         )
     missing = {event["module"]: event["python"] for event in events if event["event"] == "missing"}
@@ -305,7 +305,7 @@ def _problem(
         if module in missing and (module in wanted or not failed):
             rest = " ".join(["/path/to/python", *command[1:]])
             return (
-                f"{missing[module]} has no {module}, which the program wanted to import.",
+                f"{missing[module]} has no {module}, which the program imports.",
                 f"Install it there, or name the interpreter that has it: -- {rest}",
             )
     if failed:

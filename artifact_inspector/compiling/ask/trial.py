@@ -1,4 +1,4 @@
-"""Two states of one kernel compiled at the same time: as it is, and as it was or would be otherwise."""
+"""Compile two states of one kernel concurrently: the current one, and an older or changed one."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _FILE = re.compile(r"(.+\.py)(?::([\w.]+))?")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A kernel at one time."""
+    """One state of a kernel to compile."""
 
     request: KernelRequest
     label: str
-    """What it is called: `HEAD~1`, a file, `as it is`."""
+    """Name for display: `HEAD~1`, a file, `as it is`."""
     instead: tuple[Path, Path] | None = None
-    """The checkout, and where its older state lies; None for the files as they are."""
+    """The checkout and the directory with its older state; None for the current files."""
 
 
 def as_it_was(request: KernelRequest, word: str) -> State:
     """The kernel of the same name in another file, or in the same file at a revision.
 
     Args:
-        request: the kernel as it is, by `FILE.py:KERNEL`.
-        word: `OTHER.py`, `OTHER.py:KERNEL`, or a revision as git reads it.
+        request: the current kernel, by `FILE.py:KERNEL`.
+        word: `OTHER.py`, `OTHER.py:KERNEL`, or a git revision.
 
     Raises:
-        UsageError: there is no such file, revision, or file at that revision.
+        UsageError: the file or revision does not exist, or the revision does not have the file.
     """
     here, there = _FILE.fullmatch(request.place), _FILE.fullmatch(word)
     own, name = (Path(here[1]), here[2] or "") if here is not None else (None, "")
@@ -50,8 +50,8 @@ def as_it_was(request: KernelRequest, word: str) -> State:
         return State(replace(request, place=_place(path, there[2] or name)), word)
     if own is None or not own.is_file():
         raise UsageError(
-            f"{request.place} is no file here that could have been otherwise at {word}.",
-            "Name a kernel as FILE.py:KERNEL, or say what is to change: --with num_stages=4.",
+            f"{request.place} is not a file with an older state at {word}.",
+            "Name a kernel as FILE.py:KERNEL, or change an option: --with num_stages=4.",
         )
     was = read_revision(own, word, cache_directory() / "revisions")
     return State(replace(request, place=_place(was.moved(own), name)), word, (was.top, was.tree))
@@ -63,14 +63,16 @@ def compile_states(
     out: Path | None = None,
     **settings: Any,
 ) -> list[list[CompileResult]]:
-    """The results of each state, in the order of `compile_kernels`.
+    """Compile each state; returns their results in the order of `compile_kernels`.
 
-    States of one file are compiled by one process. Those of two have a process each, for modules of one name
+    One process compiles the states of one file. Two files have a process each, since modules of the same name
     may lie beside both.
 
     Args:
-        out: the cache to fill; by default one of our own, where nothing is compiled twice.
-        settings: further arguments of `compile_kernels`.
+        states: one state or two.
+        targets: as `parse_target` reads them.
+        out: the cache to fill; by default one in the user's cache directory.
+        settings: other arguments of `compile_kernels`.
 
     Raises:
         UsageError, CompileError: as `compile_kernels`.

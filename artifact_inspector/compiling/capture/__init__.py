@@ -1,1 +1,1 @@
-"""Inside a captured program: Triton and torch as they would be with a GPU."""
+"""Runs inside a captured program: makes Triton and torch behave as with a GPU."""

@@ -1,8 +1,7 @@
-"""What a compile was asked for, as a reader writes it: name, signature, constexprs, options.
+"""Describe the input of a compile in a signature's notation: name, signature, constexprs, options.
 
-Source:
-    triton/compiler/compiler.py, `ASTSource`: `signature`, `constants` and `attrs`, in two forms: until Triton
-    3.2 by name and in a descriptor, from 3.3 on by the path of the argument.
+Source: triton/compiler/compiler.py, `ASTSource`: `signature`, `constants` and `attrs`. Until Triton 3.2 they
+    are by name and in a descriptor, from 3.3 on by the path of the argument.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def describe(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> dict[str,
     Args:
         src: Triton's `ASTSource`, or the path of a file of IR.
         gpu: Triton's `GPUTarget`.
-        options: as `triton.compile` gets them.
+        options: the options passed to `triton.compile`.
     """
     described: dict[str, Any] = {
         "name": getattr(getattr(src, "fn", None), "__name__", None) or Path(str(src)).stem,
@@ -28,7 +27,7 @@ def describe(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> dict[str,
         "constexprs": {},
         "options": _chosen_options(gpu, options or {}),
     }
-    if not hasattr(src, "fn"):  # a file of IR
+    if not hasattr(src, "fn"):  # an IR file
         return described
     described["defined"] = _defined(src.fn)
     names = src.fn.arg_names
@@ -51,7 +50,7 @@ def describe(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> dict[str,
 
 
 def _defined(kernel: Any) -> str | None:
-    """`FILE:KERNEL` of a Triton function at the top level of a file, where another process can import it."""
+    """`FILE:KERNEL` of a Triton function at the top level of a file; None if it cannot be imported."""
     function = getattr(kernel, "fn", None)
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     name = getattr(function, "__qualname__", "<locals>")
@@ -59,7 +58,7 @@ def _defined(kernel: Any) -> str | None:
 
 
 def _divisible(attrs: Any) -> set[int]:
-    """Indices of the arguments that 16 divides."""
+    """Indices of the arguments that are divisible by 16."""
     if isinstance(attrs, dict):  # 3.3 and later
         return {
             path[0]
@@ -70,7 +69,7 @@ def _divisible(attrs: Any) -> set[int]:
 
 
 def _chosen_options(gpu: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The number of warps, stages and CTAs, and what else is not Triton's default for the target."""
+    """num_warps, num_stages and num_ctas, and other options that differ from the target's defaults."""
     from triton.compiler import make_backend
 
     usual = vars(make_backend(gpu).parse_options({}))

@@ -1,7 +1,7 @@
-"""What a program sees of a GPU when it asks: the product that stands for an architecture.
+"""The device properties that a captured program sees: those of a typical product of each architecture.
 
-Kernels are compiled by what programs do with these answers: a persistent kernel launches as many blocks
-as there are multiprocessors, a library picks tuned configurations by the product's name.
+Programs choose kernels by these properties. A persistent kernel launches as many CTAs as there are
+multiprocessors, and a library selects tuned configurations by the product's name.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ class Device:
     """One GPU as its driver describes it."""
 
     name: str
-    """As torch.cuda.get_device_name gives it."""
+    """As `torch.cuda.get_device_name` returns it."""
     capability: tuple[int, int]
-    """Compute capability; AMD: what HIP makes of the architecture, (9, 4) for gfx942."""
+    """Compute capability; for AMD, HIP's numbers of the architecture: (9, 4) for gfx942."""
     multiprocessors: int
-    """SMs; AMD: compute units, from RDNA on workgroup processors, as HIP counts them."""
+    """Number of SMs; for AMD, of compute units, and from RDNA on of workgroup processors, as HIP counts."""
     memory_bytes: int
     l2_bytes: int
     shared_bytes: int
-    """That a block can have."""
+    """Most shared memory of a CTA, in bytes."""
     warp_size: int
     threads_per_multiprocessor: int
 
 
 def device_of(target: Target) -> Device:
-    """The product that stands for an architecture, or a made-up one of middling size where none is known.
+    """The product that represents an architecture, or a medium-sized fictional one if none is known.
 
     Example:
         >>> from artifact_inspector.hardware.targets import parse_target

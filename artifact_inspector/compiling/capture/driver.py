@@ -1,4 +1,4 @@
-"""A driver of Triton's own interface for GPUs that are not there: it launches nothing, and counts.
+"""A Triton driver for absent GPUs: it counts launches and runs nothing.
 
 Source:
     triton/backends/driver.py, `DriverBase`; triton/backends/nvidia/driver.py, `CudaDriver`, `CudaUtils` and
@@ -19,32 +19,32 @@ _MOST_THREADS = 1024
 
 
 class StandIn(Protocol):
-    """What the driver answers for."""
+    """The state that the driver reports: its targets, and a counter of launches."""
 
     @property
     def targets(self) -> Sequence[Target]:
-        """All of the GPUs."""
+        """All targets."""
         ...
 
     @property
     def target(self) -> Target:
-        """The GPU that is answered for at the moment."""
+        """The current target."""
         ...
 
     @property
     def index(self) -> int:
-        """The number of that GPU."""
+        """The device number of the current target."""
         ...
 
     def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
-        """Count a launch that did nothing."""
+        """Count a launch."""
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
-        """An autotuner's measurement."""
+        """Time a call for an autotuner."""
 
 
 class Launcher:
-    """What Triton calls to launch: it counts."""
+    """The launcher object that Triton calls; it only counts."""
 
     launch_cooperative_grid = False
     launch_pdl = False
@@ -56,12 +56,12 @@ class Launcher:
         self._kernel, self._target = metadata.hash, target_of(metadata.target)
 
     def __call__(self, *args: Any) -> None:
-        """Launch with a grid, a stream and what else a launch takes."""
+        """Count a launch; the arguments are those of Triton's launcher."""
         self._launched(self._kernel, self._target, args[:3])
 
 
 class Refused:
-    """Stands for a kernel that did not compile."""
+    """Replaces a kernel that did not compile."""
 
     n_regs = n_spills = 0
     n_max_threads = _MOST_THREADS
@@ -74,7 +74,7 @@ class Refused:
         self.run = Launcher(stand_in, self.metadata)
 
     def launch_metadata(self, *_: object) -> None:
-        """Nothing for a profiler."""
+        """Launch metadata for a profiler: empty."""
         return
 
     def _init_handles(self) -> None:
@@ -85,7 +85,7 @@ class Refused:
 
 
 class _Utilities:
-    """What Triton and programs ask the vendor's library of a device."""
+    """Replaces the driver utilities through which Triton queries a device."""
 
     def __init__(self, stand_in: StandIn, *, counts_threads: bool) -> None:
         self._stand_in = stand_in
@@ -111,14 +111,14 @@ class _Utilities:
         return (*handles, _MOST_THREADS) if self._counts_threads else handles
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        # descriptors, occupancy queries, printf buffers: nothing that a compile depends on
+        # descriptors, occupancy queries, printf buffers: no compile depends on them
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *_args, **_options: 1
 
 
 class _Answers:
-    """The methods of Triton's driver interface, answered for the targets of a stand-in."""
+    """The methods of Triton's driver interface, for the targets of a stand-in."""
 
     stand_in: StandIn
     counts_threads: bool
@@ -177,7 +177,7 @@ class _Answers:
 
 
 def driver_class(stand_in: StandIn) -> type:
-    """A class of Triton's driver interface that answers for the targets of `stand_in`."""
+    """Create a class with Triton's driver interface for the targets of `stand_in`."""
     from triton.backends.driver import DriverBase
     from triton.compiler.compiler import CompiledKernel
 
@@ -186,7 +186,7 @@ def driver_class(stand_in: StandIn) -> type:
 
 
 def registers(binary: bytes) -> tuple[int, int]:
-    """Registers per thread and bytes spilled, as loading a binary tells; 32 and 0 where it cannot be read."""
+    """Registers per thread and spilled bytes, as the driver reports on load; 32 and 0 if unreadable."""
     from artifact_inspector.errors import InspectorError
     from artifact_inspector.files.binaries import read_cubin, read_hsaco
 

@@ -1,8 +1,8 @@
-"""Which small tensors of integers hold, at a launch, what they would hold on a GPU.
+"""Track which small integer tensors have the values, at a launch, that they would have on a GPU.
 
-No kernel runs, so that what one would write is not there. Until a program's first call of a kernel is over,
-every tensor holds what it would. From then on those do that were there before it, that the program has not
-written to since, and that no kernel was given that may write numbers of their type.
+No kernel runs, so the values that kernels would write are missing. Until the first call of a kernel is over,
+every tensor has its real values. After that, a tensor is known if it existed before the call, the program has
+not written to it since, and it was passed to no kernel that may write values of its type.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ _ANY = (
     "inline_asm",
     "extern_",
 )
-"""In the text of a kernel that may write through addresses of another type, or elsewhere."""
+"""Operations after which a kernel may write through pointers of another type, or to unknown addresses."""
 
 
 class Held:
-    """What is known of the tensors of one program."""
+    """The tensors of one program whose values are known."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Any, int]] | None = None
-        """Address of a tensor's storage → that storage, so that it is no other's, and its version."""
+        """Address of a storage → the storage, referenced so that its address is not reused, and its
+        version."""
         self._written: set[int] = set()
 
     def knows(self, tensor: Any) -> bool:
-        """Whether a tensor holds what it would on a GPU."""
+        """Whether a tensor has the values that it would have on a GPU."""
         if self._kept is None:
             return True
         held = self._kept.get(_address(tensor))
         return held is not None and held[1] == tensor._version
 
     def launched(self, given: Iterable[Any], text: Callable[[], str | None]) -> None:
-        """Take what a kernel may have written for unknown from now on.
+        """Mark the tensors that a kernel may write as unknown.
 
         Args:
             given: arguments of the launch.
-            text: the kernel's first stage; None where it is not to be had.
+            text: the kernel's first stage; None if it is not available.
         """
         tensors = [value for value in given if _is_small(value)]
         if not tensors:
@@ -64,7 +65,7 @@ class Held:
                     self._kept.pop(at, None)
 
     def call_ended(self) -> None:
-        """Keep what is there, the first time."""
+        """Remember the existing tensors, on the first call."""
         if self._kept is None:
             there = [value for value in gc.get_objects() if _is_small(value)]
             kept = {_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in there}
@@ -89,7 +90,7 @@ def _address(tensor: Any) -> int:
 
 
 def _written(text: str | None) -> frozenset[int] | None:
-    """Bits of the integers that a kernel writes by its text; None where it may be any.
+    """Bit widths of the integers that a kernel writes, by its text; None if it may write any.
 
     Example:
         >>> sorted(_written("tt.store %p, %v : tensor<64x!tt.ptr<f16>>"))

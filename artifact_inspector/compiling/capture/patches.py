@@ -1,4 +1,4 @@
-"""Attributes replaced for a while, and put back exactly as they were."""
+"""Replace attributes temporarily, and restore them exactly."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _ABSENT = object()
 
 
 class Patches:
-    """What was replaced and must come back; undone in reverse, so that one attribute may be set twice."""
+    """Replaced attributes to restore, in reverse order, so that one attribute may be set twice."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
 
     def set(self, owner: Any, name: str, value: object) -> None:
-        """Give an object, module or class another attribute."""
-        # vars, not getattr: a property or an inherited method must come back as what it was
+        """Replace an attribute of an object, module or class."""
+        # vars, not getattr: a property or an inherited method must be restored as such
         old = vars(owner).get(name, _ABSENT)
         setattr(owner, name, value)
         self._undo.append(
@@ -24,13 +24,13 @@ class Patches:
         )
 
     def set_item(self, owner: MutableMapping[Any, Any], key: object, value: object) -> None:
-        """Give a mapping another item."""
+        """Replace an item of a mapping."""
         old = owner.get(key, _ABSENT)
         owner[key] = value
         self._undo.append((lambda: owner.pop(key)) if old is _ABSENT else (lambda: owner.update({key: old})))
 
     def keep(self, owner: Any, names: Iterable[str] | None = None) -> None:
-        """Remember an object's attributes, those named or all, and put them back as they are now."""
+        """Remember the current values of an object's attributes, those named or all, to restore them."""
         state = vars(owner)
         wanted = None if names is None else frozenset(names)
         old = {name: value for name, value in state.items() if wanted is None or name in wanted}
@@ -43,10 +43,10 @@ class Patches:
         self._undo.append(restore)
 
     def later(self, undo: Callable[[], None]) -> None:
-        """Remember what puts something else back."""
+        """Remember a function that restores something else."""
         self._undo.append(undo)
 
     def undo(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         while self._undo:
             self._undo.pop()()

@@ -1,4 +1,4 @@
-"""Where in a program something happens: the file and line that a reader of the program would look for."""
+"""Find the file and line of a program's statement that led to a launch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _INSTALLED = tuple(
     }
 )
 _MACHINERY = ("triton", "torch")
-"""Packages whose frames stand between a program and its launches."""
-# code that they generate names no module, and a file that is not there
+"""Packages whose frames lie between a program and its launches."""
+# code that they generate has no module name, and a file name without a file
 _GENERATED = tuple(f"{root}{name}{os.sep}" for root in ("", *_INSTALLED) for name in _MACHINERY)
 
 
@@ -33,18 +33,18 @@ class Place(NamedTuple):
     """A statement of the running program."""
 
     line: str
-    """`file:line` of the statement itself; in a library's wrapper, if that is where it stands."""
+    """`file:line` of the statement itself, which may be in a library's wrapper."""
     caller: str
-    """`file:line` of the program's own statement that led there: the innermost outside what is installed."""
+    """`file:line` of the program's own statement: the innermost frame outside installed packages."""
 
 
 def find_place() -> Place:
-    """Where the program stands that called into Triton, torch or this package."""
+    """The statement of the program that called into Triton, torch or this package."""
     nearest = caller = made = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if file == "<string>":  # `python -c`, or a function that Triton or torch made
+        if file == "<string>":  # `python -c`, or a function that Triton or torch generated
             made = f"{file}:{frame.f_lineno}"
         elif not _is_machinery(frame, file):
             nearest = nearest or _shown(file, frame.f_lineno)
@@ -64,7 +64,7 @@ def _is_machinery(frame: FrameType, file: str) -> bool:
 
 
 def _shown(file: str, line: int) -> str:
-    """The path from the current directory, or from where packages are installed, else whole."""
+    """The path relative to the current directory or to installed packages, or else absolute."""
     for root in (*_INSTALLED, f"{os.getcwd()}{os.sep}"):  # noqa: PTH109 - called at every launch
         if file.startswith(root):
             file = file[len(root) :]

@@ -1,4 +1,4 @@
-"""Inside a captured program: the stand-ins take their places when the program imports Triton and torch."""
+"""Install the stand-ins inside a captured program, when it imports Triton and torch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CANNOT = 3
 
 
 def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
-    """Let the imports of Triton and torch end with the stand-ins in place.
+    """Install the stand-ins at the end of the imports of Triton and torch.
 
     Args:
-        settings: `targets`, `directory`, `configs`, `time_limit`, `launches` as `capture_program` has them,
-            and `events`, the file that takes what happens.
+        settings: `targets`, `directory`, `configs`, `time_limit`, `launches` as in `capture_program`, and
+            `events`, the file to append events to.
     """
     recorder = Recorder(append_to(Path(settings["events"])), settings.get("launches"))
     recorder.happened("started", process=os.getpid())
@@ -55,7 +55,7 @@ def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
 
 
 class _AfterImport(MetaPathFinder):
-    """Runs a function when the import of a package has ended."""
+    """Calls a function after the import of a package."""
 
     def __init__(self, functions: Mapping[str, Callable[[], None]], recorder: Recorder) -> None:
         self._functions = dict(functions)

@@ -1,7 +1,7 @@
-"""What happens in a captured program, as events that its asker reads.
+"""Write what happens in a captured program as events, for the calling process to read.
 
-An event is a JSON object with its kind under `event`. A program writes them one by one, from all of its
-processes, so that what was captured until it failed or was stopped is kept.
+An event is a JSON object with its kind under `event`. All processes of a program write events as they happen,
+so that the kernels captured before a failure or a stop are kept.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from artifact_inspector.hardware.targets import Target
 
 Event = Mapping[str, Any]
 MOST_GIVEN = 32
-"""Different launches of a kernel whose arguments are written."""
+"""Largest number of distinct launches of a kernel whose arguments are recorded."""
 
 
 class Recorder:
-    """Turns what happens in a program into events; threads may share one.
+    """Writes events of a program; threads may share one recorder.
 
     Args:
-        write: takes each event when it happens.
-        most: launches behind which the process ends; None for no end.
+        write: called with each event.
+        most: number of launches after which the process ends; None for no limit.
     """
 
     def __init__(self, write: Callable[[Event], None], most: int | None = None) -> None:
@@ -45,7 +45,7 @@ class Recorder:
         self._write({"event": event, **more})
 
     def launched(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
-        """Count a launch; the count is written when it has doubled, and by `finish`."""
+        """Count a launch; the count is written whenever it has doubled, and by `finish`."""
         place = find_place()
         event = {
             "event": "launched",
@@ -64,7 +64,7 @@ class Recorder:
         if times & (times - 1) == 0:
             self._write({**event, "times": times})
         if 0 in grid:
-            self.note("A grid has a zero in it: nothing would run.", target, place.caller)
+            self.note("A grid dimension is zero: nothing would run.", target, place.caller)
         if self._most is not None and not benchmark and self._launched() >= self._most:
             self._end()
 
@@ -72,7 +72,7 @@ class Recorder:
         return sum(times for key, times in self._times.items() if not self._launches[key]["benchmark"])
 
     def _end(self) -> None:
-        """End the process as if its program had ended: there is nothing more to see."""
+        """End the process as if its program had ended, after the last requested launch."""
         self.finish()
         self._write({"event": "enough", "launches": self._launched()})
         for stream in (sys.stdout, sys.stderr):
@@ -83,7 +83,7 @@ class Recorder:
     def given(
         self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any], *, tuning: bool
     ) -> None:
-        """Write with which arguments a kernel was launched, each different launch once, and not too many."""
+        """Write the arguments of a launch; each distinct launch once, up to a limit."""
         event = {
             "event": "given",
             "kernel": kernel,
@@ -101,7 +101,7 @@ class Recorder:
         self._write(json.loads(key))
 
     def note(self, text: str, target: Target | None = None, place: str | None = None) -> None:
-        """Write what could not be done as on the GPU, once."""
+        """Write a difference from a run on a GPU, once."""
         event = {
             "event": "note",
             "text": text,
@@ -117,11 +117,11 @@ class Recorder:
 
     @property
     def has_launched(self) -> bool:
-        """Whether anything was launched until now."""
+        """Whether anything was launched so far."""
         return bool(self._launches)
 
     def finish(self) -> None:
-        """Write how often everything was launched in all."""
+        """Write the final launch counts."""
         with self._lock:
             final = [{**event, "times": self._times[key]} for key, event in self._launches.items()]
         for event in final:
@@ -130,7 +130,7 @@ class Recorder:
 
 
 def append_to(path: Path) -> Callable[[Event], None]:
-    """A function that adds events to a file, one JSON line each; processes may share the file."""
+    """Create a function that appends events to a file as JSON lines; processes may share the file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def write(event: Event) -> None:

@@ -1,4 +1,4 @@
-"""What `torch.cuda` is made of, with no GPU behind it: properties, streams, events, graphs, generators.
+"""The objects of `torch.cuda` without a GPU: device properties, streams, events, graphs, generators.
 
 Source:
     torch/cuda/__init__.py, streams.py, graphs.py; torch/csrc/cuda/Module.cpp, `_CudaDeviceProperties`.
@@ -14,7 +14,7 @@ from artifact_inspector.hardware.targets import Target
 
 
 def device_properties(target: Target) -> SimpleNamespace:
-    """As `torch.cuda.get_deviceproperties`."""
+    """As `torch.cuda.get_device_properties`."""
     device = device_of(target)
     is_hip = target.backend == "hip"
     return SimpleNamespace(
@@ -45,7 +45,7 @@ def device_properties(target: Target) -> SimpleNamespace:
 
 
 class Context:
-    """`torch.cuda.device`, `stream` and `graph`: nothing to enter."""
+    """A context manager for `torch.cuda.device`, `stream` and `graph` that does nothing."""
 
     idx = prev_idx = 0
 
@@ -60,60 +60,60 @@ class Context:
 
 
 class Event:
-    """Nothing takes time that nothing does: a millisecond between any two."""
+    """An event; any two are a millisecond apart."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
         return None
 
     def record(self, *_: object) -> None:
-        """Nothing to record or wait for."""
+        """Does nothing."""
         return
 
     wait = synchronize = record
 
     def query(self) -> bool:
-        """Whether everything before it is done."""
+        """Whether all earlier work is done: always."""
         return True
 
     def elapsed_time(self, _: object) -> float:
-        """Milliseconds."""
+        """Elapsed time in milliseconds."""
         return 1.0
 
 
 class Graph:
-    """A CUDA graph of launches that do nothing."""
+    """A CUDA graph; its launches do nothing."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
         return None
 
     def replay(self, *_args: object, **_options: object) -> None:
-        """Nothing to launch."""
+        """Does nothing."""
         return
 
     capture_begin = capture_end = reset = enable_debug_mode = debug_dump = replay
 
     def pool(self) -> tuple[int, int]:
-        """A handle of memory."""
+        """The handle of a memory pool."""
         return (0, 0)
 
 
 class Generator:
-    """The generator of a GPU's random numbers; its state is a seed and an offset."""
+    """A GPU's random number generator; its state is a seed and an offset."""
 
     def __init__(self, device: Any, torch: Any) -> None:
         self.device = device
         self._state = torch.zeros(16, dtype=torch.uint8)
 
     def get_state(self) -> Any:
-        """Sixteen bytes."""
+        """The state as sixteen bytes."""
         return self._state
 
     def set_state(self, state: Any) -> None:
-        """Nothing to set."""
+        """Ignored."""
         return
 
     def initial_seed(self) -> int:
-        """Zero."""
+        """Always zero."""
         return 0
 
     seed = initial_seed
@@ -124,10 +124,10 @@ class Generator:
 
 
 def stream_class(device: Any) -> type:
-    """A class of streams of a device."""
+    """Create the class of a device's streams."""
 
     class Stream(Context):
-        """A stream on which nothing waits."""
+        """A stream without work."""
 
         cuda_stream = device_index = stream_id = 0
 

@@ -1,8 +1,8 @@
-"""torch answering for a GPU that is not there: tensors live on the CPU and say that they are on `cuda:0`.
+"""Make torch behave as with a GPU: tensors live on the CPU and report that they are on `cuda:0`.
 
-Three kinds of answers: what `torch.cuda` says of the device, where tensors are made and say that they are,
-and operators that are registered for CUDA alone. They are set for the whole process, because a mode that
-intercepts calls is off inside of backward passes and custom operators.
+Three parts are replaced: the device queries of `torch.cuda`, the creation and the reported device of tensors,
+and operators that are registered for CUDA only. They are replaced for the whole process, because a torch
+function mode is inactive inside backward passes and custom operators.
 
 Source:
     torch/cuda/__init__.py; torch/library.py; torch/utils/_device.py.
@@ -43,11 +43,11 @@ _READS = ("item", "tolist", "cpu", "numpy", "__bool__", "__int__", "__float__", 
 
 
 class TorchStandIn:
-    """torch as it would be with a GPU in the machine, from `install` to `remove`.
+    """Makes torch behave as with a GPU, from `install` to `remove`.
 
     Args:
         target: the GPU.
-        recorder: is told where the program reads back what no kernel has written.
+        recorder: receives a note where the program reads back values that no kernel has written.
     """
 
     def __init__(self, target: Target, recorder: Recorder) -> None:
@@ -56,7 +56,7 @@ class TorchStandIn:
         self._patches = Patches()
 
     def install(self) -> None:
-        """Put the answers in place."""
+        """Install the replacements."""
         import torch
 
         self._device = torch.device("cuda", 0)
@@ -69,11 +69,11 @@ class TorchStandIn:
         self._watch_reads(torch)
 
     def remove(self) -> None:
-        """Put everything back as it was."""
+        """Restore torch."""
         self._patches.undo()
 
     def _answer_for_device(self, torch: Any) -> None:
-        """`torch.cuda`, `torch.version` and `torch.accelerator`, as with the device."""
+        """Replace the device queries of `torch.cuda`, `torch.version` and `torch.accelerator`."""
         device = device_of(self.target)
         is_hip = self.target.backend == "hip"
         properties = device_properties(self.target)
@@ -100,7 +100,7 @@ class TorchStandIn:
         )
         self._patches.set(cuda, "default_generators", (Generator(self._device, torch),))
         stream = stream_class(self._device)
-        # torch.compile knows them by identity: no two may be the same
+        # torch.compile identifies these functions by identity: all must differ
         for name, base in {
             "Stream": stream, "ExternalStream": stream, "Event": Event, "CUDAGraph": Graph,
             "device": Context, "device_of": Context, "_DeviceGuard": Context, "stream": Context,
@@ -112,7 +112,7 @@ class TorchStandIn:
         ):  # fmt: skip
             self._patches.set(owner, name, lambda *_: stream())
         self._patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)
-        # what Inductor's graphs of launches import of a build for GPUs; `torch._dynamo.reset` imports them
+        # Inductor's CUDA graphs and `torch._dynamo.reset` import these names from GPU builds
         for name, lacking in {
             "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
             "_set_cached_tensors_enabled": lambda _enabled: None,
@@ -133,7 +133,7 @@ class TorchStandIn:
             self._patches.set(accelerator, "device_index", Context)
 
     def _place_tensors(self, torch: Any) -> None:
-        """Tensors on the CPU say that they are on the GPU; those on `meta` stay there."""
+        """Let tensors on the CPU report that they are on the GPU; those on `meta` are unchanged."""
         tensor, device = torch.Tensor, self._device
         true_device = torch._C.TensorBase.device.__get__
 
@@ -156,7 +156,7 @@ class TorchStandIn:
         self._patches.set(module, "cuda", lambda module, *_args, **_options: module)
 
     def _make_tensors(self, torch: Any) -> None:
-        """What asks for a tensor on the GPU gets one on the CPU; memory that is not set holds zeros."""
+        """Create tensors on the CPU instead of the GPU; uninitialised memory is zeroed."""
         tensor = torch.Tensor
         for name in _FACTORIES:
             if hasattr(torch, name):
@@ -165,7 +165,7 @@ class TorchStandIn:
             self._patches.set(tensor, name, self._on_cpu(getattr(tensor, name)))
         for owner in (tensor, torch.nn.Module):
             self._patches.set(owner, "to", self._on_cpu(owner.to, takes_index=True))
-        # a kernel that never ran left nothing there, and wrappers read lengths and indices back
+        # wrappers read back lengths and indices that no kernel has written: zeros are safe
         for owner, name in (
             (torch, "empty"), (torch, "empty_like"), (torch, "empty_strided"),
             (tensor, "new_empty"), (tensor, "new_empty_strided"),
@@ -201,7 +201,7 @@ class TorchStandIn:
         self._patches.set(torch, "Generator", CpuGenerator)
 
     def _dispatch_operators(self, torch: Any) -> None:
-        """Operators registered for CUDA alone serve tensors that are on the CPU."""
+        """Let operators that are registered for CUDA only accept tensors on the CPU."""
         library = torch.library
         implement, custom_op, register = (
             library.Library.impl, library.custom_op, library.register_kernel,
@@ -214,12 +214,12 @@ class TorchStandIn:
         ) -> Any:
             operator = (self_.ns, str(name))
             if dispatch_key == "CPU" and operator in for_gpu:
-                return None  # the one for the GPU serves
+                return None  # register the GPU kernel for the CPU as well
             if dispatch_key not in ("CUDA", "HIP"):
                 return implement(self_, name, function, dispatch_key, *args, **options)
             for_gpu.add(operator)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that it takes the place of the one for the CPU
+                warnings.simplefilter("ignore")  # torch warns that it replaces the CPU kernel
                 return implement(self_, name, function, "CPU", *args, **options)
 
         def for_any_device(
@@ -238,10 +238,10 @@ class TorchStandIn:
         self._patches.set(library, "register_kernel", for_cpu)
 
     def _prepare_compile(self, torch: Any) -> None:
-        """`torch.compile` makes kernels for the GPU, in this process."""
+        """Let `torch.compile` generate GPU kernels, in this process."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        # of its tensors without data, those on the GPU are made with no GPU
+        # its fake tensors on the GPU are created without a GPU
         self._patches.set(FakeTensorMode, "avoid_device_init", property(lambda _: True))
         compile_ = torch.compile
         ready: list[bool] = []
@@ -250,7 +250,7 @@ class TorchStandIn:
         def compile_here(*args: Any, **options: Any) -> Any:
             if not ready:
                 ready.append(True)
-                self._prepare_inductor(torch)  # whose import takes seconds
+                self._prepare_inductor(torch)  # importing it takes seconds
             return compile_(*args, **options)
 
         self._patches.set(torch, "compile", compile_here)
@@ -259,17 +259,17 @@ class TorchStandIn:
         from torch._inductor import config
         from torch._inductor.fx_passes import misc_patterns
 
-        # an own launcher in C++, processes that the stand-in is not in, and copies of caches elsewhere
+        # disable C++ launchers, processes without the stand-in, and caches in other directories
         for name, value in {"use_static_cuda_launcher": False, "compile_threads": 1}.items():
             if hasattr(config, name):
                 self._patches.later(functools.partial(setattr, config, name, getattr(config, name)))
                 setattr(config, name, value)
-        self._patches.later(torch._dynamo.reset)  # forgets what launches nothing
+        self._patches.later(torch._dynamo.reset)  # forgets the compiled code that launches nothing
         self._time_nothing()
         make_patterns = misc_patterns._misc_patterns_init
 
         def make_on_cpu(*args: Any, **options: Any) -> Any:
-            # a CPU build of torch has no randperm on a GPU, not even without data
+            # a CPU build of torch has no randperm for a GPU, not even for fake tensors
             available, torch.cuda.is_available = torch.cuda.is_available, lambda: False
             try:
                 return make_patterns(*(self._cpu for _ in (*args, *options)))
@@ -279,11 +279,11 @@ class TorchStandIn:
         self._patches.set(misc_patterns, "_misc_patterns_init", make_on_cpu)
 
     def _time_nothing(self) -> None:
-        """Inductor's autotuning measures as Triton's does: by a driver that has no time to tell."""
+        """Let Inductor's autotuning use the driver's constant time, as Triton's does."""
         try:
             from torch._inductor.runtime import benchmarking
         except ImportError:
-            return  # older ones ask Triton
+            return  # older versions use Triton's benchmarker
 
         def take_no_time(_: Any, call: Callable[[], object], *__: Any, **___: Any) -> float:
             from triton.runtime.driver import driver
@@ -295,7 +295,7 @@ class TorchStandIn:
                 self._patches.set(kind, "benchmark_gpu", take_no_time)
 
     def _watch_reads(self, torch: Any) -> None:
-        """Tell where values are read back after a launch: they are none that a kernel wrote."""
+        """Note where values are read back after a launch: no kernel has written them."""
         for name in _READS:
             self._patches.set(torch.Tensor, name, self._watched(getattr(torch.Tensor, name), name))
         for name in ("allclose", "equal"):
@@ -317,7 +317,7 @@ class TorchStandIn:
         return read
 
     def _fixed(self, value: Any) -> Any:
-        """The CPU for a GPU; anything else as it is."""
+        """Replace a GPU device by the CPU; other values are unchanged."""
         import torch
 
         if isinstance(value, torch.device):
@@ -327,11 +327,11 @@ class TorchStandIn:
     def _on_cpu(
         self, function: Callable[..., Any], *, zeroed: bool = False, takes_index: bool = False
     ) -> Callable[..., Any]:
-        """A function that makes or moves tensors, with the CPU wherever the GPU is named.
+        """Wrap a function that creates or moves tensors, so that it uses the CPU in place of the GPU.
 
         Args:
-            zeroed: what it makes would hold whatever was there before.
-            takes_index: its first argument may be the number of a GPU.
+            zeroed: the function leaves its result uninitialised, so that it is zeroed.
+            takes_index: its first argument may be a GPU's number.
         """
         from torch.compiler import is_dynamo_compiling
         from torch.utils import _python_dispatch
@@ -340,7 +340,7 @@ class TorchStandIn:
 
         @functools.wraps(function)
         def make(*args: Any, **options: Any) -> Any:
-            if is_dynamo_compiling() or modes():  # tensors without data may well be on a GPU
+            if is_dynamo_compiling() or modes():  # fake tensors may be on a GPU
                 return function(*args, **options)
             args = tuple(self._fixed(value) for value in args)
             if takes_index and len(args) > 1 and type(args[1]) is int:

@@ -1,7 +1,7 @@
-"""Triton answering for GPUs that are not there: its own driver interface, with launches that do nothing.
+"""Make Triton behave as with a GPU: a driver whose launches do nothing.
 
-The program's own wrappers choose arguments, grid and configuration; Triton itself specialises and compiles;
-only the launch is missing. Written for the interfaces of Triton 3.2 to 3.9.
+The program's wrappers choose arguments, grid and configuration. Triton itself specialises and compiles; only
+the launch is omitted. Supports the interfaces of Triton 3.2 to 3.9.
 
 Source:
     triton/backends/driver.py, `DriverBase`; triton/runtime/jit.py, `JITFunction.run`;
@@ -45,14 +45,13 @@ _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
 class TritonStandIn:
-    """Triton as it would be with some GPUs in the machine, from `install` to `remove`.
+    """Makes Triton behave as with some GPUs, from `install` to `remove`.
 
     Args:
-        targets: the GPUs. What a program asks of its GPU is answered for the first; every launch is
-            compiled for all of them.
-        recorder: is told of every compile, launch and shortage.
+        targets: the GPUs. Device queries are answered for the first; every launch is compiled for all.
+        recorder: receives every compile, launch and resource shortage.
         directory: the Triton cache to fill.
-        configs: how many configurations of an autotuned kernel are compiled, spread out; None for all.
+        configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take.
     """
 
@@ -79,10 +78,10 @@ class TritonStandIn:
         self._held = Held()
 
     def install(self) -> None:
-        """Put the stand-in in the driver's place.
+        """Replace Triton's driver.
 
         Raises:
-            CompileError: this Triton is too old, or is set to interpret kernels rather than compile them.
+            CompileError: this Triton is too old, or is set to interpret kernels instead of compiling them.
         """
         import triton
         from triton.compiler import compiler
@@ -92,7 +91,7 @@ class TritonStandIn:
         if TritonVersion(triton.__version__).since(OLDEST) is False:
             raise CompileError(
                 f"Triton {triton.__version__} is too old to be captured.",
-                "Use Triton 3.2 or newer; `inspect-kernel compile` reaches older ones.",
+                "Use Triton 3.2 or newer; `inspect-kernel compile` supports older ones.",
             )
         if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
             raise CompileError(
@@ -102,7 +101,7 @@ class TritonStandIn:
         stand_in = driver_class(self)
         backends = triton.backends.backends
         vendor = _VENDORS[self.targets[0].backend]
-        # Inductor makes its own driver from here
+        # Inductor constructs its own driver from this class
         self._patches.set_item(
             backends, vendor, type(backends[vendor])(compiler=backends[vendor].compiler, driver=stand_in)
         )
@@ -122,24 +121,24 @@ class TritonStandIn:
                 self._patches.set(triton.testing, name, _take_no_time)
 
     def remove(self) -> None:
-        """Put everything back as it was."""
+        """Restore Triton."""
         for kernel in self._kernels:
-            kernel.module = None  # or the real driver would be asked to unload what it never loaded
+            kernel.module = None  # otherwise the real driver would unload binaries that it never loaded
         self._patches.undo()
         self._seen.clear()
 
     @property
     def target(self) -> Target:
-        """The GPU that is answered for at the moment."""
+        """The current target."""
         return self.targets[self._index]
 
     @property
     def index(self) -> int:
-        """The number of that GPU, by which Triton keeps what it compiled apart."""
+        """The device number of the current target, which Triton's in-memory caches have as key."""
         return self._index
 
     def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
-        """Count a launch that did nothing."""
+        """Count a launch."""
         self.recorder.launched(kernel, target, grid, benchmark=self._benchmarking)
         given = getattr(self._thread, "arguments", None)
         if given is not None:
@@ -149,7 +148,7 @@ class TritonStandIn:
             self._held.launched((*given[1], *given[2].values()), lambda: _text(kernel))
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
-        """An autotuner's measurement: the kernel is compiled, and takes as long as every other."""
+        """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""
         before, self._thread.benchmarking = self._benchmarking, True
         try:
             return _take_no_time(call, *args, **options)
@@ -169,15 +168,15 @@ class TritonStandIn:
             self._index = before
 
     def _first_time(self, owner: Any) -> bool:
-        """Whether an object is new here; if so its attributes will come back."""
+        """Whether an object is new; if so, its attributes are remembered to be restored."""
         if id(owner) in self._seen:
             return False
         self._seen.add(id(owner))
-        self._patches.keep(owner)  # which keeps it alive, too: its id stays its own
+        self._patches.keep(owner)  # the reference also keeps the object alive, so that its id is not reused
         return True
 
     def _running(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`JITFunction.run` for every target, with caches of its own."""
+        """`JITFunction.run` for every target, with a cache for each."""
 
         def run_for_all(function: Any, *args: Any, **options: Any) -> Any:
             with self._lock:
@@ -187,20 +186,20 @@ class TritonStandIn:
                 for index, target in enumerate(self.targets):
                     with self._as(index), self._launching(function, args, options):
                         if "binder" in vars(function) and len(self.targets) > 1:
-                            vars(function)["binder"] = None  # Triton 3.2 has one for all targets
+                            vars(function)["binder"] = None  # Triton 3.2 has one cache for all targets
                         try:
                             results.append(original(function, *args, **options))
                         except Exception as error:
                             if index == 0:
                                 raise
-                            # options of one vendor are no options of the other
+                            # the vendors have different options
                             self._refuse(function.__name__, target, f"{type(error).__name__}: {error}")
                 return results[0]
 
         return run_for_all
 
     def _tuning(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`Autotuner.run` that measures nothing, and remembers nothing of it."""
+        """`Autotuner.run` without measurements, whose choice is not cached."""
 
         def run_untimed(tuner: Any, *args: Any, **options: Any) -> Any:
             with self._lock:
@@ -213,7 +212,7 @@ class TritonStandIn:
 
     @contextmanager
     def _one_call(self) -> Iterator[None]:
-        """A call of the program's own; what was launched before it may have written what it is given."""
+        """Run a call that the program itself makes; earlier launches may have written its arguments."""
         if getattr(self._thread, "calls", False):
             yield
             return
@@ -227,7 +226,7 @@ class TritonStandIn:
 
     @contextmanager
     def _launching(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
-        """Keep the arguments of a launch for who counts it."""
+        """Remember the arguments of a launch until it is counted."""
         before = getattr(self._thread, "arguments", None)
         with self._one_call():
             self._thread.arguments = function, args, options
@@ -237,7 +236,7 @@ class TritonStandIn:
                 self._thread.arguments = before
 
     def _pruning(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`Autotuner.prune_configs` that leaves a few configurations, spread out."""
+        """`Autotuner.prune_configs` that selects a few evenly spaced configurations."""
 
         def prune_to_few(tuner: Any, *args: Any, **options: Any) -> list[Any]:
             found = list(original(tuner, *args, **options))
@@ -252,7 +251,7 @@ class TritonStandIn:
         return prune_to_few
 
     def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`CompiledKernel._init_handles` that notes a kernel too big for the GPU and goes on."""
+        """`CompiledKernel._init_handles` that reports a kernel too large for the GPU and continues."""
         from triton.runtime.errors import OutOfResources
 
         def load_anyway(kernel: Any) -> None:
@@ -264,7 +263,7 @@ class TritonStandIn:
                     "shortage", kernel=kernel.hash, target=str(target), message=_shortage(error)
                 )
                 if self._benchmarking:
-                    raise  # the autotuner takes another configuration
+                    raise  # the autotuner tries another configuration
                 launcher = Launcher(self, kernel.metadata)
                 vars(kernel)["_run" if "_run" in vars(kernel) else "run"] = launcher
                 kernel.module = kernel.function = 1
@@ -273,11 +272,11 @@ class TritonStandIn:
         return load_anyway
 
     def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`triton.compile` that tries it in a child first, and reports what came of it."""
+        """`triton.compile` that compiles in a child process first, and reports the result."""
 
         def compile(src: Any, target: Any = None, options: Any = None, **more: Any) -> Any:
             wanted = self.target if target is None else target_of(target)
-            # the program may have set another one
+            # the program may have set another directory
             os.environ["TRITON_CACHE_DIR"] = str(self.directory)
 
             def attempt(staging: Path) -> str:
@@ -297,7 +296,7 @@ class TritonStandIn:
                 if row["message"] is not None:
                     message = "\n".join(filter(None, (row["message"], row["remedy"])))
                     return self._refuse(described.pop("name"), wanted, message, seconds, **described)
-            # read back from the cache
+            # loaded from the cache
             kernel = original(src, target=target, options=options, **more)
             self._kernels.add(kernel)
             directory = str(_entry(kernel.hash))
@@ -307,7 +306,7 @@ class TritonStandIn:
         return compile
 
     def _is_cached(self, compile: Callable[[], object]) -> bool:
-        """Whether the cache has what a compile would make; nothing is compiled."""
+        """Whether the cache has the entry of a compile; nothing is compiled."""
         from triton.compiler import compiler
 
         def stop(key: str) -> None:
@@ -328,10 +327,10 @@ class TritonStandIn:
     def _refuse(
         self, name: str, target: Target, message: str, seconds: float = 0.0, **described: Any
     ) -> Refused:
-        """Report a refusal; what stands for the kernel, so that the program goes on to its next.
+        """Report a refusal; returns a substitute for the kernel, so that the program continues.
 
         Raises:
-            OutOfResources: an autotuner asked, which then takes another configuration.
+            OutOfResources: an autotuner made the call, and tries another configuration.
         """
         from triton.runtime.errors import OutOfResources
 
@@ -350,11 +349,11 @@ class TritonStandIn:
 
 
 class _KeyMadeError(Exception):
-    """Raised out of `triton.compile` when it has made the key and asks for the cache; holds the key."""
+    """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 
 def spread(found: Sequence[Any], wanted: int) -> list[Any]:
-    """So many of a list, evenly spaced, the first and the last among them.
+    """A number of evenly spaced elements of a list, including the first and the last.
 
     Example:
         >>> spread(range(10), 4), spread(range(3), 1)
@@ -366,7 +365,7 @@ def spread(found: Sequence[Any], wanted: int) -> list[Any]:
 
 
 def _take_no_time(call: Callable[[], object], *_: object, **options: Any) -> Any:
-    """As `triton.testing.do_bench`: the call is made once, and every time is a millisecond."""
+    """Replaces `triton.testing.do_bench`: makes the call once, and returns a millisecond."""
     call()
     quantiles = options.get("quantiles")
     if quantiles:
@@ -375,7 +374,7 @@ def _take_no_time(call: Callable[[], object], *_: object, **options: Any) -> Any
 
 
 def _forget_compiled(function: Any) -> None:
-    """Let a JITFunction start anew: what it compiled for a real GPU is none of ours."""
+    """Clear the caches of a JITFunction, which may hold kernels for a real GPU."""
     state = vars(function)
     if "device_caches" in state:  # 3.3 and later
         state["device_caches"] = defaultdict(function.create_binder)
@@ -392,7 +391,7 @@ def _entry(kernel: str) -> Path:
 
 
 def _text(kernel: str) -> str | None:
-    """The first stage of a kernel that was compiled."""
+    """The text of a compiled kernel's first stage."""
     found = next(iter(_entry(kernel).glob("*.ttir")), None)
     return None if found is None else found.read_text(errors="replace")
 

@@ -1,19 +1,20 @@
-"""The process that compiles: imports Triton once, then forks a child for every kernel and target.
+"""The compiling process: imports Triton once, then forks a child for every kernel and target.
 
-Reads one JSON request from its standard input: `{"asks": […], "workers": n, "time_limit": seconds}`,
-each ask a kernel for some targets:
+It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds}`. Each ask
+is a kernel for some targets:
 
-    place, signature, constexprs, options, configs   as a `KernelRequest` has them; the place may be a
-                 file `.ttir` or `.ttgir` too, which is compiled on from there
+    place, signature, constexprs, options, configs   as in `KernelRequest`; the place may also be a `.ttir` or
+                 `.ttgir` file, which is compiled from that stage on
     targets      as `parse_target` reads them
     out          the Triton cache to fill
-    environment  variables for these compiles alone
-    look         true to compile nothing: what is not in the cache is a row with `pending`
-    said         the file to keep all in that the compiler says; of one kernel for one target
+    environment  variables for these compiles only
+    untrusted    true for arguments and options of a cache: limits, and no import from the working directory
+    look         true to compile nothing: an entry that is not in the cache is a row with `pending`
+    said         a file for all compiler output; for one kernel and one target
 
-and writes lines of JSON: `{"reading": ask}` before it imports the file of one, `{"jobs": how many there
-are}`, then one for each job as it ends. What is in the cache already is found by its key, with no child.
-The process that asked never loads Triton, so it may have threads.
+It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row
+for each job as it ends. Cached entries are found by their key without a child. The calling process never
+imports Triton, so it may have threads.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from artifact_inspector.compiling.worker.standin import stand_in_for_driver, sta
 
 
 def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) -> None:
-    """Answer the request on standard input: a line of JSON for each job.
+    """Read the request on standard input and write a line of JSON for each job.
 
     Args:
-        plan: the work of an ask, or rows where there is nothing to do: what is cached, what is refused.
+        plan: returns the compiles of an ask, and rows for cached entries and invalid requests.
     """
     # a terminated worker must still end its children: turn the signal into an exit
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    # Ctrl-C reaches every process of the terminal; the one that asked ends this one
+    # Ctrl-C reaches every process of the terminal; the calling process ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     request = json.load(sys.stdin)
-    # a kernel's file may print when it is imported: that is no answer
+    # standard output carries only rows: an imported file may print
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -52,7 +53,7 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) 
     work: list[Work] = []
     rows: list[dict[str, Any]] = []
     for number, ask in enumerate(request["asks"]):
-        # who asked must know whom to blame, should an import end this process
+        # if an import ends this process, the caller knows which file did
         say({"reading": number})
         for planned in plan(ask):
             place = {"ask": number, "index": len(work) + len(rows)}
@@ -67,20 +68,17 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) 
         say(row)
 
 
-def main(lent: Iterable[str] = (), *, here: bool = False) -> None:
-    """Serve with the Triton of this Python.
+def main(lent: Iterable[str] = ()) -> None:
+    """Compile with the Triton of this Python.
 
     Args:
-        lent: directories of another Python, whose packages a kernel's file may import.
-        here: kernels are looked for in the working directory too.
+        lent: import directories of another Python that a kernel's file may use.
     """
-    # imported before the first fork, so that every child has Triton for nothing
+    # imported before the first fork, so that the children need not import Triton
     from artifact_inspector.compiling.worker.planning import plan
 
     stand_in_for_driver()
 
-    if here:
-        sys.path.insert(0, "")
     sys.path.extend(lent)
     stand_in_for_torch()
     serve(plan)

@@ -1,8 +1,8 @@
-"""A kernel where it stands, `FILE.py:NAME` or `module:NAME`, as the function, parameters and choices it is.
+"""Import a kernel from `FILE.py:NAME` or `module:NAME`, with its parameters, configurations and heuristics.
 
-Runs where Triton is. The file is imported as Python imports it: a file of a package by its dotted name,
-so that its relative imports work, any other with its own directory on the path. The wrappers that
-`@triton.autotune` and `@triton.heuristics` put around a kernel, and those of libraries, are taken off.
+This module runs in the compiling process, which has Triton. A file of a package is imported by its dotted
+name, so that its relative imports work; any other file with its own directory on the path. The wrappers of
+`@triton.autotune`, `@triton.heuristics` and of libraries are removed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from artifact_inspector.compiling.reference import Reference
 from artifact_inspector.compiling.signature import MISSING, Parameter, ValueUnknownError, read_literal
 from artifact_inspector.errors import CompileError, UsageError
 
-# Of 3.2 and 3.3, where warps are partitioned; each is 0 without a word.
+# Options of Triton 3.2 and 3.3 that partition warps; the default is 0.
 _PARTITIONS = ("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer")
-# What triton.Config holds beside the constants, in any version.
+# Fields of triton.Config beside the constants, in any version.
 _CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", *_PARTITIONS, "ir_override")
 T = TypeVar("T")
 _WRAPPED = ("fn", "jit_function", "_jit_function", "__wrapped__")
@@ -45,29 +45,29 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel and what its decorators say of it."""
+    """A kernel with the arguments of its decorators."""
 
     place: str
     name: str
     function: Any
-    """The JITFunction itself."""
+    """The JITFunction, without wrappers."""
     parameters: tuple[Parameter, ...]
     configs: tuple[Config, ...]
     heuristics: tuple[tuple[str, Callable[[Mapping[str, Any]], Any]], ...]
-    """Argument → what computes it from the others, outermost first."""
+    """Argument → the function that computes it from the others, outermost decorator first."""
     reference: Reference | None
-    """How it is compiled, where the place names a reference."""
+    """Its `Reference`, if the place names one."""
 
     def derive(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """What the heuristics make of the arguments, as far as they can without a launch."""
+        """The arguments that the heuristics compute without a launch."""
         values = dict(known)
         for name, compute in self.heuristics:
             if name in known and known[name] is not None:
-                continue  # given by hand, which overrides
+                continue  # an explicit value overrides the heuristic
             try:
                 values[name] = compute(values)
             except (ValueUnknownError, KeyError):
-                continue  # needs a value of the launch; then the argument is named as missing
+                continue  # it needs a value of the launch: the argument is reported as missing
             except Exception as error:  # the user's own function
                 raise CompileError(
                     f"{self.name}: the heuristic for {name} failed: {type(error).__name__}: {error}.",
@@ -77,7 +77,7 @@ class Kernel:
 
 
 def split_place(place: str) -> tuple[str, str | None]:
-    """File or module, and the name in it if one is given."""
+    """Split a place into the file or module, and the name if there is one."""
     head, colon, name = place.rpartition(":")
     if not colon or "/" in name or name.endswith(".py"):
         return place, None
@@ -85,11 +85,11 @@ def split_place(place: str) -> tuple[str, str | None]:
 
 
 def load_kernel(place: str) -> Kernel:
-    """The kernel at a place.
+    """Import the kernel at a place.
 
     Raises:
-        UsageError: no such file, module or kernel.
-        CompileError: the file does not import.
+        UsageError: there is no such file, module or kernel.
+        CompileError: the file cannot be imported.
     """
     where, name = split_place(place)
     module = _import(where)
@@ -112,18 +112,16 @@ def load_kernel(place: str) -> Kernel:
                 place, layer.__name__, layer, _parameters(layer), configs, tuple(heuristics), reference
             )
     raise UsageError(
-        f"{name} in {where} is no Triton kernel but a {type(wrapped).__name__}.", _kernels_listed(module)
+        f"{name} in {where} is a {type(wrapped).__name__}, not a Triton kernel.", _kernels_listed(module)
     )
 
 
 def read_constant(written: Sequence[Any], kernel: Kernel) -> Any:
-    """The value of a constant as a request carries it.
+    """Evaluate a constant of a request.
 
-    Args:
-        written: `("value", JSON)`, `("place", where a function stands)` or `("text", what was typed)`:
-            a Python literal, a name that the kernel's module knows (`tl.float16`, a function), else
-            the string itself.
-        kernel: whose module is asked.
+    Args: written: `("value", JSON)`, `("place", FILE.py:FUNCTION)` or `("text", typed text)`. A text is a
+        Python literal, a name in the kernel's module (`tl.float16`, a function), or else a string.
+        kernel: the kernel whose module is searched for names.
     """
     kind, value = written
     if kind == "place":
@@ -168,7 +166,7 @@ def _import(where: str) -> ModuleType:
         loaded = _run_import(where, lambda: importlib.import_module(name))
         if getattr(loaded, "__file__", None) == str(path):
             return loaded
-    # two files of one name are two modules, and none hides a library's
+    # a unique name: two files of one name are two modules, and neither hides a library
     unique = f"{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if unique in sys.modules:
         return sys.modules[unique]
@@ -203,8 +201,8 @@ def _run_import(where: str, load: Callable[[], T]) -> T:
         remedy = f"See the whole error with: python {'' if where.endswith('.py') else '-m '}{where}"
         if any(word in str(error) for word in ("active driver", "CUDA", "NVIDIA driver")):
             remedy = (
-                "It asks for a GPU when it is imported: put what does below `if __name__ == '__main__':`, "
-                "or let `inspect-kernel capture` answer for one."
+                "It needs a GPU at import: move that code below `if __name__ == '__main__':`, or run the "
+                "program with `inspect-kernel capture`."
             )
         raise CompileError(
             f"{where} does not import: {type(error).__name__}: {error}{_place_of(error)}.", remedy
@@ -233,8 +231,8 @@ def _sole_kernel(module: ModuleType, where: str) -> Any:
     names = _kernels(module)
     if len(names) != 1:
         raise UsageError(
-            f"{where} names no kernel." if names else f"{where} holds no Triton kernel.",
-            f"Say which, as {where}:{names[0]}. {_kernels_listed(module)}"
+            f"{where} names no kernel." if names else f"{where} has no Triton kernel.",
+            f"Name one: {where}:{names[0]}. {_kernels_listed(module)}"
             if names
             else "A kernel is a function under @triton.jit, at the top level of its file.",
         )
@@ -242,7 +240,7 @@ def _sole_kernel(module: ModuleType, where: str) -> Any:
 
 
 def _kernels(module: ModuleType) -> list[str]:
-    """What the module itself defines, in the order of the text."""
+    """Names of the kernels that the module itself defines, in source order."""
     return [
         name
         for name, value in vars(module).items()
@@ -252,11 +250,11 @@ def _kernels(module: ModuleType) -> list[str]:
 
 def _kernels_listed(module: ModuleType) -> str:
     names = _kernels(module)
-    return f"It has {', '.join(names)}." if names else "It holds no function under @triton.jit."
+    return f"It has {', '.join(names)}." if names else "It has no function under @triton.jit."
 
 
 def _layers(wrapped: Any) -> Iterator[Any]:
-    """A decorated kernel, layer by layer, to the kernel itself."""
+    """Yield a decorated kernel and its inner layers, down to the kernel itself."""
     seen = 0
     while wrapped is not None and seen < 16:
         yield wrapped
@@ -276,7 +274,7 @@ def _is_kernel(value: Any) -> bool:
 def _config(config: Any) -> Config:
     options = {name: getattr(config, name, None) for name in _CONFIG_OPTIONS}
     if options["num_ctas"] == 1:
-        options["num_ctas"] = None  # what it is without a word
+        options["num_ctas"] = None  # the default
     options |= {name: None for name in _PARTITIONS if options[name] == 0}
     return Config(dict(config.kwargs), {name: value for name, value in options.items() if value is not None})
 

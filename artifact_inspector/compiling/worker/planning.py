@@ -1,6 +1,6 @@
-"""What a request comes to: each configuration for each target, with its key and how it is compiled.
+"""Plan the compiles of a request: each configuration for each target, with its cache key.
 
-Runs where Triton is.
+This module runs in the compiling process, which has Triton.
 """
 
 from __future__ import annotations
@@ -21,32 +21,41 @@ from artifact_inspector.compiling.forking import Work
 from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.compiling.refusal import explain, refusal
 from artifact_inspector.compiling.signature import MISSING, Arguments, Item, bind, by_name, read_literal
-from artifact_inspector.compiling.worker.loading import Config, Kernel, load_kernel, read_constant
+from artifact_inspector.compiling.worker.loading import (
+    Config,
+    Kernel,
+    load_kernel,
+    read_constant,
+    split_place,
+)
 from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
+from artifact_inspector.files.limited import limit_compile
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import TritonVersion
 
 if TritonVersion(version("triton")).since((3, 0)) is False:
-    stand_in_for_torch()  # which it asks for a device
+    stand_in_for_torch()  # Triton 2.x imports torch to query the device
     from artifact_inspector.compiling.worker import triton2 as _triton
 else:
     from artifact_inspector.compiling.worker import triton3 as _triton  # type: ignore[no-redef]
 
 MOST_BYTES = 1 << 20
-"""Of what a compiler said about one kernel that is kept beside it."""
+"""Largest compiler output that is stored beside a kernel."""
 SAVED = (".ttir", ".ttgir")
-"""What a compile can be taken up from."""
+"""Suffixes of IR files that a compile can start from."""
 
 
 def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
-    """The work of one ask; a row for what is cached, and for what cannot be asked."""
+    """The compiles of one ask, and rows for its cached entries and for an invalid request."""
     targets = [parse_target(target) for target in ask["targets"]]
     _scratch()
     Path(ask["out"]).mkdir(parents=True, exist_ok=True)
     if ask["place"].endswith(SAVED):
         yield from (_again(ask, target) for target in targets)
         return
+    if not ask.get("untrusted") and "" not in sys.path:
+        sys.path.insert(0, "")  # after Triton's import: a copy.py of the user hides no library
     try:
         kernel = load_kernel(ask["place"])
         variants = list(_variants(kernel, ask))
@@ -61,7 +70,7 @@ def plan(ask: Mapping[str, Any]) -> Iterator[Work | dict[str, Any]]:
 
 
 def _again(ask: Mapping[str, Any], target: Target) -> Work:
-    """A saved text of a kernel, compiled on from there with the options of its own compile."""
+    """The compile of a saved IR text, with the options of its original compile."""
     place, out = ask["place"], Path(ask["out"])
     known = _triton.known_options()
     options = {
@@ -77,7 +86,7 @@ def _again(ask: Mapping[str, Any], target: Target) -> Work:
 def _variants(
     kernel: Kernel, ask: Mapping[str, Any]
 ) -> Iterator[tuple[Config | None, Arguments, dict[str, Any]]]:
-    """Each configuration that is asked for, with the arguments and options that it makes."""
+    """Each requested configuration, with its arguments and options."""
     reference = kernel.reference
     given = {name: read_constant(written, kernel) for name, written in ask["constexprs"].items()}
     if ask["signature"] is not None or reference is None:
@@ -111,7 +120,7 @@ def _variants(
 def _otherwise(
     kernel: Kernel, items: Sequence[Item], constants: dict[str, Any], changed: Mapping[str, str]
 ) -> Sequence[Item]:
-    """The signature with the parameters that are to be otherwise; those that are constants become that."""
+    """The signature with changed parameters; changed constants are stored in `constants`."""
     if not changed:
         return items
     types = by_name(kernel.name, kernel.parameters, items, constants)
@@ -126,17 +135,17 @@ def _otherwise(
 
 
 def _value(text: str) -> Any:
-    """An option's value as typed: a literal, else the text itself."""
+    """Evaluate an option's value: a literal, or else the text itself."""
     value = read_literal(text)
     return text if value is MISSING else value
 
 
 def _configs(kernel: Kernel, wanted: int | str | None, given: Mapping[str, Any]) -> Sequence[Config | None]:
-    """The configurations to compile: None for a kernel without, and where all it tunes is given by hand.
+    """The configurations to compile; a single None if there are none, or if all tuned constants are given.
 
     Args:
-        kernel: whose autotuner is asked.
-        wanted: `all`, how many, spread over the list, or None for the first.
+        kernel: the kernel with its autotuner.
+        wanted: `all`, a number of evenly spaced configurations, or None for the first.
         given: the constants of the request.
     """
     listed = kernel.configs
@@ -164,7 +173,7 @@ def _work(
     environment = dict(ask["environment"])
     key = ""
     if not environment:
-        # in this process and so quickly; variables of the request could change the key
+        # computed in this process, which is fast; environment variables of the request could change the key
         try:
             source = _triton.make_source(kernel.function, arguments, target)
             key = _triton.entry_name(source, target, options)
@@ -189,10 +198,12 @@ def _compile(
     ask: Mapping[str, Any],
     staging: Path,
 ) -> str:
-    """Compile into `staging`; in a child."""
-    warnings.simplefilter("ignore")  # Python's own; the compiler's come another way
+    """Compile into `staging`; runs in a child process."""
+    warnings.simplefilter("ignore")  # Python warnings only; the compiler's are on standard error
     os.environ.update(ask["environment"])
     os.environ["TRITON_CACHE_DIR"] = str(staging)
+    if ask.get("untrusted"):
+        _limit(ask, staging)
     log: list[str] = []
     _listen_to_ptxas(log)
     try:
@@ -213,17 +224,27 @@ def _compile(
     return entry
 
 
+def _limit(ask: Mapping[str, Any], staging: Path) -> None:
+    """Limit this child, which compiles an entry of a cache: time, memory, and the files that it may open."""
+    tempfile.tempdir = tempfile.mkdtemp(dir=staging)  # Triton passes files to ptxas and its linker there
+    os.environ["TMPDIR"] = tempfile.tempdir
+    texts = (ask.get("said"), ask["environment"].get("MLIR_DUMP_PATH"))
+    writable = {staging.parent, *(Path(file).parent for file in texts if file)}
+    place = split_place(ask["place"])[0]
+    limit_compile([Path(place).parent] if "/" in place else [], writable)
+
+
 def _said(most: int) -> str:
-    """What the compiler said so far, which the worker made go to a file; of a longer text the beginning."""
+    """The compiler's output so far, from the file that standard error goes to; cut to `most` bytes."""
     size = os.lseek(2, 0, os.SEEK_END)
     os.lseek(2, 0, os.SEEK_SET)
     said = os.read(2, most).decode(errors="replace")
     os.lseek(2, 0, os.SEEK_END)
-    return said if size <= most else f"{said}\nremark: {size - most} more bytes were said and are not kept\n"
+    return said if size <= most else f"{said}\nremark: {size - most} more bytes of output were dropped\n"
 
 
 def _keep_all(file: Path) -> None:
-    """Copy what the compiler said to a file, however long it is."""
+    """Copy all of the compiler's output to a file."""
     os.lseek(2, 0, os.SEEK_SET)
     with file.open("wb") as kept:
         while part := os.read(2, MOST_BYTES):
@@ -232,7 +253,7 @@ def _keep_all(file: Path) -> None:
 
 
 def _listen_to_ptxas(log: list[str]) -> None:
-    """Keep what ptxas prints: Triton hands it a file for that, and deletes the file unread."""
+    """Collect the output of ptxas: Triton redirects it to a file that it deletes without reading."""
     run = subprocess.run
 
     def keep(command: Any, *args: Any, **kwargs: Any) -> Any:
@@ -251,7 +272,7 @@ def _listen_to_ptxas(log: list[str]) -> None:
 
 @cache
 def _scratch() -> tempfile.TemporaryDirectory[str]:
-    """Where look-ups make the directories that Triton makes of every key."""
+    """A temporary cache directory for key lookups, since Triton creates a directory for every key."""
     scratch = tempfile.TemporaryDirectory(prefix="inspect-kernel-")
     os.environ["TRITON_CACHE_DIR"] = scratch.name
     return scratch
@@ -267,7 +288,7 @@ def _label(name: str, target: Target, config: Config | None) -> dict[str, Any]:
 
 
 def _shown(kernel: Kernel, arguments: Arguments) -> dict[str, Any]:
-    """The constants by name, as JSON can hold them."""
+    """The constants by name, as JSON values."""
     names = [parameter.name for parameter in kernel.parameters]
 
     def plain(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""A `torch` for kernels' files, where the real one is not installed: it imports, and nothing more.
+"""A stand-in for `torch` where it is not installed, so that files with kernels can be imported.
 
-A compile needs no torch, but most files that hold a kernel import it, and Triton 2.x does. Whatever is
-looked up in the stand-in is a class that can be a base, a decorator, an annotation or a default; it says
+A compile needs no torch, but most files with a kernel import it, and so does Triton 2.x. Every attribute of
+the stand-in is a class that can serve as a base class, decorator, annotation or default value. It reports
 that there is no GPU.
 """
 
@@ -20,7 +20,7 @@ _DTYPES = (
 
 
 class _AnythingMeta(type):
-    """A class of which any attribute is another."""
+    """Metaclass of stand-in classes, whose every attribute is another stand-in class."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -28,7 +28,7 @@ class _AnythingMeta(type):
         return _make(name)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        # a decorator gives back what it decorates
+        # as a decorator, it returns the decorated function
         if cls.__module__ == __name__ and len(args) == 1 and not kwargs and callable(args[0]):
             return args[0]
         if cls.__module__ == __name__:
@@ -57,7 +57,7 @@ class _Torch(types.ModuleType):
 
 
 class _Finder:
-    """Finds `torch.anything`."""
+    """Import finder for every module below `torch`."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         return ModuleSpec(name, self, is_package=True) if name.startswith("torch.") else None  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ class _Finder:
 
 
 def stand_in_for_torch() -> None:
-    """Make `import torch` work where there is none."""
+    """Let `import torch` succeed where torch is not installed."""
     if "torch" in sys.modules or find_spec("torch") is not None:
         return
     torch: Any = _Torch("torch")
@@ -99,7 +99,7 @@ def stand_in_for_torch() -> None:
 
 
 class _NoDriver:
-    """What an autotuner asks of a driver when it is made; it will time nothing. Anything else is refused."""
+    """A driver with only the methods that an autotuner calls when it is constructed; it times nothing."""
 
     def __init__(self, config: Any) -> None:
         self._config = config
@@ -112,10 +112,10 @@ class _NoDriver:
 
 
 def stand_in_for_driver() -> None:
-    """Let a file import that makes an autotuner, where there is no GPU.
+    """Let a file with an autotuner be imported where there is no GPU.
 
-    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 ask the driver for its benchmarker
-    at once.
+    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 request the driver's benchmarker
+    there.
     """
     try:
         from triton.runtime.driver import driver

@@ -1,6 +1,6 @@
-"""Triton 2.1 to 2.3, headless: what `_triton` does, in the interfaces of those releases.
+"""Compile with Triton 2.1 to 2.3 without a driver: the interface of `triton3`, for those releases.
 
-NVIDIA only: their wheels hold no AMD back end.
+NVIDIA only: their wheels have no AMD back end.
 
 Source:
     triton/compiler/compiler.py, `compile`, `make_hash` (2.1, 2.2) and `ASTSource` (2.3).
@@ -23,7 +23,7 @@ VERSION = TritonVersion(triton.__version__).release or (2, 0)
 
 
 class _KeyError(Exception):
-    """Raised when Triton has made the key of an entry and asks for the cache; holds the key."""
+    """Raised when Triton has computed the key of an entry and opens the cache; carries the key."""
 
 
 class _Source(NamedTuple):
@@ -33,14 +33,14 @@ class _Source(NamedTuple):
 
 
 class _Unloaded:
-    """In place of CompiledKernel, which asks the driver for a device."""
+    """Replaces CompiledKernel, which queries the driver for a device."""
 
     def __init__(self, *_: Any) -> None:
         pass
 
 
 def _without_driver() -> None:
-    """Let no compile link a launcher against the driver, nor load what it made."""
+    """Keep compiles from linking a launcher against the driver and from loading the binary."""
     if VERSION < (2, 3):
         compiler.make_stub = lambda *_, **__: "no launcher"
     else:
@@ -54,17 +54,18 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
     """The kernel with the arguments of a launch.
 
     Raises:
-        CompileError: for a GPU of another vendor than NVIDIA.
-        UsageError: these releases have no such arguments.
+        CompileError: the GPU is not from NVIDIA.
+        UsageError: these releases do not support such arguments.
     """
     if target.backend != "cuda":
         raise CompileError(
-            f"The wheel of Triton {triton.__version__} has no AMD back end.", "Take Triton 3.0 or newer."
+            f"The wheel of Triton {triton.__version__} has no AMD back end.", "Use Triton 3.0 or newer."
         )
     for name, type_ in arguments.types.items():
         if not isinstance(type_, str):
             raise UsageError(
-                f"{name} is a tuple, and Triton {triton.__version__} takes none.", "Take 3.3 or newer."
+                f"{name} is a tuple, which Triton {triton.__version__} does not support.",
+                "Use Triton 3.3 or newer.",
             )
     ones = frozenset(
         path[0]
@@ -75,7 +76,7 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
 
 
 def entry_name(source: _Source, target: Target, options: Mapping[str, Any]) -> str:
-    """The directory of a kernel's entry in any cache: its key."""
+    """The name of a kernel's entry directory in any cache, which is its key."""
 
     def stop(key: str) -> None:
         raise _KeyError(key)
@@ -94,7 +95,7 @@ def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
     """Compile into the cache at TRITON_CACHE_DIR.
 
     Raises:
-        Exception: whatever Triton raises for a kernel or target that it refuses.
+        Exception: any type that Triton raises for a kernel or target that it refuses.
     """
     _without_driver()
     if VERSION < (2, 3):
@@ -121,7 +122,7 @@ def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
 
 
 def known_options() -> frozenset[str]:
-    """The options that these releases know."""
+    """The option names of these releases."""
     return frozenset({"num_warps", "num_stages", "num_ctas", "extern_libs", "debug", "enable_fp_fusion"})
 
 
@@ -144,7 +145,7 @@ def _keywords(source: _Source, target: Target, options: Mapping[str, Any]) -> di
 
 
 def _by_index(source: _Source, types: Mapping[str, Any]) -> dict[int, Any]:
-    """Types by index; an argument that is 1 keeps one, for its constant is made from the hint."""
+    """Types by index, including arguments that equal 1, since Triton makes their constants from the hint."""
     index = source.function.arg_names.index
     return dict(
         sorted(

@@ -1,8 +1,8 @@
-"""Triton 3.0 to the newest, headless: one kernel, one target, one entry in a Triton cache.
+"""Compile with Triton 3.0 or newer without a driver: one kernel for one target, into one cache entry.
 
-Imported by the worker only, never by the process that was asked. The cache key of an entry is the one
-that a launch with the same arguments has: diagnostics are switched on after Triton has made the key,
-for it counts them in.
+Only the compiling process imports this module. The cache key of an entry equals that of a launch with the
+same arguments. Triton's key depends on the diagnostics setting, so diagnostics are enabled after the key is
+computed.
 
 Source:
     triton/compiler/compiler.py, `ASTSource` and `compile` (3.0 to 3.9);
@@ -32,11 +32,11 @@ DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
 
 
 class _KeyError(Exception):
-    """Raised out of `triton.compile` when it has made the key and asks for the cache; holds the key."""
+    """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 
 class _Headless:
-    """What both kinds of source have in common here; stands in front of Triton's class."""
+    """Mixin for Triton's source classes that enables diagnostics before the IR is built."""
 
     def make_ir(self, *args: Any, **kwargs: Any) -> Any:
         os.environ.setdefault(DIAGNOSTICS, "warnings,remarks")
@@ -44,17 +44,17 @@ class _Headless:
 
 
 class _Source(_Headless, ASTSource):  # type: ignore[misc]
-    """A kernel and its arguments, as `triton.compile` takes them."""
+    """A kernel and its arguments, the input of `triton.compile`."""
 
 
 def make_source(function: Any, arguments: Arguments, target: Target) -> Any:
     """The kernel with the arguments of a launch.
 
-    Pointers of AMD kernels are marked as reaching less than 2 GiB (`tt.pointer_range = 32`): the
-    launcher marks almost every tensor so, and only then does the compiler use buffer loads.
+    Pointers of AMD kernels get `tt.pointer_range = 32`, for tensors below 2 GiB. A launch marks almost every
+    tensor so, and the compiler uses buffer loads only with this mark.
 
     Raises:
-        UsageError: this Triton has no such arguments.
+        UsageError: this Triton does not support such arguments.
     """
     pointers = [name for name, type_ in arguments.types.items() if str(type_).startswith("*")]
     reaches = pointers if target.backend == "hip" else []
@@ -76,10 +76,10 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> Any:
 
 
 def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
-    """The directory of a kernel's entry in any cache: its key, as this Triton spells keys.
+    """The name of a kernel's entry directory in any cache, which is its key in this Triton's spelling.
 
     Raises:
-        Exception: whatever Triton raises for options or a target that it refuses.
+        Exception: any type that Triton raises for options or a target that it refuses.
     """
 
     def stop(key: str) -> None:
@@ -99,20 +99,20 @@ def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
     """Compile into the cache at TRITON_CACHE_DIR.
 
     Raises:
-        Exception: whatever Triton raises for a kernel or target that it refuses.
+        Exception: any type that Triton raises for a kernel or target that it refuses.
     """
     triton.compile(source, target=gpu_target(target), options=dict(options))
 
 
 def known_options() -> frozenset[str]:
-    """The options that any of this Triton's back ends knows."""
+    """The option names of all back ends of this Triton."""
     from triton.compiler.compiler import make_backend
 
     names: set[str] = set()
     for target in (GPUTarget("cuda", 80, 32), GPUTarget("hip", "gfx942", 64)):
         try:
             names |= vars(make_backend(target).parse_options({})).keys()
-        except Exception:  # noqa: BLE001 - a back end that is not there knows none
+        except Exception:  # noqa: BLE001 - a missing back end has no options
             continue
     return frozenset(names)
 
@@ -131,7 +131,7 @@ def _gluon_source() -> type[Any]:
 def _source_before_3_3(
     kind: type[Any], function: Any, arguments: Arguments, target: Target, reaches: list[str]
 ) -> Any:
-    """3.0 to 3.2: names in place of paths, an object in place of the hints."""
+    """The source for 3.0 to 3.2, which take names instead of paths and a descriptor object for hints."""
     names = function.arg_names
     _refuse_tuples(arguments.types)
     ones = [path for path, value in arguments.constants.items() if _is_one(function, path, value)]
@@ -161,7 +161,7 @@ def _source_before_3_3(
 
 
 def _is_one(function: Any, path: tuple[int, ...], value: Any) -> bool:
-    """Whether a constant is an ordinary argument that is 1, as opposed to a tl.constexpr."""
+    """Whether a constant is a regular argument that equals 1, not a tl.constexpr."""
     return type(value) is int and value == 1 and not function.params[path[0]].is_constexpr
 
 
@@ -169,6 +169,6 @@ def _refuse_tuples(types: Mapping[str, Type]) -> None:
     for name, type_ in types.items():
         if not isinstance(type_, str):
             raise UsageError(
-                f"{name} is a tuple, and Triton {triton.__version__} takes none.",
-                "Compile with Triton 3.3 or newer.",
+                f"{name} is a tuple, which Triton {triton.__version__} does not support.",
+                "Use Triton 3.3 or newer.",
             )

@@ -1,1 +1,1 @@
-"""AMDGCN run on paper."""
+"""Semantics of AMDGCN instructions."""

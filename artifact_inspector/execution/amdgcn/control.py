@@ -1,4 +1,4 @@
-"""AMDGCN's branches, barriers and ends, and the floats that an integer division is made of."""
+"""AMDGCN branches, barriers, program ends, and the float instructions that integer divisions use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def branch_to(meaning: Meaning, target: int | None) -> Run:
-    """A branch, by SCC, VCC, EXEC or always; each wave goes its own way."""
+    """Branch on SCC, VCC or EXEC, or always. Each wave branches independently."""
     condition = meaning.condition
 
     def holds(machine: Machine) -> Value:
@@ -36,7 +36,7 @@ def branch_to(meaning: Meaning, target: int | None) -> Run:
 
     def run(machine: Machine) -> bool | None:
         if target is None:
-            raise Undecided(machine.step, ("where a branch goes, which is not written",))
+            raise Undecided(machine.step, ("an unknown branch target",))
         taken = holds(machine)
         if isinstance(taken, (bool, np.bool_)) and not taken:
             return False
@@ -59,7 +59,7 @@ def _nothing(_statement: Statement, _meaning: Meaning) -> Run:
 
 def _call(statement: Statement, _meaning: Meaning) -> Run:
     def run(machine: Machine) -> bool | None:
-        raise Undecided(machine.step, (f"a call of another function ({statement.opcode})",))
+        raise Undecided(machine.step, (f"a call to another function ({statement.opcode})",))
 
     return run
 
@@ -69,7 +69,7 @@ def _get_place(statement: Statement, _meaning: Meaning) -> Run:
 
     def run(machine: Machine) -> None:
         for name in names:
-            machine.write(name, machine.unknown("the address of code"))
+            machine.write(name, machine.unknown("a code address"))
 
     return run
 
@@ -117,7 +117,7 @@ def _compute(function: Callable[..., Known], count: int) -> Build:
 
 
 def _into(function: Callable[..., Known]) -> Build:
-    """To what the result held is added."""
+    """Multiply and add to the old value of the destination."""
     plain = _compute(function, 3)
 
     def build(statement: Statement, meaning: Meaning) -> Run:
@@ -159,4 +159,4 @@ CONTROL: Mapping[Action, Build] = {
     Action.MULTIPLY_INTO_FLOATS: _into(lambda a, b, c: bits_of(_float(a) * _float(b) + _float(c))),
     Action.TRUNCATE: _compute(lambda v: bits_of(np.trunc(_float(v))), 1),
 }
-"""Action → what builds its run from a statement."""
+"""Action → builder of its run."""

@@ -1,4 +1,4 @@
-"""What AMDGCN's sums, products, shifts and bit operations compute, of waves and of lanes alike.
+"""AMDGCN integer arithmetic: sums, products, shifts and bit operations, scalar and vector.
 
 **Source** AMD Instinct MI300 and RDNA 3 Instruction Set Architecture documents, "Instructions".
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def _add(sign: int, *, swapped: bool = False, carries_in: bool = False) -> Build:
-    """Sums and differences, with the carry that they take and make."""
+    """Sums and differences, with carry in and carry out."""
 
     def build(statement: Statement, meaning: Meaning) -> Run:
         if statement.has("clamp"):
@@ -91,7 +91,7 @@ def _add(sign: int, *, swapped: bool = False, carries_in: bool = False) -> Build
 
 
 def _as_bits(value: Value) -> Value:
-    """A predicate as one that `apply` takes: its unknown lanes are unknown numbers."""
+    """A predicate as an operand of `apply`: its unknown lanes become unknown numbers."""
     if isinstance(value, Unknown):
         return Unknown(value.data, np.where(value.bad, FULL, 0), value.why)
     return value
@@ -103,7 +103,7 @@ def _overflows(a: Known, b: Known, carry: Known, sign: int) -> Known:
 
 
 def _add_constant(statement: Statement, meaning: Meaning) -> Run:
-    """`s_addk_i32`, `s_mulk_i32`: the register itself and a constant of 16 bits."""
+    """`s_addk_i32`, `s_mulk_i32`: the destination register and a 16-bit constant."""
     reader, write = source(statement.operands[0]), put(statement)
     number = cut(statement.operands[1].value, 16, is_signed=True)
     adds = meaning.action is Action.ADD
@@ -124,7 +124,7 @@ def _multiply(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _high(a: Known, b: Known) -> Known:
-    """The upper half of a product of 32-bit numbers; those without sign exceed 64 bits by none."""
+    """The upper half of a 32 × 32-bit product; an unsigned product may not fit a signed 64-bit number."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b >> 32
     low = (a & 0xFFFF) * b
@@ -132,7 +132,7 @@ def _high(a: Known, b: Known) -> Known:
 
 
 def _multiply_wide(statement: Statement, meaning: Meaning) -> Run:
-    """`v_mad_u64_u32`: 32 × 32 bits, and 64 more are added."""
+    """`v_mad_u64_u32`: a 32 × 32-bit product plus a 64-bit addend."""
     makes = len(statement.operands) == 5
     first = 2 if makes else 1
     left, right = sources(statement, first, 2)
@@ -157,7 +157,7 @@ def _multiply_wide(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _shift(statement: Statement, meaning: Meaning) -> Run:
-    """Vector instructions have the count first, scalar ones last."""
+    """Vector instructions take the shift count first, scalar instructions last."""
     scalar, bits, is_signed = is_scalar(statement), meaning.bits, meaning.signed
     left = meaning.action is Action.SHIFT_LEFT
     if bits == 16 and statement.has("op_sel"):
@@ -193,7 +193,7 @@ def _shift(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _extract(statement: Statement, meaning: Meaning) -> Run:
-    """Some bits of a number; a scalar one has both their place and their count in one operand."""
+    """Extract a bit field; a scalar instruction has offset and width in one operand."""
     scalar, is_signed, bits = is_scalar(statement), meaning.signed, meaning.bits
     operands = statement.operands
     value = wide(operands[1]) if bits == 64 else source(operands[1])
@@ -223,7 +223,7 @@ def _extract(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _permute_bytes(high: Known, low: Known, selector: Known) -> Known:
-    """`v_perm_b32`: each byte of the result is one of eight, or a constant."""
+    """`v_perm_b32`: each byte of the result is one of eight source bytes, or a constant."""
     found: Any = 0
     for byte in range(4):
         which = (selector >> 8 * byte) & 0xFF
@@ -255,7 +255,7 @@ def _like_sign(value: int, bits: int) -> int:
 
 
 def _bits_of(function: Callable[[Any, int], Any]) -> Build:
-    """What is counted in one number."""
+    """Instructions that count or find bits in one number."""
 
     def build(statement: Statement, meaning: Meaning) -> Run:
         bits, write = meaning.bits, put(statement)
@@ -295,7 +295,7 @@ def _highest(*values: Any) -> Any:
 
 
 def _min_max(which: Callable[..., Known]) -> Build:
-    """A scalar one sets SCC where it took its first operand."""
+    """Minimum and maximum; the scalar form sets SCC if the result is the first operand."""
     plain = operate(which, 2)
 
     def build(statement: Statement, meaning: Meaning) -> Run:
@@ -337,7 +337,7 @@ def _align(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _shift_add_scalars(statement: Statement, by: int) -> Run:
-    """`s_lshl2_add_u32`: SCC is the carry of all 33 bits and more."""
+    """`s_lshl2_add_u32`: SCC is set if the sum exceeds 32 bits."""
     left, right = sources(statement, 1, 2)
     write = put(statement)
 
@@ -420,4 +420,4 @@ INTEGER: Mapping[Action, Build] = {
     Action.SIGN_EXTEND: operate(lambda a: a, 1),
     Action.PACK: _pack,
 }
-"""Action → what builds its run from a statement."""
+"""Action → builder of its run."""

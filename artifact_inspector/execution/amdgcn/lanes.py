@@ -1,4 +1,4 @@
-"""What AMDGCN's instructions that cross lanes compute.
+"""AMDGCN instructions that move data between lanes.
 
 **Source** AMD Instinct MI300 and RDNA 3 Instruction Set Architecture documents, "Instructions".
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _count_lanes(statement: Statement, _meaning: Meaning) -> Run:
-    """`v_mbcnt`: bits of a mask below the lane, in its lower or upper half."""
+    """`v_mbcnt`: number of mask bits below the lane, in the lower or upper half of the wave."""
     readers, write = sources(statement, 1, 2), put(statement)
     upper = "_hi_" in statement.base
 
@@ -105,9 +105,9 @@ def _write_lane(statement: Statement, _meaning: Meaning) -> Run:
 
 
 def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
-    """`ds_bpermute_b32`: another lane's register by its number times four; `ds_permute_b32` gives its own.
+    """`ds_bpermute_b32` pulls the register of the lane at address / 4; `ds_permute_b32` pushes to that lane.
 
-    A lane that is off has a 0 to be read.
+    An inactive lane reads as 0.
     """
     place, value, write = source(statement.operands[1]), source(statement.operands[2]), put(statement)
     offset = statement.number("offset")
@@ -120,7 +120,7 @@ def _permute_lanes(statement: Statement, _meaning: Meaning) -> Run:
             return
         lane = ((at + offset) >> 2) % machine.program.warp
         found, bad = (move(machine, lane, part) for part in (data_of(held), bits_unknown(held)))
-        write(machine, Unknown(found, bad, held.why) if bad.any() else found)
+        write(machine, Unknown(found, bad, held.why) if isinstance(held, Unknown) and bad.any() else found)
 
     return on_lanes(run)
 
@@ -130,13 +130,13 @@ def _by_wave(machine: Machine, value: Known) -> NDArray[Any]:
 
 
 def _pulled(machine: Machine, lane: Known, held: Known) -> NDArray[np.int64]:
-    """What lanes take of others of their wave."""
+    """The values that lanes pull from other lanes of their wave."""
     given = np.where(_by_wave(machine, machine.on), _by_wave(machine, held), 0)
     return np.take_along_axis(given, _by_wave(machine, lane), axis=1).reshape(machine.shape)
 
 
 def _pushed(machine: Machine, lane: Known, held: Known) -> NDArray[np.int64]:
-    """What lanes are given by others of their wave: the highest wins, and who is given nothing reads 0."""
+    """The values that lanes receive from others of their wave. The highest sender wins; no sender gives 0."""
     on, to, what = (_by_wave(machine, given) for given in (machine.on, lane, held))
     found = np.zeros(on.shape, np.int64)
     rows = np.arange(len(on))
@@ -152,4 +152,4 @@ LANES: Mapping[Action, Build] = {
     Action.WRITE_LANE: _write_lane,
     Action.PERMUTE_LANES: _permute_lanes,
 }
-"""Action → what builds its run from a statement."""
+"""Action → builder of its run."""

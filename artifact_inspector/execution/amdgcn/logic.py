@@ -1,4 +1,4 @@
-"""What AMDGCN's logic, moves, selections and comparisons compute, and what they make of EXEC.
+"""AMDGCN logic, moves, selections and comparisons, and those that write EXEC.
 
 **Source** AMD Instinct MI300 and RDNA 3 Instruction Set Architecture documents, "Instructions".
 """
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 
 def _and(a: Value, b: Value) -> Value:
-    """Bit by bit: one that is known to be 0 settles it."""
+    """Bitwise and: a known 0 makes the result known."""
     lost_a, lost_b = bits_unknown(a), bits_unknown(b)
     data = data_of(a) & data_of(b)
     return _told(data, (lost_a & (data_of(b) | lost_b)) | (lost_b & (data_of(a) | lost_a)), a, b)
 
 
 def _or(a: Value, b: Value) -> Value:
-    """Bit by bit: one that is known to be 1 settles it."""
+    """Bitwise or: a known 1 makes the result known."""
     lost_a, lost_b = bits_unknown(a), bits_unknown(b)
     data = data_of(a) | data_of(b)
     return _told(data, (lost_a & ~(data_of(b) & ~lost_b)) | (lost_b & ~(data_of(a) & ~lost_a)), a, b)
@@ -124,7 +124,7 @@ def _logic(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _save_exec(statement: Statement, meaning: Meaning) -> Run:
-    """EXEC goes to a register, and becomes what a register and it make."""
+    """Save EXEC to a register, then combine EXEC with the operand."""
     function = _SAVED[meaning.condition]
     halves = ("exec_lo", "exec_hi")[: meaning.bits // 32]
     target, operand = statement.operands[0], statement.operands[1]
@@ -183,7 +183,7 @@ def _choose(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _one_bit(function: Callable[[Known, Known], Known]) -> Build:
-    """One bit of what the result held."""
+    """Set or clear one bit of the destination."""
 
     def build(statement: Statement, _meaning: Meaning) -> Run:
         old, place, write = source(statement.operands[0]), source(statement.operands[1]), put(statement)
@@ -291,7 +291,7 @@ def _compare(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _compare_floats(statement: Statement, _meaning: Meaning) -> Run:
-    """Of data: the mask is not known where EXEC has a bit."""
+    """Float comparison: data is not computed, so the mask is unknown for active lanes."""
     first = statement.operands[0]
     into_exec = statement.base.startswith("v_cmpx")
     names = [first.names] if len(statement.operands) > 2 and not is_scalar(statement) else []
@@ -342,4 +342,4 @@ LOGIC: Mapping[Action, Build] = {
     Action.TEST_BIT: _test_bit,
     Action.SAVE_EXEC: _save_exec,
 }
-"""Action → what builds its run from a statement."""
+"""Action → builder of its run."""

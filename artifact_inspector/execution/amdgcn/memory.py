@@ -1,6 +1,6 @@
-"""AMDGCN's accesses to global memory, LDS, scratch and kernel arguments.
+"""AMDGCN accesses to global memory, LDS, scratch and kernel arguments.
 
-**Source** AMD Instinct MI300 ISA, "Buffer Addressing" and "LDS Operations"; RDNA 3 ISA, likewise.
+**Source** AMD Instinct MI300 ISA, "Buffer Addressing" and "LDS Operations"; RDNA 3 ISA, the same chapters.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def _offset(statement: Statement) -> int:
 def _write(
     machine: Machine, names: tuple[str, ...], values: list[Value], meaning: Meaning, inside: Mask = True
 ) -> None:
-    """What was loaded goes to registers: nought where a lane was out of a buffer's range."""
+    """Write loaded words to registers; 0 for lanes outside the range of the buffer."""
     for name, value in zip(names, values, strict=False):
         if meaning.keeps:
-            value = machine.unknown("half of a register")
+            value = machine.unknown("the other half of a register")
         elif meaning.signed:
             sign = 1 << (8 * meaning.size - 1)
             value = apply(lambda v, sign=sign: ((v ^ sign) - sign) & FULL, value)
@@ -62,7 +62,7 @@ def _words(meaning: Meaning) -> int:
 
 
 class _Buffer:
-    """Where a buffer instruction goes: a descriptor in four scalar registers and offsets."""
+    """The address of a buffer instruction: a descriptor in four scalar registers, plus offsets."""
 
     def __init__(self, statement: Statement, size: int, first: int) -> None:
         operands = statement.operands[first:]
@@ -77,7 +77,7 @@ class _Buffer:
         self.size = size
 
     def find(self, machine: Machine) -> tuple[Value, Mask]:
-        """The address of each lane, and which are in range; the others read nought and write nothing."""
+        """The address of each lane, and the lanes in range. Others read 0 and write nothing."""
         low, high, records, _flags = (reader(machine) for reader in self.words)
         lane = self.lane(machine) if self.lane is not None else 0
         offset = apply(lambda a, b: a + b + self.fixed, lane, self.base(machine))
@@ -97,9 +97,9 @@ def _inside(machine: Machine, within: Mask) -> Mask:
 
 
 def _copied(machine: Machine, lanes: Lanes | None, size: int) -> None:
-    """What goes from global memory into LDS on its own: where it lands is not followed."""
+    """A direct copy from global memory to LDS; its LDS address is not modelled."""
     value = load_global(machine, lanes, size, 1)[0]
-    held = value if isinstance(value, Unknown) else machine.unknown("a copy into LDS, which is not followed")
+    held = value if isinstance(value, Unknown) else machine.unknown("data copied into LDS")
     lose_shared(machine, held.why)
 
 
@@ -143,7 +143,7 @@ def _atomic_buffer(statement: Statement, meaning: Meaning) -> Run:
         address, within = where.find(machine)
         access_global(machine, address, meaning.size, reads=False, writes=True, mask=_inside(machine, within))
         for name in names:
-            machine.write(name, machine.unknown("what an atomic returns"))
+            machine.write(name, machine.unknown("the result of an atomic"))
 
     return on_lanes(run)
 
@@ -158,7 +158,7 @@ def _returns(statement: Statement) -> bool:
 
 
 def _address(statement: Statement, at: int) -> Reader:
-    """A pair of vector registers, or one beside a scalar pair that stands last, and an offset."""
+    """Reader of an address plus offset: a vector register pair, or a scalar pair (last) plus one register."""
     lane, last = statement.operands[at], statement.operands[-1]
     base = last if last.bank is Bank.SCALAR and len(last.names) == 2 else None
     fixed = _offset(statement)
@@ -201,7 +201,7 @@ def _atomic_global(statement: Statement, meaning: Meaning) -> Run:
     def run(machine: Machine) -> None:
         access_global(machine, where(machine), meaning.size, reads=False, writes=True)
         for name in names:
-            machine.write(name, machine.unknown("what an atomic returns"))
+            machine.write(name, machine.unknown("the result of an atomic"))
 
     return on_lanes(run)
 
@@ -210,7 +210,7 @@ def _atomic_global(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _load_scalar(statement: Statement, meaning: Meaning) -> Run:
-    """Of kernel arguments, or of memory that is the same for all lanes of a wave."""
+    """Load kernel arguments, or memory at an address that is uniform for the wave."""
     target, base = statement.operands[0], wide(statement.operands[1])
     others = [source(operand) for operand in statement.operands[2:3]]
     fixed, words = _offset(statement), _words(meaning)
@@ -231,7 +231,7 @@ def _load_scalar(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _common(machine: Machine, address: Value) -> Value:
-    """An address as one number where all lanes that are on have the same, whatever the others have."""
+    """An address as one number if all active lanes agree on it."""
     on = spread(machine.on, machine.shape)
     if isinstance(address, Unknown):
         if spread(address.bad, machine.shape)[on].any():
@@ -285,7 +285,7 @@ def _load_scalar_buffer(statement: Statement, meaning: Meaning) -> Run:
 
 
 def _places(statement: Statement, meaning: Meaning, at: int) -> list[Reader]:
-    """Addresses in LDS, one or two of each lane."""
+    """Readers of the LDS addresses of each lane, one or two."""
     base = source(statement.operands[at])
     if meaning.places == 1:
         offsets = [_offset(statement)]
@@ -338,10 +338,10 @@ def _atomic_shared(statement: Statement, meaning: Meaning) -> Run:
     def run(machine: Machine) -> None:
         lanes = lanes_of(machine, places[0](machine))
         store_shared(
-            machine, lanes, meaning.size, [machine.unknown("what an atomic returns")] * _words(meaning)
+            machine, lanes, meaning.size, [machine.unknown("the result of an atomic")] * _words(meaning)
         )
         for name in names:
-            machine.write(name, machine.unknown("what an atomic returns"))
+            machine.write(name, machine.unknown("the result of an atomic"))
 
     return on_lanes(run)
 
@@ -374,14 +374,16 @@ def _load_scratch(statement: Statement, meaning: Meaning) -> Run:
         values: list[Value] = []
         for word in range(_words(meaning)):
             held = machine.local.load_word(address + 4 * word) if isinstance(address, int) else None
-            values.append(machine.unknown("what scratch holds") if held is None or meaning.size < 4 else held)
+            values.append(
+                machine.unknown("the content of scratch memory") if held is None or meaning.size < 4 else held
+            )
         _write(machine, names, values, meaning)
 
     return on_lanes(run)
 
 
 def _store_scratch(statement: Statement, meaning: Meaning) -> Run:
-    # Scratch instructions have the address first, buffer instructions the data.
+    # Scratch instructions take the address first, buffer instructions the data.
     buffer = statement.base.startswith("buffer")
     data = statement.operands[0 if buffer else 1]
     rest = statement._replace(
@@ -395,7 +397,7 @@ def _store_scratch(statement: Statement, meaning: Meaning) -> Run:
             machine.local.words.clear()
             return
         for word, reader in enumerate(readers):
-            value = reader(machine) if meaning.size >= 4 else machine.unknown("what scratch holds")
+            value = reader(machine) if meaning.size >= 4 else machine.unknown("the content of scratch memory")
             machine.local.store_word(address + 4 * word, value, machine.on)
 
     return on_lanes(run)
@@ -416,4 +418,4 @@ MEMORY: Mapping[Action, Build] = {
     Action.STORE_SHARED: _store_shared,
     Action.ATOMIC_SHARED: _atomic_shared,
 }
-"""Action → what builds its run from a statement."""
+"""Action → builder of its run."""

@@ -1,7 +1,7 @@
-"""How AMDGCN reads and writes: registers, masks of lanes, EXEC, lanes of DPP, parts of registers.
+"""Readers and writers of AMDGCN operands: registers, lane masks, EXEC, DPP lanes, sub-registers.
 
-A wave's scalar registers hold one number for all of its lanes. A mask of lanes, EXEC too, is a number with a
-bit for each lane, in one register or two; vector instructions take part where EXEC has a bit.
+A scalar register holds one number for all lanes of a wave. A lane mask, EXEC too, is a number with a bit for
+each lane, in one register or two. Vector instructions execute for the lanes whose EXEC bit is set.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Reader: TypeAlias = Callable[["Machine"], Value]
 
 
 def source(operand: Operand, step: int = 0) -> Reader:
-    """Reads 32 bits of an operand: a register, the next ones by `step`, or a number."""
+    """Reader of 32 bits of an operand: a register, the `step`-th register after it, or a number."""
     if operand.bank in (Bank.NUMBER, Bank.FLOAT):
         number = (operand.value >> 32 * step if step else operand.value) & FULL
         return lambda _machine: number
@@ -54,13 +54,13 @@ def source(operand: Operand, step: int = 0) -> Reader:
         return lambda machine: machine.read(name)
     if operand.bank is Bank.NOTHING or operand.names:
         if operand.bank in (Bank.LABEL, Bank.OTHER):
-            return lambda machine: machine.unknown(f"what {operand.names[0]} is")
+            return lambda machine: machine.unknown(f"the value of {operand.names[0]}")
         return lambda _machine: 0
     raise ValueError(operand)
 
 
 def wide(operand: Operand) -> Reader:
-    """Reads 64 bits, signed as int64 holds them: two registers, or a number."""
+    """Reader of 64 bits as a signed number: two registers, or a literal."""
     if operand.bank in (Bank.NUMBER, Bank.FLOAT):
         number = operand.value
         return lambda _machine: number
@@ -73,7 +73,7 @@ def _nought(_machine: Machine) -> Value:
 
 
 def sources(statement: Statement, first: int, count: int) -> list[Reader]:
-    """Readers of some operands, whose first may come from other lanes or be a part of its register."""
+    """Readers of some operands; the first may come from other lanes (DPP) or be a sub-register (SDWA)."""
     found = []
     for at, operand in enumerate(statement.operands[first : first + count]):
         reader = source(operand)
@@ -101,9 +101,9 @@ def _is_dpp(statement: Statement) -> bool:
 
 
 def _origin(statement: Statement, warp: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Lane that each lane of a wave reads, and whether there is one.
+    """The source lane of each lane of a wave, and whether it exists.
 
-    **Source** AMD Instinct MI300 ISA, "DPP_CTRL Enumerations"; RDNA 3 ISA, likewise.
+    **Source** AMD Instinct MI300 ISA, "DPP_CTRL Enumerations"; RDNA 3 ISA, the same chapter.
     """
     lane = np.arange(warp)
     row, at = lane & ~15, lane & 15
@@ -138,7 +138,7 @@ def _origin(statement: Statement, warp: int) -> tuple[NDArray[np.int64], NDArray
 
 
 def _from_lanes(statement: Statement, reader: Reader) -> Reader:
-    """Reads another lane's register; lanes that have none, or are masked off, take no part."""
+    """Reader of another lane's register. Lanes without a source lane, or masked off, do not write."""
     bound = statement.modifiers.get("bound_ctrl") is not None
     rows = statement.number("row_mask") if statement.has("row_mask") else 15
     banks = statement.number("bank_mask") if statement.has("bank_mask") else 15
@@ -179,7 +179,7 @@ def _permute(machine: Machine, value: Value, origin: NDArray[np.int64]) -> Value
 
 
 def mask_of(machine: Machine, low: Value, high: Value) -> Value:
-    """The lanes whose bit is set in a register, or in two."""
+    """The lanes whose bit is set in one register or two."""
     if isinstance(low, Unknown) or isinstance(high, Unknown):
         data = _unpack(machine, data_of(low), data_of(high))
         bad = _unpack(machine, bits_unknown(low), bits_unknown(high))
@@ -201,7 +201,7 @@ def _unpack(machine: Machine, low: Known, high: Known) -> Mask:
 
 
 def pack(machine: Machine, mask: Mask) -> tuple[Known, Known]:
-    """A mask of lanes as the numbers of two registers, for each wave its own."""
+    """A lane mask as the numbers of two registers, for each wave."""
     if isinstance(mask, (bool, np.bool_)):
         return (FULL, FULL) if mask else (0, 0)
     warp = machine.program.warp
@@ -212,13 +212,13 @@ def pack(machine: Machine, mask: Mask) -> tuple[Known, Known]:
 
 
 def _of_waves(words: NDArray[np.int64], warp: int) -> Known:
-    """One number for each wave, in all of its lanes."""
+    """One number for each wave, repeated in all of its lanes."""
     first = words.flat[0]
     return int(first) if (words == first).all() else np.repeat(words, warp, axis=1)
 
 
 def put_mask(machine: Machine, names: tuple[str, ...], mask: Value) -> None:
-    """Write a mask of lanes, of those that are on, to a scalar register or two."""
+    """Write a mask of the active lanes to one scalar register or two."""
     on, maybe = machine.on, machine.maybe
     data, bad, why = data_of(mask), bits_unknown(mask), mask.why if isinstance(mask, Unknown) else 0
     data = data & on if on is not True else data
@@ -233,7 +233,7 @@ def put_mask(machine: Machine, names: tuple[str, ...], mask: Value) -> None:
 
 
 def on_lanes(run: Run) -> Run:
-    """A vector instruction: its run takes part where EXEC has a bit."""
+    """The run of a vector instruction: it executes for the lanes whose EXEC bit is set."""
 
     def masked(machine: Machine) -> bool | None:
         registers = machine.registers
@@ -258,7 +258,7 @@ def on_lanes(run: Run) -> Run:
 
 
 def put(statement: Statement, place: int = 0) -> Callable[[Machine, Value], None]:
-    """Writes 32 bits to an operand, or to the part of it that SDWA names."""
+    """Writer of 32 bits of an operand, or of the sub-register that SDWA selects."""
     operand = statement.operands[place]
     name = operand.names[0] if operand.names else None
     part = statement.select("dst_sel")
@@ -286,7 +286,7 @@ def put(statement: Statement, place: int = 0) -> Callable[[Machine, Value], None
 
 
 def write_all(machine: Machine, names: Iterable[str], values: Iterable[Value]) -> None:
-    """Write to each of some registers its value; those without one are left."""
+    """Write one value to each register; registers without a value keep theirs."""
     for name, value in zip(names, values, strict=False):
         machine.write(name, value)
 
@@ -297,13 +297,13 @@ def put_wide(machine: Machine, names: tuple[str, ...], value: Value) -> None:
 
 
 def put_halves(machine: Machine, names: tuple[str, ...], lower: Value, whole: Value) -> None:
-    """Write a sum to two registers; its lower half is known where those of what was added are."""
+    """Write a sum to two registers; the lower half is known if the lower halves of the addends are."""
     halves = (lower, apply(lambda v: v >> 32, whole))
     write_all(machine, names, (apply(lambda v: v & FULL, half) for half in halves))
 
 
 def nonzero(*values: Value) -> Value:
-    """Whether any of some registers has a bit; known where one that is known has."""
+    """Whether any of the registers is nonzero; known as soon as one known bit is set."""
     data: Any = 0
     bad: Any = 0
     why = 0
@@ -318,7 +318,7 @@ def nonzero(*values: Value) -> Value:
 
 
 def first_lanes(machine: Machine, value: Known, mask: Mask) -> Known:
-    """The first lane that is on in each wave, the lowest where none is: its number for the wave."""
+    """The value of the first active lane of each wave, or of lane 0 if none is active."""
     if not isinstance(value, np.ndarray) or value.shape[1] == 1:
         return value
     warp = machine.program.warp

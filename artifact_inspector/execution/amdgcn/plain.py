@@ -1,4 +1,4 @@
-"""What AMDGCN's instructions on numbers share: widths, signs, SCC, and who takes part."""
+"""Parts shared by AMDGCN arithmetic instructions: widths, signs, SCC, scalar or vector execution."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 def is_scalar(statement: Statement) -> bool:
-    """Whether a wave does it once: its results are scalar registers and SCC."""
+    """Whether a wave executes it once: its results are scalar registers and SCC."""
     return statement.base.startswith("s_")
 
 
 def run_of(statement: Statement, run: Run) -> Run:
-    """A run of a wave, or of the lanes that EXEC has on."""
+    """The run of a scalar instruction unchanged, or of a vector instruction under EXEC."""
     return run if is_scalar(statement) else on_lanes(run)
 
 
 def operate(function: Callable[..., Known], count: int) -> Build:
-    """Computes 32 bits, or the lower 16 of them, or 64 where the opcode says so."""
+    """Builder for an operation on 32 bits, or on 16 or 64 if the opcode says so."""
 
     def build(statement: Statement, meaning: Meaning) -> Run:
         bits, is_signed = meaning.bits, meaning.signed
@@ -63,7 +63,7 @@ def operate(function: Callable[..., Known], count: int) -> Build:
 
 
 def with_scc(function: Callable[..., Known], count: int) -> Build:
-    """A scalar instruction that sets SCC where its result is not nought; a vector one does not."""
+    """Builder whose scalar form also sets SCC if the result is nonzero."""
     plain = operate(function, count)
 
     def build(statement: Statement, meaning: Meaning) -> Run:
@@ -74,7 +74,7 @@ def with_scc(function: Callable[..., Known], count: int) -> Build:
 
 
 def then_test(run: Run, statement: Statement) -> Run:
-    """A run that then sets SCC where its result is not nought."""
+    """A run that then sets SCC if its result is nonzero."""
     names = statement.operands[0].names
 
     def and_test(machine: Machine) -> None:
@@ -85,5 +85,5 @@ def then_test(run: Run, statement: Statement) -> Run:
 
 
 def sum_wide(a: Known, b: Known, c: Known) -> Known:
-    """A product and a sum, in 64 bits with sign."""
+    """The sum a * b + c in 64 signed bits."""
     return wrap(a * b + c)

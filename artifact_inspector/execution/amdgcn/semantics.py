@@ -1,8 +1,8 @@
-"""AMDGCN run on paper: a kernel's text as a program, and what a launch gives it.
+"""AMDGCN semantics: a kernel's text as a program, and the state that a launch provides.
 
-Each action that `formats` names for an opcode has one row in `SEMANTICS`; gfx90a, gfx942, gfx950, RDNA 3 and
-RDNA 4 differ in spelling alone. An opcode without meaning writes results that are unknown, and is listed.
-Nothing of it was held against hardware.
+Each action that `formats` assigns to an opcode has one row in `SEMANTICS`. gfx90a, gfx942, gfx950, RDNA 3 and
+RDNA 4 differ in spelling only. An opcode without an action writes unknown results and is listed. None of this
+was validated on hardware.
 
 **Source** LLVM, "User Guide for AMDGPU Backend", "Initial Kernel Execution State".
 """
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 SEMANTICS: Mapping[Action, Build] = {**INTEGER, **LOGIC, **LANES, **MEMORY, **CONTROL}
-"""Action → what builds its run from a statement."""
+"""Action → builder of its run."""
 
 ARGUMENTS = 0x6000_0000_0000
-"""Where the segment of kernel arguments begins, by our choice: below every tensor."""
+"""Base address of the kernel argument segment, chosen below every tensor."""
 
 _KINDS: Mapping[EventKind, str] = {
     EventKind.GLOBAL_LOAD: "global_load", EventKind.ASYNC_COPY: "copy",
@@ -61,10 +61,10 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
     """A kernel's machine code, ready to run.
 
     Args:
-        module: as the reader of AMDGCN has it.
-        kernel: the function; the first where none has that name.
-        beginning: how the kernel begins.
-        line: bytes of a line of the first-level cache.
+        module: as the reader of AMDGCN returns it.
+        kernel: the function; the first one if none has that name.
+        beginning: initial state of the kernel.
+        line: bytes of an L1 cache line.
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
     steps: list[Step] = []
@@ -99,7 +99,7 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
 
 
 def _targets(function: Function) -> dict[int, int]:
-    """Branch → where it goes."""
+    """Branch → its target instruction."""
     labels = {block.label: block.start for block in function.blocks if block.label}
     found = {}
     for block in function.blocks:
@@ -122,9 +122,9 @@ def _targets(function: Function) -> dict[int, int]:
 
 
 def _first(function: Function, targets: Mapping[int, int]) -> int:
-    """What runs first where arguments are preloaded: behind the part for hardware that cannot, if any.
+    """The first instruction of a kernel with preloaded arguments: after the compatibility prologue, if any.
 
-    That part loads them and branches to the code, or traps (Triton 3.2); newer GPUs have none.
+    That prologue loads the arguments and branches to the code, or traps (Triton 3.2). Newer GPUs have none.
 
     Source:
         LLVM, "User Guide for AMDGPU Backend": "Preloaded Kernel Arguments".
@@ -165,7 +165,7 @@ def _kind(statement: Statement, instruction: Instruction) -> str:
 
 
 def _run(statement: Statement, instruction: Instruction, target: int | None) -> tuple[Run, bool]:
-    """What runs a statement, and whether it is understood."""
+    """The run of a statement, and whether the opcode is supported."""
     meaning = meaning_of(statement.base)
     results = instruction.operands.results
     if meaning is not None and instruction.kind in _SCRATCH:
@@ -179,7 +179,7 @@ def _run(statement: Statement, instruction: Instruction, target: int | None) -> 
             return SEMANTICS[meaning.action](statement, meaning), True
     except ODD_OPERANDS:
         pass
-    return _forget(results, f"opcode {statement.opcode}, which has no semantics here", statement), False
+    return _forget(results, f"unsupported opcode {statement.opcode}", statement), False
 
 
 def _forget(results: tuple[str, ...], why: str, statement: Statement) -> Run:
@@ -198,7 +198,7 @@ def _forget(results: tuple[str, ...], why: str, statement: Statement) -> Run:
 
 
 def _dual(first: Step, second: Step) -> Step:
-    """Two that issue as one (`v_dual_x … :: v_dual_y …`): both read before either writes."""
+    """A dual-issue pair (`v_dual_x … :: v_dual_y …`): both read before either writes."""
     name = next(iter(parse_statement(first.text).operands[0].names), None)
 
     def run(machine: Machine) -> None:
@@ -229,7 +229,7 @@ def _dual(first: Step, second: Step) -> Step:
 def _work(
     statement: Statement, instruction: Instruction, module: Module, wave: int
 ) -> tuple[tuple[str, int], ...]:
-    """Floating-point operations of one lane by type; of a matrix operation its share."""
+    """Floating-point operations per lane by type; a matrix operation is divided among its lanes."""
     matrix = language.FORMAT.matrix(instruction, module)
     if matrix is not None:
         name = matrix.types.partition("×")[0]
@@ -237,19 +237,19 @@ def _work(
     return work_of(statement.base)
 
 
-# ── What a launch gives ──────────────────────────────────────────────────────────────────────────
+# ── Launch state ─────────────────────────────────────────────────────────────────────────────────
 
 
 class Environment:
-    """Kernel arguments and the registers that a kernel begins with.
+    """Kernel arguments and initial registers of a kernel.
 
     Args:
-        program: whose parameters are known.
-        beginning: how the kernel begins.
+        program: declares the parameters.
+        beginning: initial state of the kernel.
         launch: with an address for every tensor.
-        parameters: what stands in each parameter, in order; None where it was not given, with its name.
-        threads: of a workgroup.
-        names: of what was not given.
+        parameters: name and value of each parameter, in order; None if it was not given.
+        threads: threads of a workgroup.
+        names: registry of missing inputs.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class Environment:
         self.threads, self.names = threads, names
         size = max((a.offset + a.size for a in beginning.arguments), default=0)
         self.bytes = bytearray(size)
-        self.missing = dict.fromkeys(range(size), "what the runtime passes to the kernel")
+        self.missing = dict.fromkeys(range(size), "hidden arguments from the runtime")
         given = iter(parameters)
         for argument in beginning.arguments:
             if argument.is_hidden:
@@ -294,9 +294,9 @@ class Environment:
                 self.missing.pop(byte, None)
 
     def arguments(self, address: int, size: int) -> list[Value] | None:
-        """Words of the segment of kernel arguments; None where an address is not in it.
+        """Words of the kernel argument segment; None if the address is outside of it.
 
-        What stands between arguments and behind the last is padding, and nothing depends on it.
+        Bytes between arguments and after the last one are padding; nothing depends on them.
         """
         start = address - ARGUMENTS
         if not 0 <= start < max(len(self.bytes), 1):
@@ -312,11 +312,11 @@ class Environment:
         return int.from_bytes(self.bytes[at : at + 4].ljust(4, b"\0"), "little")
 
     def lane(self, machine: Machine) -> Any:
-        """The lane in its wave."""
+        """Lane number within the wave."""
         return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp).reshape(1, -1)
 
     def begin(self, machine: Machine) -> None:
-        """Set the registers that the hardware sets, and where the kernel begins."""
+        """Set the registers that the hardware initializes, and the entry point."""
         registers, beginning = machine.registers, self.beginning
         registers["exec_lo"], registers["exec_hi"] = FULL, FULL if machine.program.warp == 64 else 0
         registers["scc"] = False
@@ -335,6 +335,6 @@ class Environment:
             registers[name] = held[axis]
         registers["ttmp9"] = held[0]
         wave = np.arange(machine.threads, dtype=np.int64).reshape(1, -1) // machine.program.warp
-        registers["ttmp8"] = wave << 25  # of the wave in its workgroup; nothing else of it is asked for
+        registers["ttmp8"] = wave << 25  # wave number in its workgroup; no other bits of ttmp8 are used
         registers["ttmp7"] = held[1] | held[2] << 16
         machine.group.pc = machine.program.start

@@ -1,1 +1,1 @@
-"""What programs of any language run on: a machine of all lanes of some CTAs, its memory, what it counts."""
+"""An interpreter for any instruction set: a machine of all lanes of some CTAs, its memory, its counters."""

@@ -1,4 +1,4 @@
-"""What an access of a machine's lanes to global or shared memory touches and costs, whatever the language."""
+"""Global and shared memory accesses of a machine's lanes, and their counters, for any instruction set."""
 
 from __future__ import annotations
 
@@ -58,17 +58,20 @@ def access_global(
     mask: Mask | None = None,
     served: tuple[int, int] | None = None,
 ) -> Lanes | None:
-    """Count an access to global memory and note what it touches.
+    """Count an access to global memory and record the bytes that it touches.
 
     Args:
-        machine: whose lanes are on.
-        address: of each lane, 64 bits.
-        size: bytes of each lane.
-        reads: it reads.
-        writes: it writes.
-        updates: it is an atomic.
-        mask: the lanes that take part, those that are on where None.
-        served: lanes whose request is one, and the bytes that it asks for at once; None: a warp's, sectors.
+        machine: the machine; its active lanes access.
+        address: 64-bit address of each lane.
+        size: bytes per lane.
+        reads: whether it reads.
+        writes: whether it writes.
+        updates: whether it is an atomic.
+        mask: lanes that take part; None means the active lanes.
+        served: (lanes per request, bytes per request unit); None means a warp and a sector.
+
+    Returns:
+        The lanes that access memory; None if there are none or an address is unknown.
     """
     lanes = lanes_of(machine, address, mask, together=True)
     if lanes is None:
@@ -93,11 +96,11 @@ def access_global(
 
 
 def past_l1_served(machine: Machine, into: Value) -> tuple[int, int]:
-    """Lanes and bytes by which sectors of a copy past the first-level cache are counted, by where it writes.
+    """(Lanes, bytes) by which the sectors of a copy that bypasses L1 are counted, from its target address.
 
-    Two neighbouring lanes that fill a sector of shared memory ask for one sector for each line of 128 bytes
-    that they read of, wherever they begin in it: so in 256 patterns of addresses on an H200. Others ask as
-    the eight of a request do.
+    Two neighbouring lanes that fill one sector of shared memory request one sector for each 128-byte line
+    that they read from, wherever they start in it. Other lanes are counted in requests of eight lanes. This
+    matches 256 address patterns on an H200.
     """
     near = lanes_of(machine, into)
     if near is None:
@@ -110,11 +113,11 @@ def past_l1_served(machine: Machine, into: Value) -> tuple[int, int]:
 
 
 def _count_sectors(machine: Machine, counted: Lanes, size: int, piece: int, row: int) -> None:
-    """Sectors, or lines of AMD's, that lanes ask for."""
+    """Count the sectors that lanes request; cache lines on AMD."""
     counts, index, sector = machine.counts, machine.step.index, machine.program.line
     addresses, on = _by_warp(machine, counted)
     requests, asked = addresses.reshape(-1, row), None if on is None else on.reshape(-1, row)
-    if sector > SECTOR and lies_oddly(addresses, size):  # they may end in another line
+    if sector > SECTOR and lies_oddly(addresses, size):  # they may end in the next line
         requests = np.concatenate([requests, requests + (size - 1)], axis=1)
         asked = None if asked is None else np.concatenate([asked, asked], axis=1)
     found = count_sectors(requests, asked, piece) * max(size // piece, 1)
@@ -146,7 +149,7 @@ def _note_outside(machine: Machine, lanes: Lanes, misses: NDArray[Any], kind: st
 
 
 def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
-    """What the words of an access hold, where the tensor's values were given."""
+    """The words at the accessed addresses, if the values of the tensor were given."""
     if lanes is None:
         why = machine.counts.why.get(machine.step.index, 0)
         return [Unknown(0, FULL, why)] * words
@@ -172,7 +175,7 @@ def load_global(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
 
 
 def keep_global(machine: Machine, lanes: Lanes, size: int, value: Value) -> None:
-    """Keep what lanes store in memory that is followed; None is anything."""
+    """Store values to memory whose content is tracked; None stores unknown bytes."""
     addresses, mask = _per_cta(machine, lanes)
     if value is None or np.any(np.broadcast_to(bits_unknown(value), machine.shape)[mask]):
         machine.memory.keep(addresses[mask], size, None)
@@ -196,12 +199,12 @@ def access_shared(
     """Count an access to shared memory.
 
     Args:
-        machine: whose lanes are on.
+        machine: the machine; its active lanes access.
         address: of each lane.
-        size: bytes of each lane.
-        mask: the lanes that take part, those that are on where None.
-        served: lanes that are served together, where the opcode fixes it.
-        loads: it is a load, whose lanes may share what they read.
+        size: bytes per lane.
+        mask: lanes that take part; None means the active lanes.
+        served: lanes that are served together, if the opcode fixes it.
+        loads: whether it is a load, whose lanes may share words.
     """
     whole = lanes_of(machine, address, mask, together=True)
     if whole is None:
@@ -218,13 +221,13 @@ def access_shared(
 
 
 def access_atomic(machine: Machine, address: Value, size: int, operands: int) -> Lanes | None:
-    """Count atomics on shared memory, each of which has its turn.
+    """Count atomics on shared memory, which are serialized.
 
     Args:
-        machine: whose lanes are on.
+        machine: the machine; its active lanes access.
         address: of each lane.
-        size: bytes of each lane.
-        operands: that each lane brings.
+        size: bytes per lane.
+        operands: operands per lane.
     """
     whole = lanes_of(machine, address)
     if whole is None:
@@ -241,7 +244,7 @@ def access_atomic(machine: Machine, address: Value, size: int, operands: int) ->
 
 
 def _requests(machine: Machine, whole: Lanes) -> list[Lanes]:
-    """An access as it would be made one trip of a loop after the other, all at once where they are alike."""
+    """Split an access of several iterations into one per iteration; one for all if they cost the same."""
     if whole.starts is not None:
         return whole.alike(_LINE)
     lanes, trips = without_repeats(whole, _LINE), machine.trips
@@ -255,14 +258,14 @@ def _requests(machine: Machine, whole: Lanes) -> list[Lanes]:
 def access_copied(
     machine: Machine, address: Value, size: int, origin: Lanes | None, *, past_l1: bool
 ) -> Lanes | None:
-    """Count the writes to shared memory of an asynchronous copy.
+    """Count the shared memory writes of an asynchronous copy.
 
     Args:
-        machine: whose lanes are on.
-        address: in shared memory, of each lane.
-        size: bytes of each lane.
-        origin: where lanes read global memory; the others write zeros.
-        past_l1: it does not go through the first-level cache.
+        machine: the machine; its active lanes access.
+        address: shared memory address of each lane.
+        size: bytes per lane.
+        origin: the lanes that read global memory; the others write zeros.
+        past_l1: whether the copy bypasses L1.
     """
     whole = lanes_of(machine, address, together=True)
     if whole is None:
@@ -285,7 +288,7 @@ def access_copied(
 
 
 def _is_one_row(lanes: Lanes) -> bool:
-    """Whether all CTAs access one row of addresses, each maybe farther on."""
+    """Whether all CTAs access one row of addresses, plus an offset per CTA."""
     return lanes.among is None and len(lanes.addresses) == 1
 
 
@@ -314,7 +317,7 @@ def _count_copied(
 
 
 _LINE = 128
-"""Bytes of a line of the first-level cache."""
+"""Bytes of an L1 cache line."""
 
 
 def _add_wavefronts(machine: Machine, counted: tuple[int, int], repeat: int) -> None:
@@ -324,7 +327,7 @@ def _add_wavefronts(machine: Machine, counted: tuple[int, int], repeat: int) -> 
 
 
 def _loses_most(machine: Machine, lanes: Lanes, counted: tuple[int, int]) -> bool:
-    """True for the first access of an instruction, and for one that loses more to conflicts for each warp."""
+    """Whether it is the first access of the instruction, or has more conflicts per lane than earlier ones."""
     lost, index = (counted[0] - counted[1]) / lanes.addresses.size, machine.step.index
     if lost <= machine.counts.lost.get(index, -1):
         return False
@@ -335,7 +338,7 @@ def _loses_most(machine: Machine, lanes: Lanes, counted: tuple[int, int]) -> boo
 def _keep(
     machine: Machine, lanes: Lanes, make: Callable[[tuple[int | None, ...], int, int], WarpAccess]
 ) -> None:
-    """Keep the warp that loses most of an access, of its first ones."""
+    """Keep the warp with the most bank conflicts among the first warps of an access."""
     addresses, on = _by_warp(machine, lanes)
     per_cta = machine.threads // machine.program.warp
     active = range(len(addresses)) if on is None else np.flatnonzero(on.any(axis=1)).tolist()
@@ -352,7 +355,7 @@ def _keep(
 
 
 _LOOKED_AT = 32
-"""Warps of an access of which the one that loses most is kept."""
+"""Warps of an access that are searched for the one with the most conflicts."""
 
 
 def _per_cta(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -363,11 +366,11 @@ def _per_cta(machine: Machine, lanes: Lanes) -> tuple[NDArray[np.int64], NDArray
 
 
 _OF_SHARED = 8
-"""Registers that a word of shared memory takes as long as."""
+"""A shared memory word costs as much simulation time as this many registers."""
 
 
 def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) -> Sequence[Value]:
-    """What words in shared memory hold, where that is known."""
+    """The words that shared memory holds, where known."""
     nothing = not_in_shared(machine)
     if lanes is None or machine.shared.data is None:
         return [nothing] * words
@@ -386,23 +389,23 @@ def load_shared(machine: Machine, lanes: Lanes | None, size: int, words: int) ->
 
 
 def not_in_shared(machine: Machine) -> Unknown:
-    """What is read of shared memory and not known there: of what was stored, any may be its reason."""
+    """The value of unknown shared memory: any unknown value stored there may be its cause."""
     why = machine.shared.why
-    return Unknown(0, FULL, why) if why else machine.unknown("shared memory, which nothing wrote")
+    return Unknown(0, FULL, why) if why else machine.unknown("uninitialized shared memory")
 
 
 def lose_shared(machine: Machine, why: int, start: int | None = None) -> None:
-    """Know nothing of shared memory any more from a byte on, for a reason."""
+    """Mark shared memory as unknown from a byte offset on."""
     machine.shared.forget(start)
     machine.shared.why |= why
 
 
 def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Sequence[Value]) -> None:
-    """Keep what is stored to shared memory; what is not known is forgotten there."""
+    """Store values to shared memory; unknown values make its bytes unknown."""
     shared = machine.shared
-    if machine.maybe is not None:  # lanes of which it is not known whether they store
+    if machine.maybe is not None:  # lanes that may or may not store
         lose_shared(machine, machine.maybe.why)
-    if lanes is None:  # it may be anywhere
+    if lanes is None:  # the address is unknown: it may be anywhere
         if why := machine.counts.why.get(machine.step.index):
             lose_shared(machine, why)
         return
@@ -422,7 +425,7 @@ def store_shared(machine: Machine, lanes: Lanes | None, size: int, values: Seque
 
 
 def _by_cta(lanes: Lanes, values: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Addresses and mask with a row for each CTA, or one where CTAs differ neither in them nor in values."""
+    """Addresses and mask with a row per CTA, or one row if CTAs differ neither in addresses nor in values."""
     lanes = lanes.each
     on = np.ones((1, 1), bool) if lanes.mask is None else lanes.mask
     shape = np.broadcast_shapes(lanes.addresses.shape, on.shape, *(value.shape for value in values))

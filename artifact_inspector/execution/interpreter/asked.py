@@ -1,4 +1,4 @@
-"""Which lanes access memory, and where: CTAs that do the same farther on as one."""
+"""Lanes of a memory access and their addresses; CTAs that differ by an offset share one row."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Lanes(NamedTuple):
     addresses: NDArray[np.int64]
     """Shape (CTAs or 1, threads)."""
     mask: NDArray[np.bool_] | None
-    """Of the same shape; None where all take part."""
+    """Lanes that take part, same shape; None means all."""
     repeat: int
-    """CTAs that a row stands for."""
+    """CTAs that one row represents."""
     starts: NDArray[np.int64] | None = None
-    """Of CTAs that all access the one row of addresses, each farther on by so many bytes."""
+    """Byte offset of each CTA from the one row of addresses, if CTAs share it."""
     among: NDArray[np.bool_] | None = None
-    """Of all CTAs those that `starts` are of, where others access nothing."""
+    """Mask of the CTAs that `starts` lists; the others access nothing. None means all."""
 
     @property
     def each(self) -> Lanes:
-        """The same with a row for each CTA."""
+        """The same lanes with one row per CTA."""
         if self.starts is None:
             return self
         if self.among is None:
@@ -42,11 +42,11 @@ class Lanes(NamedTuple):
         return Lanes(rows, np.broadcast_to(on, rows.shape), 1)
 
     def of(self, ctas: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some CTAs that take part."""
+        """Those of the given CTAs that take part."""
         return ctas if self.among is None else ctas[self.among]
 
     def alike(self, piece: int) -> list[Lanes]:
-        """One CTA for all whose addresses lie alike in pieces of some bytes, for which they cost the same."""
+        """One representative for CTAs whose addresses are equal modulo `piece` bytes: they cost the same."""
         if self.starts is None:
             return [self]
         return [
@@ -63,13 +63,13 @@ class Lanes(NamedTuple):
 def lanes_of(
     machine: Machine, address: Value, mask: Mask | None = None, *, together: bool = False
 ) -> Lanes | None:
-    """The lanes that access an address; None where there are none, or where it is not known.
+    """The lanes that access an address; None if there are none or the address is unknown.
 
     Args:
-        machine: whose lanes they are.
-        address: of each.
-        mask: the lanes that take part, those that are on where None.
-        together: CTAs that do the same farther on may come as one row.
+        machine: the machine.
+        address: of each lane.
+        mask: lanes that take part; None means the active lanes.
+        together: whether CTAs that differ by an offset may share one row.
     """
     mask = machine.on if mask is None else mask
     if machine.maybe is not None:
@@ -95,7 +95,7 @@ def lanes_of(
 
 
 def _cut(mask: Mask) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None] | None:
-    """The lanes of a mask, alike in all CTAs that take part, and these; None where they are not alike."""
+    """A mask as (lanes, CTAs), if every CTA that takes part has the same lanes; otherwise None."""
     if mask is True:
         return None, None
     if len(mask) == 1:
@@ -108,10 +108,10 @@ def _cut(mask: Mask) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None
 
 
 def first_alike(starts: NDArray[np.int64], piece: int) -> list[tuple[int, int]]:
-    """The first of CTAs whose starts lie alike in pieces of some bytes, and how many these are.
+    """One representative for each class of CTAs whose offsets are equal modulo `piece`, and the class sizes.
 
     Args:
-        starts: shape (accesses that go together, CTAs).
+        starts: shape (related accesses, CTAs).
         piece: bytes, a power of two.
     """
     within = starts & (piece - 1)
@@ -123,9 +123,9 @@ def first_alike(starts: NDArray[np.int64], piece: int) -> list[tuple[int, int]]:
 
 
 def without_repeats(lanes: Lanes, piece: int) -> Lanes:
-    """One CTA for all where every CTA does the same, farther on by a multiple of some bytes.
+    """One row for all CTAs, if they differ by a multiple of `piece` bytes only.
 
-    Neither sectors nor lines nor banks of a warp's lanes change by that.
+    Sectors, cache lines and banks of a warp do not change by that offset.
     """
     addresses, mask = lanes.addresses, lanes.mask
     rows = len(addresses)
@@ -135,7 +135,7 @@ def without_repeats(lanes: Lanes, piece: int) -> Lanes:
 
 
 def are_alike(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int) -> bool:
-    """Whether all CTAs do the same, farther on by a multiple of some bytes."""
+    """Whether all CTAs access the same addresses plus a multiple of `piece` bytes."""
     apart = addresses[:, :1] - addresses[:1, :1]
     if (apart & (piece - 1)).any() or (mask is not None and not (mask == mask[:1]).all()):
         return False

@@ -1,4 +1,4 @@
-"""One warp's access to shared memory, lane by lane: which banks it asks, and which wavefront serves what."""
+"""One warp's access to shared memory, lane by lane: its banks, and the wavefront that serves each word."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def count_access(access: WarpAccess) -> tuple[int, int]:
 
 
 def find_groups(access: WarpAccess) -> tuple[range, ...]:
-    """Lanes that are served together, in their order."""
+    """Lanes that are served together, in order."""
     if access.operands:
         return (range(len(access.addresses)),)
     return tuple(
@@ -38,31 +38,31 @@ def find_groups(access: WarpAccess) -> tuple[range, ...]:
 
 
 def _lanes(access: WarpAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Addresses and which lanes take part, in rows of what is served at a time."""
+    """Addresses and active lanes, in rows of lanes that are served together."""
     held = np.array([-1 if at is None else at for at in access.addresses], np.int64)
     held = held.reshape(-1, access.served)
     return held, held >= 0
 
 
 class Turn(NamedTuple):
-    """A word of 4 bytes that a lane asks for, and when it has it."""
+    """A 4-byte word that a lane requests, and the wavefront that serves it."""
 
     lane: int
     word: int
     wavefront: int
-    """From 0; of an atomic with several operands, for each of them."""
+    """Number from 0; an atomic with several operands repeats it for each."""
 
     @property
     def bank(self) -> int:
-        """Where the word is."""
+        """The bank of the word."""
         return self.word % BANKS
 
 
 def take_turns(access: WarpAccess) -> tuple[Turn, ...]:
-    """Which wavefront serves which word of which lane: a bank serves its distinct words in turn.
+    """The wavefront that serves each word of each lane; a bank serves its distinct words one after the other.
 
-    How many there are is the hardware's; which of a bank's words comes first is not known, and is that of
-    the lowest lane here.
+    The number of wavefronts is that of the hardware. The order of a bank's words is not documented; here the
+    word of the lowest lane comes first.
     """
     found: list[Turn] = []
     before = 0

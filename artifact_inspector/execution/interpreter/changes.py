@@ -1,4 +1,4 @@
-"""How the state of a machine changes from trip to trip of a loop, and what it would be in the next ones."""
+"""Changes of the machine state from one loop iteration to the next, and the states that they predict."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from artifact_inspector.execution.interpreter.pieces import Pieces, whole_of
 from artifact_inspector.execution.interpreter.shifted import Shifted, stacked_sums
 
 Name: TypeAlias = Any
-"""Of a register, a `str`; of local memory the address of a word, an `int`."""
+"""A register (`str`), or the address of a word of local memory (`int`)."""
 
 
 class Recorded(dict[str, Value]):
-    """Registers that know which of them were read before they were written."""
+    """Registers that record which of them were read before they were written."""
 
     def __init__(self, held: Mapping[str, Value]) -> None:
         super().__init__(held)
@@ -36,7 +36,7 @@ class Recorded(dict[str, Value]):
         self.written: set[str] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What a register holds."""
+        """The value of a register."""
         if name not in self.written:
             self.read.add(name)
         return super().get(name, default)
@@ -52,32 +52,32 @@ class Recorded(dict[str, Value]):
 
 
 def state_of(machine: Machine) -> dict[Name, Value]:
-    """What the lanes of a machine hold: registers, and words of local memory."""
+    """The state of all lanes of a machine: registers, and words of local memory."""
     return {**machine.registers, **machine.local.words}
 
 
 class Change:
-    """What is added to each register in a trip."""
+    """The amount that one iteration adds to each register."""
 
     __slots__ = ("added", "key", "odd")
 
     def __init__(self, added: dict[Name, Any], odd: Sequence[Name] = ()) -> None:
         self.added = added
-        """Modulo 2³²; of a predicate whether it turns. Only where that is not nothing."""
+        """Modulo 2³²; for a predicate, whether it flips. Unchanged registers are absent."""
         self.odd = odd
-        """What changed as no number does."""
+        """Registers whose change is not an addition."""
         self.key = {
             name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
             for name, value in added.items()
         }
 
     def without(self, names: set[Name]) -> Change:
-        """The same of other registers only."""
+        """The same change without some registers."""
         return Change({name: value for name, value in self.added.items() if name not in names})
 
 
 def find_change(before: Mapping[Name, Value], after: Mapping[Name, Value], names: Iterable[Name]) -> Change:
-    """How registers changed."""
+    """How registers changed between two states."""
     found: dict[Name, Any] = {}
     odd: list[Name] = []
     for name in names:
@@ -104,7 +104,7 @@ def _is_no_number(value: Value) -> bool:
 
 
 def is_same_unknown(a: Value, b: Value) -> bool:
-    """Whether of two registers, or predicates, the same is known, and is the same."""
+    """Whether two registers, or predicates, have the same known bits with the same values."""
     if not isinstance(a, Unknown) or not isinstance(b, Unknown) or a.why != b.why:
         return False
     if is_spoiled(a) and is_spoiled(b):
@@ -114,18 +114,18 @@ def is_same_unknown(a: Value, b: Value) -> bool:
 
 
 def is_bool(value: Value) -> bool:
-    """Whether a value is a predicate's."""
+    """Whether a value is a predicate."""
     return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
 
 
 def follow_on(first: Value, ended: Value, shape: tuple[int, int], count: int) -> Value:
-    """What trips begin with, each but the first with what the one before it ended with.
+    """The values with which iterations begin: each begins with what the one before it ended with.
 
     Args:
-        first: in the first.
-        ended: behind each trip: the CTAs of one stand behind those of the other.
-        shape: CTAs and lanes of one trip.
-        count: trips.
+        first: value before the first iteration.
+        ended: value after each iteration, one block of CTAs per iteration.
+        shape: CTAs and lanes of one iteration.
+        count: number of iterations.
     """
     rows = shape[0]
     if not any(isinstance(value, (Unknown, Pieces)) for value in (first, ended)):
@@ -151,29 +151,29 @@ def _stacked(first: Any, ended: Any, shape: tuple[int, int], count: int) -> NDAr
 
 
 def is_same(a: Value, b: Value) -> bool:
-    """Whether two registers hold the same, as far as either is known."""
+    """Whether two registers hold the same, as far as known."""
     if isinstance(a, Unknown) or isinstance(b, Unknown):
         return is_same_unknown(a, b)
     return bool(np.all(np.equal(a, b)))
 
 
 class Foreseen(NamedTuple):
-    """A register in the next trips."""
+    """The predicted values of a register in the next iterations."""
 
     all: Value
-    """At the beginning of each trip and behind the last: the CTAs of one stand behind those of the other."""
+    """At the beginning of each iteration and after the last, one block of CTAs per iteration."""
     last: Value
-    """Behind the last."""
+    """After the last iteration."""
 
 
 def foresee(value: Value, changes: list[Any], count: int, ctas: int) -> Foreseen:
-    """A register at the beginning of each of the next trips, and behind the last.
+    """A register at the beginning of each of the next iterations, and after the last.
 
     Args:
         value: at the beginning of the first.
-        changes: what the trips add to it in turn.
-        count: trips.
-        ctas: that the register is of.
+        changes: additions of the iterations, repeated cyclically.
+        count: number of iterations.
+        ctas: CTAs of the register.
     """
     of = value.rows if value.__class__ is Shifted else value
     start = np.asarray(of).reshape((1, 1, 1) if np.ndim(of) == 0 else (1, *of.shape))

@@ -1,4 +1,4 @@
-"""Groups of lanes that wait for each other: at convergence barriers of a warp, at barriers of a CTA."""
+"""Waiting of lane groups: at convergence barriers of a warp, at barriers of a CTA."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from artifact_inspector.execution.interpreter.machine import Group, Machine
 
 
 def begin(machine: Machine, barrier: str) -> None:
-    """Have the lanes of the group take part in a convergence barrier."""
+    """Add the lanes of the group to a convergence barrier."""
     mask = machine.group.mask
     if mask is True:
         machine.barriers[barrier] = True
@@ -21,14 +21,14 @@ def begin(machine: Machine, barrier: str) -> None:
 
 
 def leave(machine: Machine, barrier: str) -> None:
-    """Take the lanes of the group out of a convergence barrier."""
+    """Remove the lanes of the group from a convergence barrier."""
     old = machine.barriers.get(barrier, False)
     machine.barriers[barrier] = np.logical_not(machine.group.mask) & old if old is not False else False
     _release(machine, barrier)
 
 
 def wait(machine: Machine, barrier: str) -> bool:
-    """Hold the group until all lanes of its warps that take part in a barrier have come."""
+    """Block the group until all lanes of its warps that take part in the barrier have arrived."""
     group, need = machine.group, machine.barriers.get(barrier, True)
     if need is group.mask or (machine.count_lanes(need) == group.lanes and not machine.waiting):
         return False
@@ -39,13 +39,13 @@ def wait(machine: Machine, barrier: str) -> bool:
 
 
 def meet(machine: Machine, barrier: str, count: int | None, *, waits: bool = True) -> bool:
-    """Hold the group at a barrier of its CTA until enough threads have come.
+    """Block the group at a CTA barrier until enough threads have arrived.
 
     Args:
-        machine: whose group it is.
-        barrier: its name.
-        count: threads that it takes; None is all that have not ended.
-        waits: False for a group that only tells that it came.
+        machine: the machine.
+        barrier: name of the barrier.
+        count: threads that it needs; None means all that have not exited.
+        waits: False for a group that arrives without waiting.
     """
     group = machine.group
     if group.mask is True:
@@ -75,7 +75,7 @@ def meet(machine: Machine, barrier: str, count: int | None, *, waits: bool = Tru
 
 
 def _threads(machine: Machine, mask: Mask) -> NDArray[np.int64]:
-    """Threads in a mask, by CTA; one number where all CTAs have the same."""
+    """Threads in a mask per CTA; one number if all CTAs have the same."""
     rows = len(mask) if isinstance(mask, np.ndarray) else 1
     counted: NDArray[np.int64] = np.broadcast_to(mask, (rows, machine.threads)).sum(axis=1)
     return counted

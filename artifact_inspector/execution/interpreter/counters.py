@@ -1,8 +1,9 @@
-"""What is counted while a program runs, instruction by instruction."""
+"""Counters of a simulation, per instruction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Spent(Exception):  # noqa: N818 - a limit, no error
-    """A program ran for more steps than it was given."""
+    """The step limit of a simulation was reached."""
 
     def __init__(self, step: Step, limit: int) -> None:
         super().__init__(f"{limit} steps")
@@ -23,14 +24,14 @@ class Bounds:
     """An access outside of every tensor."""
 
     index: int
-    """Of the step."""
+    """Index of the step."""
     kind: str
     cta: int
     lane: int
-    """Thread in the CTA."""
+    """Thread number in the CTA."""
     address: int
     near: str
-    """The tensor that ends or begins closest, and by how many bytes it was missed."""
+    """The nearest tensor, and the distance to it in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,89 +39,83 @@ class WarpAccess:
     """The addresses of a warp's lanes in one access."""
 
     addresses: tuple[int | None, ...]
-    """Of each lane in bytes; None where it takes no part."""
+    """Byte address of each lane; None if it does not take part."""
     size: int
-    """Bytes of each lane."""
+    """Bytes per lane."""
     cta: int
     warp: int
-    """Of the CTA."""
+    """Warp number in the CTA."""
     served: int = 32
-    """Lanes that the opcode serves at a time: 8 for matrices, a row of 16 bytes each."""
+    """Lanes that the opcode serves at a time: 8 for LDSM and STSM, with 16 bytes each."""
     loads: bool = False
-    """It is a load, whose lanes may share what they read."""
+    """Whether it is a load, whose lanes may share words."""
     operands: int = 0
-    """Of an atomic, whose lanes share nothing; 0 for any other access."""
-
-
-_BY_STEP = (
-    "executed", "lanes", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "bytes", "rejoined",
-    "divergent", "active",
-)  # fmt: skip
+    """Operands per lane of an atomic, whose lanes share nothing; 0 for other accesses."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """Counts by step; unknown ones by the names of what was not given."""
+    """Counters per step; for unknown ones, the names of the missing inputs."""
 
     size: int
     limit: int = 50_000_000
-    """Steps of all machines together, after which a program counts as endless."""
+    """Steps of all machines together after which a program counts as endless."""
     executed: list[int] = field(init=False)
-    """Warps that executed the instruction, its guard true or not (ncu: `smsp__inst_executed`)."""
+    """Warps that executed the instruction, whether or not its guard holds (ncu: `smsp__inst_executed`)."""
     lanes: list[int] = field(init=False)
-    """Threads for which the guard held."""
+    """Threads whose guard holds."""
     sectors: list[int] = field(init=False)
-    """32-byte sectors of global memory, counted for each warp's request on its own."""
+    """32-byte sectors of global memory, counted separately for each request of a warp."""
     sectors_ideal: list[int] = field(init=False)
-    """The same had the lanes' bytes stood side by side."""
+    """The same if the bytes of the lanes were contiguous."""
     wavefronts: list[int] = field(init=False)
     wavefronts_ideal: list[int] = field(init=False)
     bytes: list[int] = field(init=False)
-    """Asked for by all lanes together."""
+    """Bytes that all lanes request."""
     why: dict[int, int] = field(default_factory=dict)
-    """Step → names of what its sectors or wavefronts depend on and was not given."""
+    """Step → missing inputs that its sectors or wavefronts depend on, as a bit set."""
     spent: int = 0
     arrays: int = 0
-    """Registers and words of shared memory that had to be computed lane by lane."""
+    """Registers and shared memory words that were computed lane by lane."""
     rejoined: list[int] = field(init=False)
-    """Parts of warps beyond one that a convergence barrier joined right before the instruction."""
+    """Parts of warps beyond one that a convergence barrier merged right before the instruction."""
     divergent: list[int] = field(init=False)
-    """Warps whose lanes parted at the branch."""
+    """Warps whose lanes diverged at the branch."""
     active: list[int] = field(init=False)
     """Threads that accessed memory."""
     outside: list[Bounds] = field(default_factory=list)
     """Accesses outside of every tensor, the first of each step."""
     more_outside: dict[int, int] = field(default_factory=dict)
-    """Step → lanes that were outside, in all."""
+    """Step → number of out-of-bounds lanes."""
     elsewhere: dict[int, int] = field(default_factory=dict)
-    """Step → the names of memory that it accessed and that no argument is of."""
+    """Step → names of the memory that it accessed through pointers of unknown origin, as a bit set."""
     shared: dict[int, WarpAccess] = field(default_factory=dict)
-    """Step → a warp's access to shared memory, of those that lose most to bank conflicts."""
+    """Step → a warp's access to shared memory, of those with the most bank conflicts."""
     lost: dict[int, float] = field(default_factory=dict)
-    """Step → what the access that it is of loses, in wavefronts for each lane."""
+    """Step → excess wavefronts per lane of the access that it was taken from."""
 
     def __post_init__(self) -> None:
-        for name in _BY_STEP:
+        for name in _per_step():
             setattr(self, name, [0] * self.size)
 
     def beside(self, steps: int) -> Counts:
-        """Counts of what is tried, for so many steps at most, to be added to these or thrown away."""
+        """Counters for a speculative run of at most so many steps, to be added to these or discarded."""
         other = Counts(self.size, steps)
         other.lost = dict(self.lost)
         return other
 
     def add(self, tried: Counts, trips: int, step: Step) -> None:
-        """Count what was tried.
+        """Add the counters of a speculative run.
 
         Args:
             tried: made by `beside`.
-            trips: that ran side by side there.
-            step: the last.
+            trips: iterations that ran in parallel there.
+            step: the last step.
 
         Raises:
-            Spent: one after the other, they are more than there is left.
+            Spent: run one after the other, they exceed the step limit.
         """
-        for name in _BY_STEP:
+        for name in _per_step():
             mine = getattr(self, name)
             for at, count in enumerate(getattr(tried, name)):
                 if count:
@@ -135,21 +130,27 @@ class Counts:
             raise Spent(step, self.limit)
 
     def spend(self, step: Step) -> None:
-        """Count one step against the limit.
+        """Count one step towards the limit.
 
         Raises:
-            Spent: there is none left.
+            Spent: the limit was reached.
         """
         self.spent += 1
         if self.spent > self.limit:
             raise Spent(step, self.limit)
 
     def excuse(self, index: int, why: int) -> None:
-        """Note that what a step accessed outside of every tensor is memory that no argument is of."""
+        """Reclassify the out-of-bounds accesses of a step as accesses through pointers of unknown origin."""
         self.elsewhere[index] = self.elsewhere.get(index, 0) | why
         self.outside = [found for found in self.outside if found.index != index]
         self.more_outside.pop(index, None)
 
     def mark(self, index: int, why: int) -> None:
-        """Note that what an access touches is not known."""
+        """Record that the addresses of a step are unknown."""
         self.why[index] = self.why.get(index, 0) | why
+
+
+@cache
+def _per_step() -> tuple[str, ...]:
+    """Names of the counters that have one entry per step."""
+    return tuple(entry.name for entry in fields(Counts) if not entry.init)

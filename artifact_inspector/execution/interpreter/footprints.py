@@ -1,7 +1,7 @@
-"""Which sectors of each tensor every CTA reads, and where it writes first.
+"""The sectors of each tensor that every CTA reads, and the address that it writes first.
 
-CTAs mostly touch the same as others do, farther on: what is kept of each is where its part begins, and the
-form of that part, which many of them share.
+Most CTAs read the same sectors at different offsets. So a footprint is stored as its first sector and a shape
+that many CTAs share.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from artifact_inspector.execution.interpreter.runs import Runs, each_once, runs_
 from artifact_inspector.execution.launch import Launch
 
 SECTOR = 32
-"""Bytes that a request asks the L1 and L2 for at least."""
+"""Bytes of a sector, the smallest unit of L1 and L2 requests."""
 MOST_CODES = 1 << 22
-"""Sectors that are kept one by one before those that are twice among them are dropped."""
+"""Sectors that are stored individually before duplicates are removed."""
 
 
 class Access(NamedTuple):
-    """What lanes of some CTAs read or write at a time."""
+    """One read or write by lanes of some CTAs."""
 
     step: int
     """Index of the instruction."""
     ctas: NDArray[np.int64]
-    """Linear numbers."""
+    """Linear CTA numbers."""
     addresses: NDArray[np.int64]
     """Shape (CTAs or 1, lanes)."""
     mask: NDArray[np.bool_] | None
-    """Lanes that take part, of the same shape; all where None."""
+    """Lanes that take part, same shape; None means all."""
     reads: bool
-    """Else it writes."""
+    """False means that it writes."""
     first: int = 0
-    """Row of the machine that the first of the CTAs is."""
+    """Row of the machine of the first CTA."""
     starts: NDArray[np.int64] | None = None
-    """Bytes by which each CTA is farther on, where all of them access one row of addresses so."""
+    """Byte offset of each CTA, if all of them share one row of addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What CTAs read of one tensor, in sectors counted from where it begins."""
+    """What CTAs read of one tensor, in sectors from its beginning."""
 
     base: int
     """Address of the first sector."""
     forms: list[Runs] = field(default_factory=list)
-    """Parts that CTAs read, from sector 0 on."""
+    """Distinct footprints, each from sector 0 on."""
     form: dict[int, int] = field(default_factory=dict)
-    """CTA → place of its part in `forms`."""
+    """CTA → index of its footprint in `forms`."""
     start: dict[int, int] = field(default_factory=dict)
-    """CTA → the sector where its part begins."""
+    """CTA → first sector of its footprint."""
 
 
 class _Portion:
-    """What some CTAs read of one tensor until they have run."""
+    """What the current portion of CTAs reads of one tensor."""
 
     def __init__(self, reads: Reads, start: int, stop: int) -> None:
         self.reads, self.start, self.stop = reads, start, stop
@@ -67,13 +67,13 @@ class _Portion:
         self.clear()
 
     def clear(self) -> None:
-        """Other CTAs begin."""
+        """Start the next portion of CTAs."""
         self.entries: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []
         self.codes: list[NDArray[np.int64]] = []
         self.count = 0
 
     def pattern(self, offsets: NDArray[np.int64], within: int) -> int:
-        """The number of how lanes lie to each other and in their sector."""
+        """The number of a pattern: the offsets between lanes, and the position in the first sector."""
         key = (offsets.tobytes(), within)
         found = self.known.get(key)
         if found is None:
@@ -89,14 +89,14 @@ class _Portion:
         return found
 
     def add_alike(self, own: NDArray[np.int64], bases: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
-        """CTAs whose lanes lie to each other alike, from some addresses on."""
+        """Add CTAs whose lanes have the same offsets from each CTA's first address."""
         bases = bases - self.reads.base
         for within in each_once(bases % SECTOR).tolist():
             here = bases % SECTOR == within
             self.entries.append((own[here], bases[here] // SECTOR, self.pattern(offsets, within)))
 
     def add_each(self, own: NDArray[np.int64], addresses: NDArray[np.int64]) -> None:
-        """Lanes of CTAs one by one, flat."""
+        """Add individual lanes of CTAs, flat."""
         self.codes.append(each_once(own * self.size + (addresses - self.reads.base) // SECTOR))
         self.count += len(self.codes[-1])
         if self.count > MOST_CODES:
@@ -104,7 +104,7 @@ class _Portion:
             self.count = 0
 
     def end(self, ctas: NDArray[np.int64]) -> None:
-        """Note what each CTA has read."""
+        """Record what each CTA of the portion has read."""
         if self.codes:
             codes = each_once(np.concatenate(self.codes))
             rows, sectors = codes // self.size, codes % self.size
@@ -143,7 +143,7 @@ class _Portion:
 
 
 class Footprints:
-    """What the CTAs of a launch read, followed portion by portion.
+    """What the CTAs of a launch read, collected portion by portion.
 
     Args:
         launch: with an address for every tensor.
@@ -157,12 +157,12 @@ class Footprints:
         """Tensor → what CTAs read of it."""
         self._names = list(launch.tensors)
         self._written = np.full(launch.ctas, -1, np.int64)
-        """CTA → place in `_names` of the first tensor that it writes."""
+        """CTA → index in `_names` of the first tensor that it writes."""
         self._lowest = np.zeros(launch.ctas, np.int64)
 
     @property
     def writes(self) -> Mapping[int, tuple[str, int]]:
-        """CTA → the first tensor that it writes, and the lowest address there."""
+        """CTA → the first tensor that it writes, and its lowest written address there."""
         return {
             cta: (self._names[name], address)
             for cta, (name, address) in enumerate(
@@ -172,11 +172,11 @@ class Footprints:
         }
 
     def begin(self, first: int) -> None:
-        """A portion begins at a CTA."""
+        """Start a portion at a CTA."""
         self._first = first
 
     def add(self, access: Access) -> None:
-        """Note an access."""
+        """Record an access."""
         _, ctas, addresses, mask, reads, _, starts = access
         if starts is not None:
             self._add_alike(access)
@@ -201,7 +201,7 @@ class Footprints:
                 return
 
     def _add_alike(self, access: Access) -> None:
-        """Note an access of CTAs that all do the same, farther on, within one tensor."""
+        """Record an access within one tensor by CTAs that differ by an offset only."""
         lanes, starts = access.addresses, access.starts
         assert starts is not None
         lanes = lanes[0] if access.mask is None else lanes[access.mask]
@@ -218,12 +218,12 @@ class Footprints:
             return
 
     def add_all(self, accesses: Iterable[Access], _rows: int) -> None:
-        """Note what many trips of a loop access."""
+        """Record the accesses of many loop iterations."""
         for access in accesses:
             self.add(access)
 
     def has_written(self, ctas: NDArray[np.int64]) -> bool:
-        """Whether it is known of CTAs where each of them writes first."""
+        """Whether the first write of each of the CTAs is known."""
         return bool((self._written[ctas] >= 0).all())
 
     def _portion(self, name: str, start: int, stop: int) -> _Portion:
@@ -259,10 +259,10 @@ class Footprints:
         fresh, better = writes & (known < 0), writes & ((known < 0) | ((known == name) & (lowest < before)))
         self._written[ctas[fresh]] = name
         self._lowest[ctas[fresh]] = np.iinfo(np.int64).max
-        np.minimum.at(self._lowest, ctas[better], lowest[better])  # trips of a loop are of one CTA
+        np.minimum.at(self._lowest, ctas[better], lowest[better])  # iterations of a loop repeat a CTA
 
     def end(self, ctas: NDArray[np.int64]) -> None:
-        """The portion's CTAs have run."""
+        """Finish the portion of these CTAs."""
         for held in self._portions.values():
             held.end(ctas)
             held.clear()

@@ -1,4 +1,4 @@
-"""Machines at one step as one machine: the CTAs of one behind those of the other."""
+"""Merges machines at the same step into one machine that runs the CTAs of all."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from artifact_inspector.execution.interpreter.shifted import is_worth_it, stacke
 
 
 def arrive(machine: Machine, *, came: bool) -> list[Machine]:
-    """Note that a machine came where it meets others, or that it ended; those that go on from there.
+    """Record that a machine arrived at its reconvergence point, or ended; returns the machines that continue.
 
     Args:
-        machine: that has stopped.
-        came: whether it is where it was to meet others.
+        machine: the machine that has stopped.
+        came: whether it is at its reconvergence point.
     """
     meeting = machine.meeting
     while meeting is not None:
@@ -49,7 +49,7 @@ def arrive(machine: Machine, *, came: bool) -> list[Machine]:
 
 
 def _joined(machines: Sequence[Machine]) -> list[Machine]:
-    """One machine of several at the same step; each as it is where they cannot be one."""
+    """One machine from several at the same step; the machines themselves if they cannot be merged."""
     words = [machine.local.words.keys() for machine in machines]
     if len(machines) < 2 or any(keys != words[0] for keys in words):
         return list(machines)
@@ -130,7 +130,7 @@ def _is_bools(value: Known) -> bool:
 
 
 def _stacked(parts: Sequence[Known], rows: Sequence[int]) -> Known:
-    """Numbers or arrays one behind the other: one number where all are the same."""
+    """Numbers or arrays stacked by CTA; one number if all are equal."""
     first = parts[0]
     if not any(isinstance(part, np.ndarray) for part in parts) and all(part == first for part in parts):
         return first

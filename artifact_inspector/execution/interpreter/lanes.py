@@ -1,15 +1,15 @@
 """Values of registers and predicates over all lanes of some CTAs.
 
-A value that is the same everywhere is one Python number; else it is an array of shape (CTAs or 1, threads
-or 1), which numpy broadcasts. Register values are unsigned, in int64 so that sums do not wrap before they
-are cut to 32 bits; predicates are booleans. What is not known is `Unknown` and carries, as a bit set,
-the names of what would have to be given (`Names`).
+A value that is the same in all lanes is one Python number. Otherwise it is an array of shape (CTAs or 1,
+threads or 1), which numpy broadcasts. Register values are unsigned, in int64, so that sums do not wrap before
+they are truncated to 32 bits; predicates are booleans. An unknown value is `Unknown`; it carries the missing
+inputs that it depends on as a bit set (`Names`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,20 @@ FULL = 0xFFFFFFFF
 """All bits of a register."""
 
 Known: TypeAlias = Any
-"""A number or an array: `int | bool | NDArray`, whose operators the checker cannot follow in a union."""
+"""A number or an array: `int | bool | NDArray`. mypy cannot follow its operators in a union."""
 Mask: TypeAlias = Any
 """Lanes that take part: `bool | NDArray[np.bool_]`."""
 
 
 class Unknown(NamedTuple):
-    """A value of which some lanes, or some bits, are not known."""
+    """A value with unknown bits in some lanes."""
 
     data: Known
-    """Right where `bad` has no bit."""
+    """Valid where `bad` has no bit set."""
     bad: Known
-    """Bits that are not known, lane by lane; of a predicate a boolean."""
+    """Unknown bits of each lane; a boolean for predicates."""
     why: int
-    """Names of what was not given, a bit each."""
+    """Missing inputs, one bit each."""
 
 
 Value: TypeAlias = Any
@@ -41,7 +41,7 @@ Value: TypeAlias = Any
 
 
 class Names:
-    """What was not given, each by the bit that stands for it."""
+    """The registry of missing inputs: each has a bit."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -56,36 +56,36 @@ class Names:
         return found
 
     def count(self) -> int:
-        """How many there are."""
+        """Number of names."""
         return len(self._names)
 
     def forget(self, count: int) -> None:
-        """Keep the first so many."""
+        """Keep only the first `count` names."""
         for name in self._names[count:]:
             del self._bits[name]
         del self._names[count:]
 
     def unknown(self, name: str) -> Unknown:
-        """A register of which nothing is known."""
+        """A register with no known bit."""
         return Unknown(0, FULL, self.bit(name))
 
     def of(self, bits: int) -> tuple[str, ...]:
-        """The names that stand in a bit set."""
+        """The names in a bit set."""
         return tuple(name for at, name in enumerate(self._names) if bits >> at & 1)
 
 
 def data_of(value: Value) -> Known:
-    """The data, right where it is known."""
+    """The data of a value, valid where it is known."""
     return value.data if value.__class__ is Unknown else value
 
 
 def bits_unknown(value: Value) -> Known:
-    """The bits that are not known, 0 or False where all are."""
+    """The unknown bits of a value; 0 or False if all are known."""
     return value.bad if value.__class__ is Unknown else 0
 
 
 def apply(function: Callable[..., Known], *values: Value) -> Value:
-    """A function of whole registers: not known in each lane where any of them is not."""
+    """A function of whole registers; a lane is unknown if any of its inputs is."""
     for value in values:
         if value.__class__ is Unknown:
             return _apply_unknown(function, values)
@@ -94,11 +94,11 @@ def apply(function: Callable[..., Known], *values: Value) -> Value:
     except (AttributeError, TypeError, ValueError):
         if not any(value.__class__ is Shifted for value in values):
             raise
-        return function(*map(whole, values))  # it asks what only arrays tell
+        return function(*map(whole, values))  # the function needs an array
 
 
 def as_wide(low: Value, high: Value) -> Value:
-    """A 64-bit number of two registers; in lanes signed, as int64 holds it."""
+    """A 64-bit number from two registers; arrays are signed, as int64."""
     return apply(_join, low, high)
 
 
@@ -131,7 +131,7 @@ def _all_why(values: tuple[Value, ...]) -> int:
 
 
 def choose(mask: Value, yes: Value, no: Value) -> Value:
-    """`yes` in the lanes of a mask, `no` in the others; neither known where the mask is not."""
+    """`yes` in the lanes of a mask, `no` in the others; unknown where the mask is."""
     if mask is True:
         return yes
     if mask is False:
@@ -153,7 +153,7 @@ def choose(mask: Value, yes: Value, no: Value) -> Value:
 
 
 def condense(value: Unknown) -> Unknown:
-    """The same as one number where nothing of it is known in any lane, which is cheap to compute with."""
+    """The same as one number if no lane has a known bit, which is cheaper to compute with."""
     if isinstance(value.bad, np.ndarray):
         every = True if value.bad.dtype == np.bool_ else FULL
         if (value.bad == every).all():
@@ -166,35 +166,35 @@ def _where(mask: Known, yes: Known, no: Known) -> Known:
     return found.item() if isinstance(found, np.ndarray) and not found.ndim else found
 
 
-def is_spoiled(value: Value) -> bool:
+def is_spoiled(value: Value) -> TypeGuard[Unknown]:
     """Whether no bit of a register is known in any lane."""
     return isinstance(value, Unknown) and value.bad.__class__ is int and value.bad == FULL
 
 
 def invert(value: Value) -> Value:
-    """A predicate's negation."""
+    """The negation of a predicate."""
     if isinstance(value, Unknown):
         return Unknown(np.logical_not(value.data), value.bad, value.why)
     return (not value) if isinstance(value, bool) else np.logical_not(value)
 
 
 def signed(value: Known) -> Known:
-    """A register read as a signed number."""
+    """A register as a signed number."""
     return (value ^ 0x80000000) - 0x80000000
 
 
 def is_true(mask: Mask) -> bool:
-    """Whether any lane is in a mask."""
+    """Whether a mask has any lane."""
     return mask if isinstance(mask, bool) else bool(mask.any())
 
 
 def spread(value: Known, shape: tuple[int, int]) -> NDArray[Any]:
-    """A value in every lane, one by one."""
+    """A value as an array of all lanes."""
     return np.broadcast_to(np.asarray(value), shape)
 
 
 def distinct(value: Any, mask: Mask) -> NDArray[np.int64]:
-    """The numbers that some lanes hold, of which there are any, each once."""
+    """The distinct numbers in the lanes of a nonempty mask."""
     if np.size(value) == 1 or (np.shape(value)[1] == 1 and np.shape(mask)[:1] in ((), (1,))):
         return np.unique(value)  # every CTA has such a lane
     shape = np.broadcast_shapes(np.shape(value), np.shape(mask))
@@ -202,7 +202,7 @@ def distinct(value: Any, mask: Mask) -> NDArray[np.int64]:
 
 
 def widen(mask: Mask, warp: int) -> Mask:
-    """The lanes of every warp that has a lane in a mask."""
+    """All lanes of every warp with a lane in a mask."""
     if isinstance(mask, bool) or mask.shape[1] == 1:
         return mask
     rows, lanes = mask.shape
@@ -214,7 +214,7 @@ def rows_of(value: Value, rows: NDArray[Any]) -> Value:
     """A value for some of the CTAs."""
     if isinstance(value, Unknown):
         return Unknown(rows_of(value.data, rows), rows_of(value.bad, rows), value.why)
-    if hasattr(value, "keep"):  # a sum, or a register in pieces
+    if hasattr(value, "keep"):  # an affine value, or a lane partition
         return value.keep(rows)
     if isinstance(value, np.ndarray):
         if value.ndim < 2:
@@ -233,7 +233,7 @@ def mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
 
 
 def told_apart(value: Value, shape: tuple[int, int]) -> Value:
-    """A value as a sum of what CTAs and lanes have where it is one of both; an array where it is none."""
+    """A value in affine form if it has one; otherwise an array."""
     if value.__class__ is Shifted:
         return value if value.lanes.any() else value.rows
     if value.__class__ is Unknown and value.data.__class__ is Shifted:

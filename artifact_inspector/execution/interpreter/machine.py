@@ -1,9 +1,9 @@
-"""The machine that runs a program over all lanes of some CTAs, whatever its language.
+"""The machine that runs a program over all lanes of some CTAs, for any instruction set.
 
-Lanes run in groups that have converged: of a warp, a group has one set of lanes. The group at the lowest
-address runs first; groups of different warps that meet join, those of one warp do so only where the program
-says that they reconverge (`wait_for`). CTAs that part at a branch become a machine of their own, so that
-what is the same for all lanes stays one number.
+Lanes run in converged groups; a group has one set of lanes of each warp. The group at the lowest address runs
+first. Groups of different warps at the same address merge; groups of one warp merge only where the program
+reconverges. CTAs that diverge at a branch move to a machine of their own, so that a uniform value stays one
+number.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from artifact_inspector.execution.interpreter.scratch import Scratch
 from artifact_inspector.execution.interpreter.shifted import Shifted, is_worth_it
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
-"""Predicates that hold without being written."""
+"""Predicates that are always true."""
 
 
 class Group:
-    """Lanes that run together."""
+    """Lanes that execute together."""
 
     __slots__ = ("lanes", "mask", "pc", "warps")
 
@@ -52,17 +52,17 @@ class Group:
 
 
 class Rounds(Protocol):
-    """What may shorten the loops of a machine."""
+    """Accelerates the loops of a machine."""
 
     def arrive(self, machine: Machine) -> None:
-        """All its lanes are back at the beginning of a loop."""
+        """Called when all lanes are back at a loop header."""
 
     def fresh(self) -> Rounds:
-        """The same for a machine that other CTAs go on with."""
+        """A copy for a machine with other CTAs."""
 
 
 class Machine:
-    """Some CTAs of a launch on their way through a program."""
+    """Some CTAs of a launch during the execution of a program."""
 
     def __init__(
         self,
@@ -77,43 +77,43 @@ class Machine:
     ) -> None:
         self.program = program
         self.ctas = ctas
-        """Linear numbers of the CTAs."""
+        """Linear CTA numbers."""
         self.threads = threads
         self.memory = memory
         self.counts = counts
         self.names = names
         self.environment = environment
-        """What the language keeps of the launch: constants, special registers."""
+        """The instruction set's launch state: constants, special registers."""
         self.registers: dict[str, Value] = {}
         self.barriers: dict[str, Mask] = {}
-        """Convergence barrier → the lanes that take part in it."""
+        """Convergence barrier → lanes that take part."""
         self.saved: dict[str, Mask] = {}
         self.waiting: list[tuple[str, Group]] = []
         self.exited: Mask = False
         self.arrivals: dict[str, Any] = {}
-        """Barrier of the CTA → threads that told that they came, by CTA."""
+        """CTA barrier → threads per CTA that arrived without waiting."""
         self.local = Scratch()
         self.shared = Scratch()
         self.on: Mask = True
         self.maybe: Unknown | None = None
-        """Lanes of which it is not known whether the guard holds."""
+        """Lanes whose guard is unknown."""
         self.groups = [Group(0, True, self)]
         self.group = self.groups[0]
         self.step = program.steps[0]
         self.pending: list[Machine] = []
         self.meeting: Meeting | None = None
-        """Where it is joined with CTAs that went other ways."""
+        """The reconvergence point where this machine merges with CTAs that diverged."""
         self.loops = loops
-        """Runs trips of loops side by side; None where each runs for itself."""
+        """Simulates loop iterations in parallel; None simulates them one by one."""
         self.trips = 1
-        """Trips of a loop that stand one after the other among the CTAs."""
+        """Loop iterations that are stacked among the CTAs."""
         self.sums = is_worth_it(len(ctas), threads)
-        """Registers may be sums of what CTAs and lanes have; of few lanes arrays are as cheap."""
+        """Whether registers may be affine values; with few lanes, arrays are as fast."""
         self._no_lanes = np.zeros((1, threads), np.int64)
         self.followed: int | None = None
-        """The CTA whose way is kept."""
+        """The CTA whose trace is recorded."""
         self.way: list[int] | None = None
-        """Steps that most of its warps executed, in order; None where it is not on this machine."""
+        """Steps that most of its warps executed, in order; None if the CTA is not on this machine."""
 
     # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -135,7 +135,7 @@ class Machine:
         return int(np.count_nonzero(mask) * (rows // mask.shape[0]) * (threads // mask.shape[1]))
 
     def count_warps(self, mask: Mask) -> int:
-        """Warps that have a lane in a mask."""
+        """Warps with a lane in a mask."""
         rows, threads = self.shape
         warp = self.program.warp
         if isinstance(mask, bool) or mask.shape[1] == 1:
@@ -146,12 +146,12 @@ class Machine:
     # ── Registers ────────────────────────────────────────────────────────────────────────────────
 
     def read(self, name: str) -> Value:
-        """What a register or predicate holds."""
+        """The value of a register or predicate."""
         found = self.registers.get(name)
         if found is None:
             if name in ALWAYS_TRUE:
                 return True
-            nothing = self.names.unknown(f"{name}, which nothing wrote")
+            nothing = self.names.unknown(f"uninitialized register {name}")
             return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
         if found.__class__ is Pieces:
             found = found.within(self.on) if self.step.by_lane else found.together()
@@ -162,7 +162,7 @@ class Machine:
         return found
 
     def write(self, name: str, value: Value) -> None:
-        """Write a register or predicate in the lanes that are on."""
+        """Write a register or predicate in the active lanes."""
         if self.sums:
             value = told_apart(value, self.shape)
         if self.on is not True:
@@ -175,7 +175,7 @@ class Machine:
         self.registers[name] = value
 
     def _joined(self, name: str, value: Value) -> Value:
-        """A register with a value in the lanes that are on, and in the others with what it held."""
+        """A register with a new value in the active lanes and its old value in the others."""
         old = self.registers.get(name)
         if old is None:
             return choose(self.on, value, self.read(name))
@@ -186,19 +186,19 @@ class Machine:
         return choose(self.on, value, together(old))
 
     def settled(self, value: Value) -> Value:
-        """A value as known where it is in all lanes that are on."""
+        """A value as known if it is known in all active lanes."""
         if isinstance(value, Unknown) and not is_true(self._and(self.on, np.asarray(value.bad) != 0)):
             return value.data
         return value
 
     def unknown(self, name: str) -> Unknown:
-        """A register of which nothing is known, and why."""
+        """A register with no known bit, and the reason."""
         return self.names.unknown(name)
 
     # ── Control ──────────────────────────────────────────────────────────────────────────────────
 
     def branch(self, taken: Value, target: int) -> bool:
-        """Send the lanes for which a predicate holds to another place; True where any went."""
+        """Move the lanes whose predicate holds to another step; True if the groups changed."""
         self._settle(taken)
         if taken is True and self.on is True:
             self.group.pc = target
@@ -218,7 +218,7 @@ class Machine:
         return True
 
     def leave(self) -> bool:
-        """End the lanes that are on."""
+        """End the active lanes."""
         self._settle(True)
         before = self.group
         yes, no = self._divide(True)
@@ -245,7 +245,7 @@ class Machine:
         return mask & other
 
     def _divide(self, taken: Value) -> tuple[Mask, Mask]:
-        """The group's lanes for which a predicate holds and the others; other CTAs are sent off first."""
+        """The lanes of the group that branch, and the others; CTAs that diverge are sent off first."""
         yes = self._and(self.on, data_of(taken))
         mask = self.group.mask
         if isinstance(yes, bool) or not yes.any():
@@ -267,7 +267,7 @@ class Machine:
         return (yes, no) if is_true(yes) else (False, self.group.mask)
 
     def _part(self, ways: NDArray[Any], kinds: list[int]) -> None:
-        """Leave the CTAs that go certain ways to machines of their own, until they meet."""
+        """Move the CTAs of some outcomes to machines of their own, until they reconverge."""
         place = self.program.meets.get(self.step.index)
         is_one = self.loops is not None and len(self.groups) == 1 and not self.waiting
         if place is not None and is_one and (self.meeting is None or self.meeting.place != place):
@@ -276,7 +276,7 @@ class Machine:
             self._send_off(np.flatnonzero(ways == way))
 
     def _send_off(self, rows: NDArray[Any]) -> None:
-        """Leave some CTAs to a machine of their own, which runs the present step anew."""
+        """Move some CTAs to a machine of their own, which runs the current step again."""
         other = object.__new__(Machine)
         other.__dict__.update(self.__dict__)
         other.registers = dict(self.registers)
@@ -299,7 +299,7 @@ class Machine:
         self.pending.append(other)
 
     def _keep(self, rows: NDArray[Any]) -> None:
-        """Go on with some of the CTAs only."""
+        """Drop all but some of the CTAs."""
         self.ctas = self.ctas[rows]
         if self.way is not None and self.followed not in self.ctas:
             self.way = None
@@ -324,9 +324,9 @@ class Machine:
     # ── Running ──────────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> bool:
-        """Run until every lane has ended; True where it has come to where it meets others before."""
+        """Run until every lane has exited; True if it reached its reconvergence point first."""
         while self.groups or self.waiting:
-            if not self.groups:  # what they wait for will not come
+            if not self.groups:  # deadlock: nothing can release the waiting groups
                 self.groups = [group for _, group in self.waiting]
                 self.waiting = []
             is_one = len(self.groups) == 1 and not self.waiting
@@ -351,7 +351,7 @@ class Machine:
         way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
         while True:
             if group.pc >= len(steps):
-                raise Undecided(self.step, ("the code ends before its kernel does",))
+                raise Undecided(self.step, ("code past the end of the kernel",))
             step = self.step = steps[group.pc]
             counts.spend(step)
             if way is not None:
@@ -370,7 +370,7 @@ class Machine:
                 return
 
     def _guard(self, step: Step) -> bool:
-        """Switch on the lanes for which the guard holds; False where there is none."""
+        """Activate the lanes whose guard holds; False if there are none."""
         assert step.guard is not None
         group = self.group
         mask = self.on = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
@@ -395,7 +395,7 @@ class Machine:
         return lanes > 0 or self.maybe is not None
 
     def _join(self, group: Group) -> Group:
-        """The group with those of other warps that stand at the same place."""
+        """Merge the group with groups of other warps at the same step."""
         for other in [other for other in self.groups if other is not group and other.pc == group.pc]:
             warp = self.program.warp
             if is_true(self._and(widen(group.mask, warp), widen(other.mask, warp))):

@@ -1,8 +1,8 @@
-"""Where CTAs that part ways meet again, to go on together.
+"""Reconvergence points: where CTAs that diverged wait for each other and continue as one machine.
 
-A machine whose CTAs part becomes several, and where a loop has them part again in every trip these would be
-as many as there are CTAs. As a warp's lanes do, they meet where all ways from the branch lead: its immediate
-post-dominator. Who comes there is held until all have come or ended, and they are joined.
+A machine whose CTAs diverge is split. If a loop splits it again in every iteration, there would soon be as
+many machines as CTAs. So, like the lanes of a warp, CTAs reconverge at the immediate post-dominator of the
+branch. A machine that arrives there waits until all others have arrived or ended; then they are merged.
 
 **Source** W. Fung et al., "Dynamic Warp Formation and Scheduling for Efficient GPU Control Flow" (2007), for
 lanes of a warp.
@@ -18,41 +18,41 @@ from artifact_inspector.model import Function
 
 
 class Meeting:
-    """A place at which machines wait for each other.
+    """A step at which machines wait for each other.
 
     Args:
         place: the step.
-        outer: where they go on to meet others, once they are joined.
+        outer: the enclosing reconvergence point, where the merged machine waits next.
     """
 
     def __init__(self, place: int, outer: Meeting | None) -> None:
         self.place, self.outer = place, outer
         self.awaited = 1
-        """Machines that are on their way."""
+        """Machines that have not arrived yet."""
         self.here: list[Any] = []
-        """Machines that have come."""
+        """Machines that have arrived."""
 
 
 class Stretch(NamedTuple):
-    """Steps that run one after the other."""
+    """Consecutive steps (a basic block)."""
 
     start: int
     stop: int
     next: Sequence[int]
-    """Places, in the list of all stretches, of those that may follow."""
+    """Successors, as indices in the list of blocks."""
     ends: bool = False
-    """Some lanes may end behind it."""
+    """Whether some lanes may exit after it."""
 
 
 def meetings_in(
     functions: Sequence[Function], ends: tuple[str, ...], step: Callable[[int], int] = int
 ) -> dict[int, int]:
-    """Branch → the step to which all ways from it lead, within its function.
+    """Branch → the step where all paths from it reconverge, within its function.
 
     Args:
-        functions: one behind the other.
-        ends: with what opcodes begin behind which lanes may end.
-        step: of an instruction, by its place.
+        functions: in program order.
+        ends: opcode prefixes after which lanes may exit.
+        step: maps the index of an instruction to its step.
     """
     found: dict[int, int] = {}
     first = 0
@@ -74,7 +74,7 @@ def meetings_in(
 
 
 def find_meetings(stretches: Sequence[Stretch]) -> dict[int, int]:
-    """Branch → the step to which all ways from it lead, where there is one.
+    """Branch → the step where all paths from it reconverge, if there is one.
 
     Example:
         >>> find_meetings([Stretch(0, 3, (1, 2)), Stretch(3, 5, (2,)), Stretch(5, 6, ())])
@@ -85,7 +85,7 @@ def find_meetings(stretches: Sequence[Stretch]) -> dict[int, int]:
     for at, stretch in enumerate(stretches):
         for place in (*stretch.next, end) if stretch.ends or not stretch.next else stretch.next:
             before[place].append(at)
-    # the walk is from the end backwards, and begins at number 0
+    # post-dominators are dominators of the reversed graph, whose entry is number 0
     turned = [[end - place for place in before[end - at]] for at in range(end + 1)]
     behind = immediate_dominators(turned)
     found = {}

@@ -1,6 +1,6 @@
-"""Global memory as a running program sees it.
+"""Global memory of a running program.
 
-It is the tensors of the launch: an address belongs to one of them or is out of bounds.
+It consists of the tensors of the launch: an address is in one of them or out of bounds.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from artifact_inspector.execution.interpreter.runs import Runs, each_once, numbe
 from artifact_inspector.execution.launch import SCRATCH, Launch, Tensor
 
 MOST_TRACKED = 1 << 32
-"""Bytes of a tensor whose elements are followed one by one."""
+"""Largest tensor, in bytes, whose elements are tracked individually."""
 _TOGETHER = 1 << 20
-"""Granules that are counted together: they fit a processor's cache."""
+"""Granules that are counted at a time: they fit a CPU cache."""
 MOST_RUNS = 1 << 20
-"""Stretches that wait to be merged before they are marked."""
+"""Pending intervals before they are merged and marked."""
 _LONG = 64
-"""Granules from which on a stretch is marked as one."""
+"""Granules from which on an interval is marked as a slice."""
 MOST_OUTSIDE = 20
-"""Accesses out of bounds that are told one by one."""
+"""Out-of-bounds accesses that are reported individually."""
 
 _FORMS: Mapping[str, str] = {
     "bool": "u1", "int8": "i1", "uint8": "u1", "i8": "i1", "u8": "u1", "i1": "u1", "int16": "i2", "i16": "i2",
@@ -38,12 +38,12 @@ _FORMS: Mapping[str, str] = {
 
 
 def lies_oddly(addresses: NDArray[np.int64], size: int) -> bool:
-    """Whether lanes access some bytes at no multiple of them, as NVIDIA's never do, or three words."""
+    """Whether accesses are misaligned, or their size is no power of two; NVIDIA's never are."""
     return bool(size & (size - 1) or (addresses & (size - 1)).any())
 
 
 class Region:
-    """One tensor in memory: what was touched of it, and its bytes where they are known."""
+    """One tensor in memory: the touched bytes, and its content if known."""
 
     def __init__(self, name: str, tensor: Tensor) -> None:
         self.name = name
@@ -52,28 +52,28 @@ class Region:
         self.stop = self.start + tensor.bytes
         self.base = self.start & -SECTOR
         self.granule = max(1, tensor.bits // 8) if tensor.bytes <= MOST_TRACKED else SECTOR
-        """Bytes that are followed as one: an element; a sector of a tensor that is very large."""
+        """Bytes per mark: an element, or a sector of a very large tensor."""
         size = (-(-(self.stop - self.base) // SECTOR)) * SECTOR // self.granule
         self.read = np.zeros(size, np.uint8)
         """1 for every granule that was read."""
         self.written = np.zeros(size, np.uint8)
         self.updated: NDArray[np.uint8] | None = None
-        """The same of what atomics work on; None where there are none."""
+        """1 for every granule that atomics updated; None if there are none."""
         self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Runs, NDArray[np.int64]]]]] = {}
-        """Of what CTAs touch alike, not yet marked: stretches, and where else they are touched."""
+        """Accesses of CTAs that differ by an offset, not yet marked: intervals and the offsets."""
         self._count = 0
         self.content: NDArray[np.uint8] | None = None
         self.keeps = name == SCRATCH
-        """Whether what is stored there is kept, to be read again."""
+        """Whether stores change `content`, so that later loads see them."""
         if self.keeps:
             self.content = np.zeros(tensor.bytes, np.uint8)
         form = _FORMS.get(tensor.dtype)
         if tensor.values is not None and form is not None:
-            with np.errstate(invalid="ignore", over="ignore"):  # of whole numbers, what is none is any
+            with np.errstate(invalid="ignore", over="ignore"):  # float values as integers
                 self.content = np.array(tensor.values).astype(f"<{form}").view(np.uint8).reshape(-1)
 
     def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
-        """Mark what an access of some bytes at each address touches."""
+        """Mark the bytes of an access at each address."""
         each = max(1, size // self.granule)
         at = (addresses - self.base) // self.granule
         if lies_oddly(addresses, size):
@@ -93,7 +93,7 @@ class Region:
     def touch_alike(
         self, marks: NDArray[np.uint8], lanes: NDArray[np.int64], starts: NDArray[np.int64], size: int
     ) -> None:
-        """Mark what lanes touch from each of some starts on."""
+        """Mark the bytes of lanes at each of some offsets."""
         each = max(1, size // self.granule)
         runs = runs_of((lanes + (starts[0] - self.base)) // self.granule, each)
         shifts = each_once((starts - starts[0]) // self.granule)
@@ -115,11 +115,11 @@ class Region:
 
     @property
     def fetched(self) -> tuple[NDArray[np.uint8], ...]:
-        """Marks of what comes from device memory: what is read, and what atomics work on."""
+        """Marks of what is fetched from device memory: bytes that are read, and those that atomics update."""
         return (self.read,) if self.updated is None else (self.read, self.updated)
 
     def count(self, *marks: NDArray[np.uint8]) -> tuple[int, int]:
-        """Bytes and sectors that are marked in any of some arrays; what nobody touched takes little time."""
+        """Bytes and sectors marked in any of the arrays; untouched ranges cost little time."""
         self.settle()
         touched = sectors = 0
         for start in range(0, len(marks[0]), _TOGETHER):
@@ -141,7 +141,7 @@ _WIDE: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
 
 
 Touch = Callable[[NDArray[np.uint8]], None]
-"""Marks in an array of a region what lanes touch."""
+"""Marks what lanes touch in an array of a region."""
 
 
 class Memory:
@@ -155,9 +155,9 @@ class Memory:
         self.starts = np.array([region.start for region in self.regions], np.int64)
         self.stops = np.array([region.stop for region in self.regions], np.int64)
         self.footprints: Footprints | None = None
-        """What each CTA reads, where that is wanted."""
+        """What each CTA reads, if requested."""
         self.track = True
-        """Whether to keep which bytes were touched."""
+        """Whether to record the touched bytes."""
 
     @property
     def tensors(self) -> list[Region]:
@@ -165,7 +165,7 @@ class Memory:
         return [region for region in self.regions if not region.keeps]
 
     def region_of(self, address: int) -> Region | None:
-        """The tensor that an address is in."""
+        """The tensor that contains an address."""
         at = int(np.searchsorted(self.starts, address, side="right")) - 1
         return self.regions[at] if at >= 0 and address < self.stops[at] else None
 
@@ -179,18 +179,18 @@ class Memory:
         writes: bool,
         updates: bool = False,
     ) -> bool:
-        """Note what lanes of many CTAs touch, each CTA farther on.
+        """Record what lanes of many CTAs touch, each CTA at an offset.
 
         Args:
-            lanes: addresses of the lanes that are on, flat.
-            starts: what each CTA adds to them.
-            size: bytes of each lane.
-            reads: they are read.
-            writes: they are written.
-            updates: what is written is computed from what was there.
+            lanes: addresses of the active lanes, flat.
+            starts: offset of each CTA.
+            size: bytes per lane.
+            reads: whether they are read.
+            writes: whether they are written.
+            updates: whether the written value depends on the old one.
 
         Returns:
-            False, and nothing is noted, where they are not all in one tensor or lie oddly in it.
+            False, with nothing recorded, if they are not all in one tensor or are misaligned.
         """
         low, high = int(lanes.min() + starts.min()), int(lanes.max() + starts.max())
         region = self.region_of(low)
@@ -212,17 +212,17 @@ class Memory:
         writes: bool,
         updates: bool = False,
     ) -> NDArray[Any]:
-        """Note what active lanes touch.
+        """Record what active lanes touch.
 
         Args:
-            addresses: of the lanes that are on, flat.
-            size: bytes of each lane.
-            reads: they are read.
-            writes: they are written.
-            updates: what is written is computed from what was there.
+            addresses: of the active lanes, flat.
+            size: bytes per lane.
+            reads: whether they are read.
+            writes: whether they are written.
+            updates: whether the written value depends on the old one.
 
         Returns:
-            The places in `addresses` that are out of bounds.
+            The indices in `addresses` that are out of bounds.
         """
         low, high = int(addresses.min()), int(addresses.max())
         region = self.region_of(low)
@@ -250,12 +250,12 @@ class Memory:
                     region.updated = np.zeros_like(region.written)
                 touch(region.updated)
         if writes and region.content is not None and not region.keeps:
-            region.content = None  # it is not followed what is stored
+            region.content = None  # stored values are not tracked
 
     def load(self, addresses: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64] | None, str]:
-        """The bytes at addresses as unsigned numbers of up to 4 bytes; None where they were not given.
+        """Numbers of up to 4 bytes at some addresses; None if they were not given.
 
-        With it the name of the tensor, or of what is not known.
+        Also returns the name of the tensor, or the reason why they are unknown.
         """
         region = self.region_of(int(addresses.flat[0]))
         if region is None:
@@ -271,7 +271,7 @@ class Memory:
         return found, region.name
 
     def keep(self, addresses: NDArray[np.int64], size: int, values: NDArray[np.int64] | None) -> None:
-        """Keep what is stored where that is followed; None where it is not known."""
+        """Store values where content is tracked; None stores unknown bytes."""
         region = self.region_of(int(addresses.flat[0]))
         if region is None or not region.keeps or region.content is None:
             return
@@ -282,7 +282,7 @@ class Memory:
             region.content[addresses - region.start + byte] = (values >> (8 * byte)) & 0xFF
 
     def content_at(self, addresses: NDArray[np.int64], size: int) -> NDArray[np.uint8] | None:
-        """Bytes at some addresses, a row for each; None where they are not known."""
+        """Bytes at some addresses, one row for each; None if unknown."""
         region = self.region_of(int(addresses.min()))
         if region is None or region.content is None or int(addresses.max()) + size > region.stop:
             return None
@@ -290,32 +290,32 @@ class Memory:
         return found
 
     def describe(self, address: int) -> str:
-        """The tensor that begins or ends closest to an address, and by how much it is missed."""
+        """The nearest tensor of an address, and the distance to it."""
         best = min(
             self.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None
         )
         if best is None:
             return "the launch has no tensor"
         if address >= best.stop:
-            return f"{address - best.stop} bytes behind the end of {best.name}"
+            return f"{address - best.stop} bytes after the end of {best.name}"
         return f"{best.start - address} bytes before {best.name}"
 
     def unique(self) -> tuple[int, int]:
-        """Bytes that were read and that were written, each counted once."""
+        """Distinct bytes that were read, and that were written."""
         return (
             sum(region.count(region.read)[0] for region in self.tensors),
             sum(region.count(region.written)[0] for region in self.tensors),
         )
 
     def sectors(self) -> tuple[int, int]:
-        """Sectors that were read or updated and that were written, each counted once."""
+        """Distinct sectors that were read or updated, and that were written."""
         return (
             sum(region.count(*region.fetched)[1] for region in self.regions),
             sum(region.count(region.written)[1] for region in self.regions),
         )
 
     def not_given(self, addresses: NDArray[np.int64]) -> str | None:
-        """The tensor in which the first address is, where its values were not given."""
+        """The tensor of the first address, if its values were not given."""
         region = self.region_of(int(addresses.flat[0]))
         return None if region is None or region.content is not None else f"values of {region.name}"
 
@@ -327,7 +327,7 @@ def outside(
     memory: Memory, index: int, kind: str, places: NDArray[Any], ctas: NDArray[Any], lanes: NDArray[Any],
     addresses: NDArray[Any],
 ) -> list[Bounds]:  # fmt: skip
-    """The first accesses out of bounds, one by one."""
+    """The first out-of-bounds accesses."""
     return [
         Bounds(
             index,

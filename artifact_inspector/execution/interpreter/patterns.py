@@ -1,4 +1,4 @@
-"""What accesses were found to cost, kept: the trips of a loop, and CTAs, ask for the same again and again."""
+"""A cache of access costs: loop iterations and CTAs repeat the same access patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_LANES = 1 << 11
-"""Lanes of an access that is kept; of larger ones there are few."""
+"""Largest access, in lanes, that is cached; larger ones are rare."""
 MOST_KEPT = 1 << 12
 
 _kept: dict[Any, tuple[int, int]] = {}
@@ -23,15 +23,15 @@ def recall(
     within: int,
     **how: bool,
 ) -> tuple[int, int]:
-    """What a function of an access's addresses counts, which is a pure one.
+    """The cached result of a cost function of an access's addresses.
 
     Args:
-        count: it depends on addresses only by how they lie in pieces of some bytes, and to each other.
+        count: a pure function; it depends on addresses modulo `within` and on their differences only.
         addresses: of all lanes.
-        size: bytes of each lane.
-        more: what the function takes behind that.
-        within: bytes of these pieces.
-        how: what it takes by name.
+        size: bytes per lane.
+        more: further positional arguments of the function.
+        within: modulus in bytes.
+        how: keyword arguments of the function.
     """
     if addresses.size > MOST_LANES:
         return count(addresses, size, *more, **how)

@@ -1,8 +1,8 @@
-"""A register that sets of lanes hold for reasons of their own: of each set a value for all CTAs.
+"""A register partitioned by lanes: each set of lanes has its own value for all CTAs.
 
-Warps that do different work, and lanes that are elected, leave registers that are a sum of what CTAs and
-lanes have for those lanes, and another sum for the others. As one array of all lanes they would have to be
-computed one by one; a step that runs for some lanes asks only for what these hold.
+Specialized warps and elected lanes write registers that are affine in one set of lanes and another affine
+value in the rest. As one array, all lanes would be computed individually. A step that runs for some lanes
+needs only their part.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from artifact_inspector.execution.interpreter.lanes import Mask, Unknown, Value,
 from artifact_inspector.execution.interpreter.shifted import Shifted, join, whole
 
 MOST = 8
-"""Sets of lanes that are told apart."""
+"""Most sets of lanes in one partition."""
 
 
 class Piece(NamedTuple):
-    """What some lanes hold."""
+    """The value of some lanes."""
 
     mask: NDArray[np.bool_]
     """Shape (1, lanes)."""
     value: Value
-    """Right in these lanes."""
+    """Valid in these lanes."""
 
 
 class Pieces:
-    """A register of several pieces, whose lanes together are all."""
+    """A register partitioned by lanes; the parts together cover all lanes."""
 
     __slots__ = ("parts",)
 
@@ -37,7 +37,7 @@ class Pieces:
         self.parts = parts
 
     def within(self, mask: Mask) -> Value:
-        """The register, right in some lanes."""
+        """The register, valid in some lanes."""
         if mask.__class__ is np.ndarray:
             for part in self.parts:
                 if part.mask is mask or (mask <= part.mask).all():
@@ -52,30 +52,30 @@ class Pieces:
         return found
 
     def is_cut_as(self, other: Pieces) -> bool:
-        """Whether another register has pieces of the same lanes in the same order."""
+        """Whether another register is partitioned into the same sets of lanes in the same order."""
         return len(self.parts) == len(other.parts) and all(
             np.array_equal(mine.mask, its.mask) for mine, its in zip(self.parts, other.parts, strict=True)
         )
 
     def keep(self, rows: NDArray[Any]) -> Pieces:
-        """The same of some of the CTAs."""
+        """The register for some of the CTAs."""
         return Pieces(tuple(Piece(part.mask, rows_of(part.value, rows)) for part in self.parts))
 
 
 def together(value: Value) -> Value:
-    """A register that is not in pieces."""
+    """A register without lane partition."""
     return value.together() if value.__class__ is Pieces else value
 
 
 def lacks(value: Value) -> bool:
-    """Whether something of a register is not known."""
+    """Whether a register has unknown bits."""
     if value.__class__ is Pieces:
         return any(lacks(part.value) for part in value.parts)
     return value.__class__ is Unknown
 
 
 def whole_of(value: Value) -> Value:
-    """A register that is neither in pieces nor a sum."""
+    """A register without lane partition and not affine."""
     value = together(value)
     if value.__class__ is Unknown:
         return Unknown(whole(value.data), value.bad, value.why)
@@ -83,11 +83,11 @@ def whole_of(value: Value) -> Value:
 
 
 def written(mask: NDArray[np.bool_], value: Value, old: Value) -> Value | None:
-    """A register of which some lanes are written anew; None where that is best told lane by lane.
+    """A register after a write to some lanes; None if an array is the better form.
 
     Args:
         mask: these lanes, the same in all CTAs: shape (1, lanes).
-        value: that they get.
+        value: their new value.
         old: the register before.
     """
     if old.__class__ is not Pieces:
@@ -112,5 +112,5 @@ def written(mask: NDArray[np.bool_], value: Value, old: Value) -> Value | None:
 
 
 def differs(value: Value) -> bool:
-    """Whether CTAs hold something else than each other, of what is known."""
+    """Whether the known values differ between CTAs."""
     return value.__class__ is Shifted or (isinstance(value, np.ndarray) and value.shape[0] > 1)

@@ -1,4 +1,4 @@
-"""A kernel's code as steps that a machine runs, whatever its language."""
+"""A kernel's code as steps that a machine runs, for any instruction set."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ODD_OPERANDS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
-"""What running an instruction of a damaged file may raise, whose operands no assembler would take."""
+"""Exceptions from instructions of a damaged file, with operands that no assembler accepts."""
 
 
 class Undecided(Exception):  # noqa: N818 - it is no error: the program's way is not known from here on
-    """Where a program goes depends on what was not given, or it does not end."""
+    """The path of a program depends on a missing input, or the program does not end."""
 
     def __init__(self, step: Step, reasons: tuple[str, ...]) -> None:
         super().__init__(", ".join(reasons))
@@ -28,27 +28,27 @@ class Step:
     opcode: str
     text: str
     line: int
-    """Of the text that it was read from."""
+    """Line in the disassembly."""
     source: tuple[str, int] | None
     """File and line of the kernel's source."""
     run: Callable[[Any], bool | None]
-    """Does it on a machine, for the lanes that are on; True where it has to choose what runs next."""
+    """Executes the step on a machine for its active lanes; True if the machine must choose the next group."""
     guard: str | None = None
     unless: bool = False
     is_uniform: bool = False
-    """Writes registers that a warp shares: seen by all of its lanes."""
+    """Whether it writes uniform registers, which all lanes of a warp see."""
     always: bool = False
-    """Runs where no lane's guard holds, too: a branch."""
+    """Whether it runs even if no lane's guard holds, as a branch does."""
     work: tuple[tuple[str, int], ...] = ()
-    """Floating-point operations of one lane by type."""
+    """Floating-point operations per lane by type."""
     sums: bool = False
-    """Its `run` takes registers as `Shifted` sums; else it is given arrays."""
+    """Whether `run` accepts affine values (`Shifted`); otherwise it gets arrays."""
     by_lane: bool = False
-    """What lanes hold that are off does not matter to it."""
+    """Whether it ignores the values of inactive lanes."""
     kind: str = ""
-    """What counters it counts in: `tensor`, `global_load` …"""
+    """The counter that it belongs to: `tensor`, `global_load` …"""
     is_understood: bool = True
-    """False where the language has no semantics for it: its results are unknown."""
+    """False if the opcode is not supported: its results are unknown."""
 
     @property
     def place(self) -> str | None:
@@ -67,24 +67,24 @@ class Program:
     warp: int = 32
     """Lanes of a warp, or of an AMD wavefront."""
     constants: Mapping[int, bytes] = field(default_factory=dict)
-    """Banks of constants that the binary brings."""
+    """Constant banks from the binary."""
     parameters: tuple[tuple[int, int], ...] = ()
-    """Offset in the constant bank, or in the kernel's arguments, and bytes of each parameter in order."""
+    """Offset in the constant bank, or in the kernel arguments, and bytes of each parameter, in order."""
     arch: int = 90
     shared: int = 0
-    """Bytes of shared memory that a CTA may use; 0 where the binary does not say."""
+    """Bytes of shared memory that a CTA may use; 0 if the binary does not say."""
     target: str = ""
     """`sm_90`, `gfx942`."""
     line: int = 32
-    """Bytes of what requests are counted in: NVIDIA's sectors, lines of AMD's first-level cache."""
+    """Bytes per counted request unit: sectors on NVIDIA, L1 cache lines on AMD."""
     start: int = 0
-    """The step that runs first."""
+    """The entry step."""
     meets: Mapping[int, int] = field(default_factory=dict)
-    """Branch → the step to which all ways from it lead."""
+    """Branch → the step where all paths from it reconverge."""
     bytes: int = 0
-    """Of the code, which comes from device memory as data do; 0 where that is not known."""
+    """Bytes of code, which are fetched from device memory like data; 0 if unknown."""
 
     @property
     def not_understood(self) -> tuple[str, ...]:
-        """Opcodes without semantics, in the order of the program."""
+        """Unsupported opcodes, in program order."""
         return tuple(dict.fromkeys(step.opcode for step in self.steps if not step.is_understood))

@@ -1,16 +1,16 @@
-"""Trips of a loop side by side: the state of each is foreseen, they run at once, and that proves it or not.
+"""Loop iterations in parallel: predict the state of each, run all at once, and prove the prediction.
 
-`Guess` takes how the state changed in the trips before, and lays out the states in which the next ones would
-begin. They run as though they were further CTAs. Where each ends in the state in which the next was to
-begin, all of them are what would have run one after the other: by induction, as the first begins in the
-state that is there. What they count and touch is kept until then, and thrown away where anything was
-otherwise.
+`Guess` extrapolates the state changes of earlier iterations and sets up the states in which the next ones
+would begin. They run as if they were further CTAs. If each ends in the state in which the next began, the
+result equals sequential execution: by induction, since the first begins in the actual state. Counters and
+touched memory are buffered until then, and discarded if any state differs.
 
-What changes as no sum does (half of an address that a register still has beside the half that counts) is
-taken as it is; how the trips end tells then how each would begin, and they run again, until that is the same.
+Some registers do not change by a constant, such as the unused upper half of an address. They start
+unpredicted; the end of each iteration then supplies the value for the next, and all run again until nothing
+changes.
 
-What proves nothing: trips that part ways, that store where data were given, that leave tensors, or that know
-less side by side than one by one.
+The proof fails if iterations diverge, store to a tensor whose values were given, leave tensors, or have more
+unknown values in parallel than one by one.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from artifact_inspector.execution.interpreter.scratch import Full, Scratch
 from artifact_inspector.execution.interpreter.shifted import Shifted
 
 FEWEST = 6
-"""Trips for which it is worth it."""
+"""Fewest iterations for which it is worthwhile."""
 MOST_SHARED = 1 << 25
-"""Bytes of shared memory that are copied for all trips."""
+"""Most bytes of shared memory that are copied for all iterations."""
 
 _MOST_TURNS = 6
-"""Times that trips run until what is odd is settled."""
+"""Most runs until the irregular registers settle."""
 
 
-class _Parted(Exception):  # noqa: N818 - no error: the trips up to here can be run together
-    """Trips go different ways."""
+class _Parted(Exception):  # noqa: N818 - no error: the iterations before it can run in parallel
+    """Iterations diverge."""
 
     def __init__(self, row: int) -> None:
         super().__init__(f"row {row}")
@@ -60,13 +60,13 @@ class _Parted(Exception):  # noqa: N818 - no error: the trips up to here can be 
 
 
 class _Trial(Machine):
-    """The machine on which trips run as though they were further CTAs."""
+    """The machine on which iterations run as if they were further CTAs."""
 
     def _part(self, ways: NDArray[Any], _kinds: list[int]) -> None:
         raise _Parted(int(np.flatnonzero(ways != ways[0])[0]))
 
     def go_round(self, header: int) -> bool:
-        """Run until all lanes are back where they began; False where they do not come."""
+        """Run until all lanes are back at the loop header; False if they do not arrive."""
         while self.groups:
             self._run_lowest()
             if len(self.groups) == 1 and not self.waiting and self.groups[0].pc == header:
@@ -78,14 +78,14 @@ class _Trial(Machine):
 
 
 class Guess:
-    """So many trips of a loop, foreseen.
+    """A hypothesis about the next iterations of a loop.
 
     Args:
         machine: at the beginning of the first.
-        changes: of the trips, in turn and then again from the first.
-        count: trips.
-        steps: that one takes at most.
-        odd: what changes as no sum does.
+        changes: of the iterations, repeated cyclically.
+        count: number of iterations.
+        steps: most steps of one iteration.
+        odd: registers whose change is not an addition.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Guess:
         self.machine, self.count, self.steps = machine, count, steps
         state = state_of(machine)
         self.odd: dict[Name, Value] = {name: None for name in odd if state.get(name) is not None}
-        """With what each trip begins, once that was seen."""
+        """Irregular register → its value at the beginning of each iteration, once observed."""
         self.guessed: dict[Name, Foreseen] = {}
         for name in dict.fromkeys(name for change in changes for name in change.added):
             if name in self.odd:
@@ -104,18 +104,18 @@ class Guess:
             self.guessed[name] = foresee(state[name], added, count, machine.rows)
 
     def run(self, *, settle: bool = True) -> int:
-        """Run the trips; where all of them are proven, the machine stands behind them.
+        """Run the iterations; if all of them are proven, the machine continues after them.
 
         Args:
-            settle: whether what was not as it was guessed may be settled by running them again.
+            settle: whether mispredicted registers may be settled by running again.
 
         Returns:
-            Trips that are proven: those that it would be worth it to try where they are not all.
+            Number of proven iterations; if not all are, the number that is worth trying next.
         """
         machine = self.machine
         held = machine.shared.data
         if held is not None and len(held) > 1 and self.count * held.size > MOST_SHARED:
-            return 0  # while all CTAs hold the same it is kept once
+            return 0  # a single row shared by all CTAs is not copied
         names = machine.names.count()
         for _ in range(_MOST_TURNS):
             rehearsal = Rehearsal(machine.memory, machine.rows)
@@ -135,20 +135,20 @@ class Guess:
             return 0
         if proven < self.count:
             return proven
-        if is_new:  # what was not given gets its name where it is missed first
+        if is_new:  # sequential execution must name missing inputs first
             return 0
         self._commit(trial, rehearsal, given)
         return proven
 
     def _begin_oddly(self, trial: _Trial) -> None:
-        """Take what was not as it was guessed as the trips ended with it."""
+        """Treat mispredicted registers as irregular: start iterations with the end values of earlier ones."""
         self.odd.update(dict.fromkeys(self.disagreed))
         for name in self.disagreed:
             self.guessed.pop(name, None)
         self._begin_as_ended(trial)
 
     def _begin_as_ended(self, trial: _Trial) -> bool:
-        """Have each trip begin with what is odd as the one before it ended; True where they had."""
+        """Start each iteration with the irregular registers of the one before it; True if nothing changed."""
         ended = state_of(trial)
         state = state_of(self.machine)
         same = True
@@ -159,7 +159,7 @@ class Guess:
         return same
 
     def _go_round(self, trial: _Trial) -> int:
-        """Run all trips; how many of them go the same way."""
+        """Run all iterations; returns how many take the same path."""
         machine, counts = self.machine, self.machine.counts
         try:
             if not trial.go_round(machine.groups[0].pc):
@@ -206,7 +206,7 @@ class Guess:
         return np.tile(told, self.count) if np.size(told) > 1 else told
 
     def _begin(self, name: Name, held: Value) -> Value:
-        """A register at the beginning of all trips, trip by trip."""
+        """A register at the beginning of all iterations."""
         if name in self.guessed:
             return rows_of(self.guessed[name].all, np.arange(self.count * self.machine.rows))
         if self.odd.get(name) is not None:
@@ -218,7 +218,7 @@ class Guess:
         return self._tile(held)
 
     def _is_as_before(self, trial: _Trial) -> bool:
-        """Whether all but registers is what it was: masks of lanes, barriers, shared memory."""
+        """Whether everything but registers is unchanged: lane masks, barriers, shared memory."""
         machine = self.machine
         masks = [(trial.groups[0].mask, machine.groups[0].mask), (trial.exited, machine.exited)]
         for now, before in ((trial.barriers, machine.barriers), (trial.saved, machine.saved)):
@@ -234,7 +234,7 @@ class Guess:
         return _is_same_shared(trial.shared, machine.shared, self.count)
 
     def _proven(self, trial: _Trial, given: Mapping[Name, Value]) -> int:
-        """Trips that began in the state in which the one before them ended, and so did the one after."""
+        """The number of leading iterations that began in the state in which the one before them ended."""
         registers = trial.registers
         assert isinstance(registers, Recorded)
         self.disagreed: list[Name] = []
@@ -259,16 +259,17 @@ class Guess:
         if not proven:
             return 0
         before = state_of(self.machine)
-        for name, held in ended.items():  # side by side no less must be known than one by one
+        for name, held in ended.items():  # no value may be less known than in sequential execution
             if held is given.get(name) or not lacks(held):
                 continue
-            got, was = together(held), together(before.get(name))
-            if not isinstance(was, Unknown) or got.why & ~was.why or np.any(got.bad != self._tile(was.bad)):
+            new: Unknown = together(held)
+            was = together(before.get(name))
+            if not isinstance(was, Unknown) or new.why & ~was.why or np.any(new.bad != self._tile(was.bad)):
                 return 0
         return proven
 
     def _agreed(self, got: Value, want: Value) -> int:
-        """Trips behind which a register is as it was guessed, up to the first behind which it is not."""
+        """The number of leading iterations after which a register is as predicted."""
         if got is want:
             return self.count
         if isinstance(got, Pieces) and isinstance(want, Pieces) and got.is_cut_as(want):
@@ -287,7 +288,7 @@ class Guess:
         return int(rows.argmax()) // self.machine.rows
 
     def _commit(self, trial: _Trial, rehearsal: Rehearsal, given: Mapping[Name, Value]) -> None:
-        """Count what was counted, touch what was touched, and go on behind the last trip."""
+        """Apply the buffered counters and accesses, and continue after the last iteration."""
         machine = self.machine
         machine.counts.add(trial.counts, self.count, machine.step)
         rehearsal.perform()

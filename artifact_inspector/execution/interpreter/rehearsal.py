@@ -1,4 +1,4 @@
-"""Global memory while it is tried what would be touched: it is kept, and happens later or not at all."""
+"""Global memory of a speculative run: accesses are buffered and applied later, or discarded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from artifact_inspector.execution.interpreter.footprints import Access
 from artifact_inspector.execution.interpreter.memory import Memory, Region, Touch
 
 
-class Refused(Exception):  # noqa: N818 - no error: it has to be done one after the other
-    """What is tried depends on the order in which it happens."""
+class Refused(Exception):  # noqa: N818 - no error: it has to run sequentially
+    """The result of the speculative run depends on the order of iterations."""
 
 
 class Rehearsal(Memory):
-    """Memory whose marks and contents stay as they are until `perform`.
+    """Memory whose marks and contents stay unchanged until `perform`.
 
     Args:
-        memory: where it happens then.
-        rows: CTAs that run at a time, of which there are as many again for each trip that is tried.
+        memory: receives the accesses.
+        rows: CTAs of one iteration.
     """
 
     def __init__(self, memory: Memory, rows: int) -> None:
@@ -35,7 +35,7 @@ class Rehearsal(Memory):
         self._touched.append(lambda: self._memory._note(region, touch, reads, writes, updates))
 
     def perform(self) -> None:
-        """Do what was tried."""
+        """Apply the buffered accesses."""
         for touch in self._touched:
             touch()
         if self._kept is not None and self._memory.footprints is not None:
@@ -43,7 +43,7 @@ class Rehearsal(Memory):
 
 
 class _Kept:
-    """Accesses that are kept for later."""
+    """Buffered footprint accesses."""
 
     def __init__(self, footprints: Any) -> None:
         self._footprints = footprints
@@ -51,9 +51,9 @@ class _Kept:
         self.accesses: list[Access] = []
 
     def add(self, access: Access) -> None:
-        """Note an access when it is performed."""
+        """Buffer an access."""
         if not access.reads and not self._footprints.has_written(access.ctas):
             self._wrote.add(access.step)
-            if len(self._wrote) > 1:  # which comes first is told
+            if len(self._wrote) > 1:  # their order would be lost
                 raise Refused
         self.accesses.append(access)

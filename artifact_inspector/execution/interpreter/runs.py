@@ -1,4 +1,4 @@
-"""Stretches of numbers, from each of `starts` up to its stop and without it: what was touched, merged."""
+"""Sorted intervals of integers, from each start up to and excluding its stop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 
 def each_once(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers in order, each once.
+    """The distinct numbers in order.
 
-    Sorting takes a tenth of the time of `np.unique`, which since numpy 2.3 puts them in a table of hashes.
+    Sorting takes a tenth of the time of `np.unique`, which uses a hash table since numpy 2.3.
     """
     numbers = np.sort(numbers, axis=None)
     if numbers.size < 2:
@@ -24,22 +24,22 @@ _FIRST = np.ones(1, bool)
 
 
 class Runs(NamedTuple):
-    """Stretches."""
+    """Intervals."""
 
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
 
     @property
     def total(self) -> int:
-        """Numbers in all of them."""
+        """Numbers in all intervals."""
         return int((self.stops - self.starts).sum())
 
     def at(self, places: NDArray[np.int64]) -> Runs:
-        """The same behind each of some places."""
+        """The intervals shifted by each of some offsets."""
         return Runs((places[:, None] + self.starts).ravel(), (places[:, None] + self.stops).ravel())
 
     def merged(self) -> Runs:
-        """The same in order, those that touch or overlap as one.
+        """The intervals in order; those that touch or overlap become one.
 
         Example:
             >>> found = Runs(np.array([8, 0, 4]), np.array([9, 4, 6])).merged()
@@ -53,12 +53,12 @@ class Runs(NamedTuple):
 
     @staticmethod
     def together(parts: list[Runs]) -> Runs:
-        """All of several, merged."""
+        """The union of several."""
         return Runs(*(np.concatenate(held) for held in zip(*parts, strict=True))).merged()
 
 
 def runs_of(numbers: NDArray[Any], each: int = 1) -> Runs:
-    """Stretches of so many numbers from each of some, merged.
+    """The union of the intervals of `each` numbers from each of some numbers on.
 
     Example:
         >>> runs_of(np.array([3, 4, 5, 9, 4])).stops.tolist()
@@ -69,7 +69,7 @@ def runs_of(numbers: NDArray[Any], each: int = 1) -> Runs:
 
 
 def numbers_of(runs: Runs) -> NDArray[np.int64]:
-    """Every number of stretches that are apart.
+    """Every number in disjoint intervals.
 
     Example:
         >>> numbers_of(Runs(np.array([3, 9]), np.array([6, 10]))).tolist()

@@ -1,4 +1,4 @@
-"""Shared and local memory of some CTAs, of which only what is known is kept."""
+"""Shared and local memory of some CTAs; only known content is kept."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.lanes import FULL, Mask, Unknown, Value, choose, rows_of
 
 MOST_SHARED = 1 << 20
-"""Bytes of shared memory that are kept: no GPU has so many, and what is stored beyond is not known again."""
+"""Bytes of shared memory that are kept. No GPU has more; stores beyond it are unknown."""
 _KNOWN = 0x01010101
-"""A word whose bytes are known."""
+"""Known marks of the four bytes of a word."""
 
 
-class Full(Exception):  # noqa: N818 - no error: what is tried would keep too much
-    """More would have to be kept than is allowed."""
+class Full(Exception):  # noqa: N818 - no error: the speculative run is too large
+    """The content would exceed the allowed size."""
 
 
 class Scratch:
-    """Shared or local memory of some CTAs: what is known of it.
+    """The known content of shared or local memory of some CTAs.
 
-    Words that all lanes name by the same address are kept by that address, with a value for every lane
-    (local memory, most of it); of shared memory, which lanes address one by one, bytes are kept by CTA, or
-    once while all CTAs hold the same.
+    Words that all lanes access at the same offset (most of local memory) are kept by that offset, with a
+    value for each lane. Shared memory, which lanes address individually, is kept as bytes by CTA, or once if
+    all CTAs agree.
     """
 
     def __init__(self) -> None:
         self.words: dict[int, Value] = {}
         self.data: NDArray[np.uint8] | None = None
         self.known: NDArray[np.uint8] | None = None
-        """1 for every byte that is known."""
+        """1 for every known byte."""
         self.why = 0
-        """Names of what was stored and not known, wherever it was."""
+        """Missing inputs of unknown values that were stored anywhere."""
         self.most = 1 << 62
-        """Bytes of all CTAs together that are kept."""
+        """Most bytes of all CTAs together."""
 
     def copy(self) -> Scratch:
-        """Another with the same content."""
+        """A copy with the same content."""
         other = Scratch()
         other.words, other.why = dict(self.words), self.why
         if self.data is not None and self.known is not None:
@@ -46,26 +46,26 @@ class Scratch:
         return other
 
     def keep(self, rows: NDArray[Any]) -> None:
-        """Keep the content of some CTAs."""
+        """Drop the content of all but some CTAs."""
         self.words = {at: rows_of(value, rows) for at, value in self.words.items()}
         if self.data is not None and self.known is not None and len(self.data) > 1:
             self.data, self.known = self.data[rows], self.known[rows]
 
     def repeat(self, count: int) -> None:
-        """The same for so many times as many CTAs, one time after the other."""
+        """Repeat the content for `count` times as many CTAs."""
         if self.data is not None and self.known is not None and len(self.data) > 1:
             self.data, self.known = np.tile(self.data, (count, 1)), np.tile(self.known, (count, 1))
 
     # Words that every lane has for itself.
 
     def store_word(self, at: int, value: Value, mask: Mask) -> None:
-        """Keep a lane's word."""
+        """Store a word of each lane."""
         if mask is not True:
             value = choose(mask, value, self.words.get(at, Unknown(0, FULL, 0)))
         self.words[at] = value
 
     def load_word(self, at: int) -> Value | None:
-        """A lane's word, None where nothing was stored."""
+        """A word of each lane; None if nothing was stored."""
         return self.words.get(at)
 
     # Bytes that the lanes of a CTA share.
@@ -77,12 +77,13 @@ class Scratch:
         value: NDArray[np.int64] | None,
         mask: NDArray[np.bool_],
     ) -> None:
-        """Store up to 4 bytes of each lane; None where they are not known.
+        """Store up to 4 bytes of each lane; None stores unknown bytes.
 
         Args:
-            addresses: shape (CTAs, threads), or (1, threads) where neither these nor what is stored differs.
-            size: bytes of each lane.
-            value: of the same shape.
+            addresses: shape (CTAs, threads), or (1, threads) if neither addresses nor values differ between
+                CTAs.
+            size: bytes per lane.
+            value: same shape.
             mask: lanes that store.
         """
         if value is None and self.data is None:
@@ -100,7 +101,7 @@ class Scratch:
             and self.known is not None
             and not self.known[:, int(addresses[mask].min()) : stop].any()
         ):
-            return  # nothing of it was known
+            return  # all of it was unknown already
         self._grow(addresses.shape[0], stop)
         assert self.data is not None
         assert self.known is not None
@@ -128,14 +129,14 @@ class Scratch:
             self.known = np.pad(self.known, ((0, 0), (0, more)))
 
     def forget(self, start: int | None = None, stop: int | None = None) -> None:
-        """Know nothing of a range any more."""
+        """Make a range unknown."""
         if self.known is not None:
             self.known[:, slice(start, stop)] = 0
 
     def load(
         self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """Up to 4 bytes of each lane, and where they are known; None where nothing is."""
+        """Up to 4 bytes of each lane, and where they are known; None if none is."""
         if self.data is None or self.known is None:
             return None
         if len(self.data) > len(addresses):
@@ -177,11 +178,12 @@ def _rows_in(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
 def _pieces(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
 ) -> tuple[bool, NDArray[np.int64], bool]:
-    """How lanes' bytes are reached.
+    """How to index the bytes of lanes.
 
     Returns:
-        Whether they are whole words; the numbers of these, or of the first bytes, of the lanes in the mask;
-        whether these are the same in all CTAs, whose numbers stand there once then.
+        Whether they are whole words; the indices of these words, or of the first bytes, for the lanes in the
+            mask;
+        whether these are the same in all CTAs, and so listed once.
     """
     same = addresses.strides[0] == 0 and bool((mask == mask[:1]).all())
     at = addresses[:1, mask[0]] if same else addresses[mask]

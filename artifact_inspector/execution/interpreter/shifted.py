@@ -1,8 +1,8 @@
-"""A register whose lanes lie to each other in every CTA alike: a number of the CTA added to one of the lane.
+"""An affine value: a register that is a number per CTA plus a number per lane.
 
-Where a launch's CTAs differ only by where their tile begins, so do nearly all of its registers, and what
-thousands of CTAs compute of them is computed once for the lanes and once for the CTAs. Every operation here
-gives exactly what numpy would of the whole array; one that would not leave a sum is done on the whole array.
+If the CTAs of a launch differ only by the origin of their tile, so do nearly all of its registers. Then one
+computation for the lanes and one for the CTAs replaces one for every thread. Every operation gives exactly
+what numpy would give for the whole array; a result that is not affine is computed as an array.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 
 FULL = 0xFFFFFFFF
 FEWEST_LANES = 1 << 12
-"""Of fewer lanes, arrays are as cheap."""
+"""With fewer lanes, arrays are as fast."""
 _TOP = 0x80000000
 _SAFE = 1 << 61
-"""Numbers below it, either way, do not leave int64 when two are added."""
+"""Two numbers of smaller magnitude can be added without leaving int64."""
 _UNSAFE = 1 << 65
 
 
 def is_worth_it(ctas: int, threads: int) -> bool:
-    """Whether there are so many lanes that what CTAs have is told from what lanes have."""
+    """Whether there are enough lanes for affine values to pay off."""
     return ctas > 1 and ctas * threads > FEWEST_LANES
 
 
 def whole(value: Any) -> Any:
-    """A value that is no sum: the array of one that is."""
+    """A value as a number or array: affine values become arrays."""
     return value.array() if value.__class__ is Shifted else value
 
 
 def as_shifted(value: NDArray[Any]) -> Any:
-    """The same as a sum, or as what does not differ between CTAs or lanes, where it is that."""
+    """The simplest form of an array: affine, uniform in lanes or CTAs, or itself."""
     if value.dtype == np.bool_:
         if (value[-1] == value[0]).all() and (value == value[:1]).all():
             return _simplest(value[:1])
@@ -54,12 +54,12 @@ def as_shifted(value: NDArray[Any]) -> Any:
 
 
 def _simplest(predicate: NDArray[np.bool_]) -> Any:
-    """A predicate of CTAs or of lanes, as one truth where it is the same in all."""
+    """A predicate of CTAs or of lanes; one boolean if all agree."""
     return bool(predicate[0, 0]) if (predicate == predicate[0, 0]).all() else predicate
 
 
 def _made(rows: Any, lanes: Any) -> Any:
-    """The simplest form of a sum of what CTAs and lanes have."""
+    """The simplest form of an affine value."""
     rows_differ = isinstance(rows, np.ndarray) and not (rows == rows[0, 0]).all()
     lanes_differ = isinstance(lanes, np.ndarray) and not (lanes == lanes[0, 0]).all()
     if rows_differ and lanes_differ:
@@ -73,7 +73,7 @@ def _made(rows: Any, lanes: Any) -> Any:
 
 
 class Shifted:
-    """`rows + lanes`, modulo 2⁶⁴ as int64 is.
+    """`rows + lanes`, modulo 2⁶⁴ as in int64.
 
     Args:
         rows: of each CTA, shape (CTAs, 1).
@@ -94,7 +94,7 @@ class Shifted:
         return self.rows.shape[0], self.lanes.shape[1]
 
     def array(self) -> NDArray[np.int64]:
-        """All of it, lane by lane."""
+        """The value as an array of all lanes."""
         found: NDArray[np.int64] = self.rows + self.lanes
         return found
 
@@ -102,11 +102,11 @@ class Shifted:
         return self.array() if dtype is None else self.array().astype(dtype)
 
     def keep(self, rows: NDArray[Any]) -> Any:
-        """The same of some of the CTAs."""
+        """The value for some of the CTAs."""
         return _made(self.rows[rows], self.lanes)
 
     def bounds(self) -> tuple[int, int]:
-        """Least and largest, where no sum leaves int64; else more than int64 has."""
+        """Minimum and maximum; beyond the range of int64 if a sum could overflow."""
         low, high = int(self.rows.min()), int(self.rows.max())
         least, most = int(self.lanes.min()), int(self.lanes.max())
         if min(low, least) < -_SAFE or max(high, most) > _SAFE:
@@ -134,7 +134,7 @@ class Shifted:
         return Shifted(~self.rows, -self.lanes)
 
     def __bool__(self) -> bool:
-        raise ValueError("a register of many lanes is neither true nor false")
+        raise ValueError("an affine value has no truth value")
 
     def __sub__(self, other: Any) -> Any:
         return self + -other if _side(other) else self.array() - other
@@ -207,10 +207,10 @@ class Shifted:
         """The lowest 32 bits."""
         rows, lanes = self.rows & FULL, self.lanes & FULL
         least, most = lanes.min(), lanes.max()
-        if ((rows + least) >> 32 == (rows + most) >> 32).all():  # all lanes of a CTA lose the same
+        if ((rows + least) >> 32 == (rows + most) >> 32).all():  # the lanes of a CTA lose the same
             return _made(rows - ((rows + least) & ~FULL), lanes)
         apart = (lanes - lanes[0, 0] ^ _TOP) & FULL
-        apart = apart - _TOP  # the differences to the first lane, with their signs
+        apart = apart - _TOP  # signed differences to the first lane
         rows = (rows + lanes[0, 0] + apart.min()) & FULL
         lanes = apart - apart.min()
         if int(rows.max()) + int(lanes.max()) > FULL:
@@ -218,7 +218,7 @@ class Shifted:
         return _made(rows, lanes)
 
     def _bits(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        """Bit by bit, where CTAs have some bits and lanes the others."""
+        """A bitwise operation, if CTAs have some bits and lanes the others."""
         if _side(other) and _bounds(self)[1] < _UNSAFE and _bounds(other)[1] < _UNSAFE:
             split = min(_split(self), _split(other))
             mine, its = _divided(self, split), _divided(other, split)
@@ -247,7 +247,7 @@ class Shifted:
         return self._compare(np.not_equal, other)
 
     def _compare(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        """A predicate of each lane, or of each CTA where its lanes agree."""
+        """A predicate of each lane, or of each CTA if its lanes agree."""
         side = _side(other)
         if side in ("lanes", "both") and max(_bounds(self)[1], _bounds(other)[1]) < _UNSAFE:
             return function(self - other, 0)
@@ -258,7 +258,7 @@ class Shifted:
                     return function is np.not_equal
             else:
                 first, last = function(low, other), function(high, other)
-                if (first == last).all():  # between them it is the same, as the lanes are
+                if (first == last).all():  # lanes between the extremes agree, too
                     return _simplest(first)
         found = function(self.array(), whole(other))
         return as_shifted(found) if found.shape == self.shape else found
@@ -296,11 +296,11 @@ _OPERATORS: Mapping[Any, tuple[str, str]] = {
     np.equal: ("__eq__", "__eq__"),
     np.not_equal: ("__ne__", "__ne__"),
 }
-"""What numpy's functions of two registers are, the sum being the first of them or the second."""
+"""numpy function → methods for an affine first operand and for an affine second operand."""
 
 
 def _side(other: Any) -> str:
-    """Of what a number is: `one`, `rows` (CTAs), `lanes`, `both`; nothing for any other array."""
+    """The shape of an operand: `one`, `rows` (per CTA), `lanes`, `both` (affine); empty if another array."""
     if other.__class__ is int:
         return "one" if -_SAFE < other < _SAFE else ""
     if other.__class__ is Shifted:
@@ -313,7 +313,7 @@ def _side(other: Any) -> str:
 
 
 def _bounds(value: Any) -> tuple[int, int]:
-    """Least and largest of a number of any side."""
+    """Minimum and maximum of an operand of any shape."""
     if value.__class__ is Shifted:
         found: tuple[int, int] = value.bounds()
         return found
@@ -324,7 +324,7 @@ def _bounds(value: Any) -> tuple[int, int]:
 
 
 def _fits_below(value: Any, other: Any) -> bool:
-    """Whether another number has no bits but above the highest that a value may have."""
+    """Whether `other` has bits only above the highest bit of `value`."""
     low, high = _bounds(value)
     if low < 0 or high == _UNSAFE:
         return False
@@ -335,7 +335,7 @@ def _fits_below(value: Any, other: Any) -> bool:
 
 
 def _split(value: Any) -> int:
-    """The most low bits that are the same in all CTAs."""
+    """Number of low bits that are the same in all CTAs."""
     rows = value.rows if value.__class__ is Shifted else value if _side(value) == "rows" else None
     if rows is None:
         return 62
@@ -344,7 +344,7 @@ def _split(value: Any) -> int:
 
 
 def _divided(value: Any, split: int) -> tuple[Any, Any] | None:
-    """What CTAs have of the bits from `split` on, and lanes of those below; None where either has others."""
+    """The bits from `split` on, per CTA, and the others, per lane; None if they do not separate."""
     low = (1 << split) - 1
     if value.__class__ is int or isinstance(value, (bool, np.int64)):
         return int(value) & ~low, int(value) & low
@@ -362,7 +362,7 @@ def _divided(value: Any, split: int) -> tuple[Any, Any] | None:
 
 
 def _chosen(mask: Any, yes: Any, no: Any) -> Any:
-    """`np.where` of sums: of lanes where CTAs have the same, of CTAs where lanes have."""
+    """`np.where` of affine values, by lanes or by CTAs."""
     mask = np.asarray(mask)
     if mask.ndim == 2 and 1 in mask.shape and (found := join(mask, yes, no)) is not None:
         return found
@@ -370,7 +370,7 @@ def _chosen(mask: Any, yes: Any, no: Any) -> Any:
 
 
 def join(mask: NDArray[np.bool_], yes: Any, no: Any) -> Any | None:
-    """One sum of two, for the lanes or the CTAs of a mask and the others; None where that is none."""
+    """One affine value selected from two by a mask of lanes or CTAs; None if the result is not affine."""
     parts = [_parts(yes), _parts(no)]
     if None in parts:
         return None
@@ -391,11 +391,11 @@ def _parts(value: Any) -> tuple[Any, Any] | None:
 
 
 _NO_LANES = np.zeros((1, 1), np.int64)
-"""What lanes have that all hold the same."""
+"""The lane part of a value that is the same in all lanes."""
 
 
 def stacked_sums(parts: Sequence[Any], counts: Sequence[int]) -> Any | None:
-    """Registers of some CTAs each, one behind the other, as one sum; None where they are none.
+    """Registers of consecutive CTAs as one affine value; None if the result is not affine.
 
     Args:
         parts: the registers.
@@ -415,7 +415,7 @@ def stacked_sums(parts: Sequence[Any], counts: Sequence[int]) -> Any | None:
 
 
 def _parts_of_lanes(value: Any) -> tuple[Any, Any] | None:
-    """As `_parts`, of what lanes alone have, too."""
+    """Like `_parts`, and also for values per lane."""
     if value.__class__ is np.ndarray and value.dtype == np.int64 and value.shape[0] == 1:
         return _NO_LANES, value
     return _parts(value)

@@ -1,12 +1,11 @@
-"""What copies by the tensor memory accelerator move: boxes of tensors, as their maps describe them.
+"""Copies by the tensor memory accelerator: boxes of tensors, as described by tensor maps.
 
-The map of a descriptor that the host made stands among the kernel's parameters; its box is the block of the
-kernel's own type, cut where the swizzle allows no more. A map that the kernel makes itself is read where it
-puts it.
+A tensor map made by the host is a kernel parameter; its box is the block in the kernel's type, limited by the
+swizzle. A tensor map made by the kernel is read from the memory where the kernel stored it.
 
 **Source** CUDA driver API, `cuTensorMapEncodeTiled` (the inner extent of a box is at most that of the
-swizzle, no extent is over 256); Triton, `TMAUtilities.cpp`, `getTMABlockShape`. Of the 128 bytes of a
-map: what ptxas makes of each `tensormap.replace` (PTX ISA, "tensormap.replace", numbers the types).
+swizzle, no extent exceeds 256); Triton, `TMAUtilities.cpp`, `getTMABlockShape`. The 128 bytes of a map: the
+code that ptxas generates for each `tensormap.replace` (PTX ISA, "tensormap.replace", numbers the types).
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.memory import Memory
 
 WINDOW = 0x6000_0000_0000
-"""Where parameters seem to lie for an address of all memory, by our choice."""
+"""Generic address of the kernel parameters, chosen by this tool."""
 SWIZZLE = 128
 """Bytes of the widest swizzle."""
 MOST_EXTENT = 256
 PIECE = 16
-"""Bytes that every row of a box is a multiple of."""
+"""Granularity of a box row in bytes."""
 
 _BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d{1,9}x)+)")
 
 
 class Descriptor(NamedTuple):
-    """A tensor and the block that the kernel reads or writes of it at a time."""
+    """A tensor and the block of it that the kernel reads or writes at a time."""
 
     name: str
     tensor: Tensor
     block: tuple[int, ...]
     whole: bool = False
-    """The block is what one copy moves."""
+    """Whether one copy moves the whole block."""
 
     @property
     def box(self) -> tuple[int, ...]:
-        """What one copy moves, in elements, outermost first."""
+        """The extents of one copy in elements, outermost first."""
         if self.whole:
             return self.block
         *outer, inner = self.block
@@ -72,19 +71,19 @@ MAP = 128
 """Bytes of a tensor map."""
 _ELEMENTS = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f32",
              9: "f64", 10: "bf16", 11: "f32", 12: "f32"}  # fmt: skip
-"""Type of the elements by its number in a map; those of fewer than 8 bits are not read."""
+"""Element type by its number in a map; types of fewer than 8 bits are not supported."""
 
 
 def decode_map(held: bytes) -> Descriptor | None:
-    """The descriptor in the 128 bytes of a tensor map; None where its elements are not known.
+    """The descriptor in the 128 bytes of a tensor map; None if its element type is not supported.
 
-    | offset | what stands there |
+    | offset | content |
     |---|---|
     | 0 | address |
-    | 8 | bits 4 to 6 extents less one, 7 to 10 type of the elements |
+    | 8 | bits 4 to 6: rank - 1; bits 7 to 10: element type |
     | 12 | strides of the outer extents in 16 bytes, 32 bits each; their bits 32 to 35 from 28 on |
-    | 32 | extents less one, the innermost first |
-    | 55 | extents of the box less one, a byte each |
+    | 32 | extents - 1, the innermost first |
+    | 55 | box extents - 1, one byte each |
     """
     kinds = int.from_bytes(held[8:12], "little")
     element, rank = _ELEMENTS.get(kinds >> 7 & 15), (kinds >> 4 & 7) + 1
@@ -102,9 +101,9 @@ def decode_map(held: bytes) -> Descriptor | None:
 
 
 def read_maps(memory: Memory, places: NDArray[np.int64]) -> list[tuple[Descriptor | None, NDArray[np.int64]]]:
-    """The descriptors of the tensor maps at some addresses, and where each of them is; None is one unread.
+    """The descriptors at some addresses, each with its addresses; None for one that cannot be decoded.
 
-    CTAs that make a map each mostly make the same.
+    Most CTAs that make a map make the same map.
     """
     maps = memory.content_at(places, MAP)
     if maps is None:
@@ -124,15 +123,15 @@ def copy_box(
     updates: bool = False,
     mask: Mask = True,
 ) -> None:
-    """Note what the warps that are on copy.
+    """Record the copies of the active warps.
 
     Args:
-        machine: whose lanes are on.
+        machine: the machine.
         held: the descriptor.
-        coordinates: innermost first, of each lane.
-        reads: from memory to the multiprocessor; else the other way.
-        updates: what is written is added to what was there.
-        mask: the lanes of those that are on whose descriptor it is.
+        coordinates: of each lane, innermost first.
+        reads: whether it copies from global memory; otherwise it copies to it.
+        updates: whether it adds to the old content.
+        mask: active lanes that use this descriptor.
     """
     counts, index = machine.counts, machine.step.index
     if machine.maybe is not None:
@@ -168,7 +167,7 @@ def copy_box(
 
 
 def _are_inside(held: Descriptor, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Boxes of which no part is outside of their tensor."""
+    """Whether each box is entirely inside its tensor."""
     rank = len(held.tensor.shape)
     box = np.array([*held.box, *(1 for _ in range(rank - len(held.box)))], np.int64)[:rank]
     outside = (starts < 0) | (starts + box[:, None] > np.array(held.tensor.shape)[:, None])
@@ -184,7 +183,7 @@ def _copy_alike(
     reads: bool,
     updates: bool,
 ) -> bool:
-    """Note boxes that are whole all at once; False, and nothing is noted, where their places are odd."""
+    """Record complete boxes all at once; False, with nothing recorded, if they are misaligned."""
     memory, index = machine.memory, machine.step.index
     addresses = _addresses(held, starts[:, 0].tolist())
     strides = np.array(held.tensor.strides, np.int64)[:, None]
@@ -200,7 +199,7 @@ def _copy_alike(
 
 
 def _addresses(held: Descriptor, start: Sequence[int]) -> Any:
-    """Of the 16-byte pieces of a box that lie in the tensor."""
+    """Addresses of the 16-byte units of a box that are inside the tensor."""
     tensor, box = held.tensor, held.box
     rank = len(tensor.shape)
     each = PIECE * 8 // tensor.bits

@@ -1,8 +1,8 @@
-"""The loops that a machine goes through: where a few trips tell how the next begin, these run side by side.
+"""The loops of a machine: if a few iterations predict the next ones, these are simulated in parallel.
 
-What a loop carries from trip to trip mostly grows by the same in each, or in every few where a pipeline goes
-round its buffers. That is a guess, which `proving` proves before anything is counted by it; what is not
-proven runs one by one, and the longer a loop refuses, the rarer it is tried.
+Most loop-carried registers grow by a constant in each iteration, or periodically if a pipeline cycles through
+its buffers. That is a hypothesis; `proving` proves it before its counters are used. Unproven iterations run
+sequentially. After failures, a loop is tried less often.
 """
 
 from __future__ import annotations
@@ -21,72 +21,73 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 MOST_LANES = 1 << 14
-"""Lanes of all trips that run side by side: so many cost about as much as the calls of numpy for one warp."""
+"""Most lanes of all iterations in parallel; this costs about as much as the numpy calls for one warp."""
 MOST_OF_SUMS = 1 << 21
-"""The same where registers are sums of what CTAs and lanes have, which costs as much for more of them."""
+"""The same if registers are affine values, whose cost does not depend on the number of lanes."""
 _FEW_ARRAYS = 64
-"""Steps for each register that is no such sum, at least: those are computed lane by lane for all trips."""
+"""Fewest steps per register that is not affine; such registers are computed for all lanes of all iterations.
+"""
 MOST_HELD = 1 << 26
-"""Bytes of registers of all trips that run side by side, where they are no such sums; what trips compute is
-several times as much."""
+"""Most bytes of registers that are not affine, over all parallel iterations. The working set is several times
+as large."""
 MOST_PERIOD = 8
-"""Trips after which a pipeline has gone round its buffers."""
+"""Longest period of a pipeline's buffers, in iterations."""
 _MOST_UNSETTLED = 2
-"""Times that what is odd was not settled, from which on it is not tried."""
+"""Failures after which irregular registers are no longer settled."""
 _MORE = 4
-"""Times as long as the last one a trip may take: another is not what was foreseen."""
+"""Most steps of an iteration, relative to the last one; a longer one was not as predicted."""
 
 
 class _Loop:
-    """What was seen of one loop."""
+    """Observations of one loop."""
 
     def __init__(self) -> None:
         self.failed = 0
-        """Guesses in a row that were wrong."""
+        """Consecutive wrong hypotheses."""
         self.wait = 0
-        """Trips to go one by one before the next guess."""
+        """Iterations to run sequentially before the next hypothesis."""
         self.carried: set[Name] | None = None
-        """What a trip reads that one before it wrote."""
+        """Loop-carried state: what an iteration reads that an earlier one wrote."""
         self.settled: set[Name] = set()
-        """What changes as no sum does, where trips that ran side by side settled it."""
+        """Irregular registers that parallel runs settled."""
         self.unsettled = 0
-        """How much more often they did not."""
+        """Parallel runs that did not settle, less those that did."""
         self.settles = True
-        """Whether it is tried."""
+        """Whether irregular registers are still settled."""
         self.learned: list[Change] = []
-        """How the state changed, trip by trip and then again from the first, where that was proven."""
+        """Proven changes of the state, repeated cyclically."""
         self.learned_at = 0
-        """Trips that had been seen before the first of these."""
+        """Iterations that had been observed before the first of these."""
         self.trips = 0
-        """In a row, when that was proven; 0 where it was not."""
+        """Consecutive iterations of that proof; 0 if there is none."""
         self.restart()
 
     def restart(self) -> None:
-        """The loop is entered anew, or goes on otherwise than before."""
+        """Reset: the loop is entered again, or behaves differently than before."""
         self.state: dict[Name, Value] | None = None
         self.changes: list[Change] = []
         self.odd: dict[Name, int] = {}
-        """What changed as no sum does, and how often."""
+        """Irregular register → how often it changed."""
         self.seen = 0
-        """Trips since then."""
+        """Iterations since the reset."""
         self.begun = 0
-        """Steps that had been spent when the last trip began."""
+        """Steps spent when the last iteration began."""
         self.steps = 0
-        """That it took."""
+        """Steps of the last iteration."""
         self.mask: Mask = True
         self.ctas: NDArray[np.int64] | None = None
 
     @property
     def mostly_odd(self) -> set[Name]:
-        """What changes as no sum does, beyond the first trip, which is often another."""
+        """Irregular registers, ignoring those of the first iteration only."""
         if not self.settles:
             return set()
         return self.settled | {name for name, times in self.odd.items() if times > 1}
 
     def foresee(self) -> tuple[list[Change], set[Name]]:
-        """How the state will change in the next trips, in turn, and what will as no sum does.
+        """The predicted changes of the next iterations, in order, and the irregular registers.
 
-        Empty where nothing tells.
+        Empty if there is no prediction.
         """
         changes, odd = self.changes, self.mostly_odd
         if not changes:
@@ -115,7 +116,7 @@ class _Loop:
 
 
 def _period(turns: list[Any]) -> int:
-    """After how many things they come again; 0 where they do not."""
+    """The period of a sequence; 0 if it does not repeat."""
     for period in range(1, min(MOST_PERIOD, len(turns) - 1) + 1):
         if all(turns[at] == turns[at - period] for at in range(period, len(turns))):
             return period
@@ -123,13 +124,13 @@ def _period(turns: list[Any]) -> int:
 
 
 class Loops:
-    """The loops of a machine's program, by where they begin."""
+    """The loops of a machine's program, by header."""
 
     def __init__(self) -> None:
         self._loops: dict[int, _Loop] = {}
 
     def fresh(self) -> Loops:
-        """The same for other CTAs: where they stand is not known, what was learned is."""
+        """A copy for other CTAs: it keeps what was learned and drops the current state."""
         other = Loops()
         for header, loop in self._loops.items():
             held = other._loops[header] = _Loop()
@@ -142,7 +143,7 @@ class Loops:
         return other
 
     def arrive(self, machine: Machine) -> None:
-        """A machine whose lanes all stand at the beginning of a loop that they have gone through."""
+        """Handle a machine whose lanes are all back at a loop header."""
         few = machine.sums and machine.counts.arrays * _FEW_ARRAYS <= machine.counts.spent
         room = (MOST_OF_SUMS if few else MOST_LANES) // (machine.rows * machine.threads)
         if room >= FEWEST:
@@ -170,14 +171,14 @@ class Loops:
 
 
 def _advance(machine: Machine, loop: _Loop, changes: list[Change], odd: set[Name], room: int) -> bool:
-    """Run as many trips as can be proven; whether there were any.
+    """Run as many iterations as can be proven; whether there were any.
 
     Args:
-        machine: at the beginning of a trip.
-        loop: that it is in.
-        changes: of the next trips, in turn.
-        odd: what changes as no sum does.
-        room: trips that run side by side at most.
+        machine: at the beginning of an iteration.
+        loop: its loop.
+        changes: predicted changes of the next iterations.
+        odd: irregular registers.
+        room: most iterations in parallel.
     """
     done, expected = 0, loop.trips - loop.seen
     while True:
@@ -204,7 +205,7 @@ def _advance(machine: Machine, loop: _Loop, changes: list[Change], odd: set[Name
 
 
 def _follow(loop: _Loop, machine: Machine) -> bool:
-    """Note how the state changed since the last trip; False where it cannot be told."""
+    """Record the state change since the last iteration; False if there is none to compare."""
     mask, state, registers = machine.groups[0].mask, state_of(machine), machine.registers
     if isinstance(registers, Recorded):
         machine.registers = dict(registers)
@@ -237,6 +238,6 @@ def _is_same_mask(a: Mask, b: Mask) -> bool:
 
 
 def _bytes_of(value: Value) -> int:
-    """Of what a register has lane by lane; 0 for a number and for a sum."""
+    """Bytes of a register stored as arrays; 0 for numbers and affine values."""
     parts = (value.data, value.bad) if isinstance(value, Unknown) else (value,)
     return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))

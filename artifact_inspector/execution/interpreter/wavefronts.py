@@ -1,10 +1,10 @@
-"""What accesses to memory cost on NVIDIA's GPUs: sectors of global memory, wavefronts of shared memory.
+"""Costs of memory accesses on NVIDIA GPUs: sectors of global memory, wavefronts of shared memory.
 
-What is counted is what ncu counts: sectors of 32 bytes for each request of a warp, and wavefronts of 32
-banks of 4 bytes.
+The counts are those of ncu: 32-byte sectors for each request of a warp, and wavefronts over 32 banks of 4
+bytes.
 
-**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts);
-the rest was measured with ncu on an H200, see docs/prediction.md.
+**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts). The
+rest was measured with ncu on an H200, see docs/prediction.md.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 
 BANKS = 32
-"""Banks of shared memory, of 4 bytes each."""
+"""Shared memory banks, 4 bytes each."""
 LINE = 4 * BANKS
-"""Bytes of a line of the first-level cache, and of a row of all banks."""
+"""Bytes of an L1 cache line, and of one word of every bank."""
 _NONE = np.iinfo(np.int64).max
 
 
 def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int = SECTOR) -> int:
-    """Distinct sectors, or lines, of the lanes in each row, added up.
+    """Distinct sectors, or lines, of each row of lanes, totalled.
 
     Args:
         addresses: shape (warps, lanes); an access does not cross a sector.
-        mask: lanes that take part, all where None.
+        mask: lanes that take part; None means all.
         piece: bytes of a sector or a line.
     """
     sectors = addresses >> (piece.bit_length() - 1)
@@ -42,9 +42,9 @@ def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, 
 
 
 def served_together(size: int) -> int:
-    """Lanes of a warp whose accesses of some bytes to shared memory are served at a time.
+    """Lanes of a warp whose shared memory accesses of some size are served together.
 
-    Measured with ncu on an H200: all of them up to 4 bytes, half of them for 8, a quarter for 16.
+    Measured with ncu on an H200: 32 lanes up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes.
     """
     return 32 * 4 // max(4, min(size, 16))
 
@@ -54,14 +54,14 @@ def count_wavefronts(
 ) -> tuple[int, int]:
     """Wavefronts of accesses to shared memory, and how many there would be without bank conflicts.
 
-    A load of 8 or 16 bytes serves twice as many lanes at once where neighbours want the same (each lane and
-    the one beside it, or each and the one two away, of those that take part) and no bank is asked twice.
+    A load of 8 or 16 bytes serves twice as many lanes at once if neighbours request the same words and no
+    bank has a conflict. Neighbours are lanes whose numbers differ by 1, or by 2, among those that take part.
 
     Args:
-        addresses: shape (rows, lanes); a row is a whole warp, or what an opcode serves at a time.
-        size: bytes of each lane.
-        mask: lanes that take part, all where None.
-        loads: it is a load.
+        addresses: shape (rows, lanes); a row is a whole warp, or the lanes that an opcode serves at a time.
+        size: bytes per lane.
+        mask: lanes that take part; None means all.
+        loads: whether it is a load.
     """
     together = min(served_together(size), addresses.shape[1])
     words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
@@ -73,7 +73,7 @@ def count_wavefronts(
 
 
 def _with_ideal(found: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[int, int]:
-    """Wavefronts of all rows; without conflicts, those that the lanes' bytes fill, where that is fewer."""
+    """Wavefronts of all rows, and the ideal number: the words of the lanes divided by the banks, if fewer."""
     filled = -(-active.sum(axis=1) * size // (4 * BANKS))
     return int(found.sum()), int(np.minimum(found, filled).sum())
 
@@ -95,7 +95,7 @@ def groups_served(
 
 
 def _at_once(words: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
-    """Rows of twice as many lanes as are served together that are served in one wavefront for all that."""
+    """Rows, of twice as many lanes as are served together, that one wavefront serves nevertheless."""
     joined = _neighbours_agree(words, 1) | _neighbours_agree(words, 2)
     if joined.any():
         joined[joined] = _count_served(words[joined], size) == 1
@@ -103,14 +103,14 @@ def _at_once(words: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
 
 
 def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]:
-    """Rows whose lanes want the same as the lane whose number differs by a bit, or are alone."""
+    """Rows in which each lane and the one whose number differs by a bit want the same, or one is inactive."""
     other = words[:, np.arange(words.shape[1]) ^ apart]
     agrees: NDArray[np.bool_] = ((words == other) | (words < 0) | (other < 0)).all(axis=1)
     return agrees
 
 
 def _all_words(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Every word that lanes ask for, by the first of each; negative where it takes no part."""
+    """All words of lanes from their first words; negative for lanes that do not take part."""
     parts = max(size // 4, 1)
     if parts == 1:
         return words
@@ -126,7 +126,7 @@ def _count_served(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def _busiest(words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many words of each row are in the bank that has most of them."""
+    """Words of the busiest bank of each row."""
     rows, _ = np.nonzero(words >= 0)
     banks = np.bincount(rows * BANKS + words[words >= 0] % BANKS, minlength=len(words) * BANKS)
     most: NDArray[np.int64] = banks.reshape(-1, BANKS).max(axis=1)
@@ -136,13 +136,13 @@ def _busiest(words: NDArray[np.int64]) -> NDArray[np.int64]:
 def count_atomics(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_] | None, operands: int = 1
 ) -> tuple[int, int]:
-    """Wavefronts of atomics on shared memory, one after the other where they share a bank, or an address.
+    """Wavefronts of atomics on shared memory, which are serialized by bank and by address.
 
     Args:
         addresses: shape (warps, lanes).
-        size: bytes of each lane.
-        mask: lanes that take part, all where None.
-        operands: that each lane brings, two to compare and swap.
+        size: bytes per lane.
+        mask: lanes that take part; None means all.
+        operands: operands per lane; two for compare-and-swap.
     """
     words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
     found, ideal = _with_ideal(_busiest(_all_words(words, size)), words >= 0, size)
@@ -152,16 +152,16 @@ def count_atomics(
 def count_copied(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Wavefronts of asynchronous copies through the L1, and how many there would be without conflicts.
+    """Wavefronts of asynchronous copies through L1, and how many there would be without conflicts.
 
-    Lanes are served by their words in shared memory, and wait for one another where their words in global
-    memory are in the same bank; neither is shared. Those that are in one bank of both wait once.
+    Lanes are serialized by bank conflicts of their words in shared memory, and also of their words in global
+    memory. Neither kind of word is shared. Lanes that conflict in both wait once.
 
     Args:
         addresses: in shared memory, shape (warps, lanes).
-        size: bytes of each lane.
+        size: bytes per lane.
         mask: lanes that take part.
-        origins: in global memory; lanes whose is negative write zeros.
+        origins: in global memory; negative for lanes that write zeros.
     """
     found = _copied(addresses, size, mask, origins)
     return _with_ideal(found, mask, size)
@@ -170,7 +170,7 @@ def count_copied(
 def _copied(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Wavefronts of each warp's copy through the L1."""
+    """Wavefronts of each warp's copy through L1."""
     together = served_together(size)
     into = _all_words(np.where(mask, addresses >> 2, -1).reshape(-1, together), size)
     out = _all_words(np.where(mask & (origins >= 0), origins >> 2, -1).reshape(-1, together), size)
@@ -178,7 +178,7 @@ def _copied(
     pairs = np.bincount(
         (rows * BANKS + out[out >= 0] % BANKS) * BANKS + into[out >= 0] % BANKS,
         minlength=len(out) * BANKS * BANKS,
-    ).reshape(len(out), BANKS, BANKS)  # lanes by the bank that they read and the bank that they write
+    ).reshape(len(out), BANKS, BANKS)  # lanes by source bank and target bank
     waits = (pairs.sum(axis=2) - pairs.max(axis=2)).max(axis=1)
     found: NDArray[np.int64] = (_busiest(into) + waits).reshape(len(addresses), -1).sum(axis=1)
     return found
@@ -187,11 +187,11 @@ def _copied(
 def count_copied_past(
     addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """The same of copies past the L1, which are written as they come from the second-level cache.
+    """The same for copies that bypass L1, which write in the order in which data arrives from L2.
 
-    Of lanes that are served together, those are written at once that come of one line, go to one row of all
-    banks, as far away (by 64 bytes), and fill the same half of a sector; two neighbours that fill a sector of
-    each are one. Where any lane of a warp writes zeros, all of its lanes copy through the L1 on top of that.
+    Lanes that are served together share a wavefront if they read one line, write one row of banks at the same
+    distance (modulo 64 bytes), and fill the same half of a sector. Two neighbours that fill a sector count as
+    one. If any lane of a warp writes zeros, all its lanes additionally copy through L1.
     """
     together = served_together(size)
     reads = mask & (origins >= 0)

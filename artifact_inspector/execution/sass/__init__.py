@@ -1,1 +1,1 @@
-"""SASS run on paper."""
+"""Semantics of SASS instructions."""

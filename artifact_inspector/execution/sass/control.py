@@ -1,4 +1,4 @@
-"""SASS's branches, convergence barriers, special registers and what crosses lanes."""
+"""SASS branches, convergence barriers, special registers and allocation of tensor memory."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ WORD = 16
 
 
 def branch_to(statement: Statement, target: int | None) -> Run:
-    """A branch whose place is known when the program is read.
+    """A branch with a fixed target.
 
-    `.U` is taken by a warp only where its guard holds in all lanes that are there; else they all go on.
+    A warp takes `.U` only if its guard holds in all of its active lanes; otherwise all of them fall through.
     """
     conditions = [predicate(o) for o in statement.operands if o.kind is OperandKind.PREDICATE]
     splits, whole, together = statement.has("DIV"), statement.has("CONV"), statement.has("U")
 
     def run(machine: Machine) -> bool | None:
         if target is None:
-            raise Undecided(machine.step, ("where a branch goes, which is not written",))
+            raise Undecided(machine.step, ("an unknown branch target",))
         if splits or whole:
             full = machine.group.lanes == machine.group.warps * machine.program.warp
             return machine.branch(full is whole, target) if full is whole else False
@@ -60,7 +60,7 @@ def branch_to(statement: Statement, target: int | None) -> Run:
 
 
 def _branch_by_register(statement: Statement) -> Run:
-    """BRX, RET: where a register says; RET counts from the function's start, BRX from itself."""
+    """BRX, RET: branch to an address in a register, relative to the function (RET) or to itself (BRX)."""
     operand = next(o for o in statement.operands if o.kind is OperandKind.REGISTER)
     offset = sum(o.value for o in statement.operands if o.kind is OperandKind.NUMBER)
     relative = statement.base in ("BRX", "BRXU")
@@ -78,11 +78,11 @@ def _branch_by_register(statement: Statement) -> Run:
         target = wanted[0]
         place = machine.program.places.get((target + base) & FULL)
         if place is None:
-            raise Undecided(machine.step, (f"address {target + base:#x}, which holds no code",))
+            raise Undecided(machine.step, (f"a branch to address {target + base:#x}, which has no code",))
         if len(wanted) == 1:
             return machine.branch(True, place)
         step, groups = machine.step.index, len(machine.groups)
-        machine.group.pc = step  # lanes that go elsewhere run it anew, and are counted then
+        machine.group.pc = step  # lanes with other targets run it again and are counted then
         machine.branch(value == target, place)
         if len(machine.groups) > groups:
             others = machine.groups[-2]
@@ -108,7 +108,7 @@ def _converge(statement: Statement) -> Run:
 
 
 def _converge_warp(statement: Statement) -> Run:
-    """WARPSYNC of all lanes, at which a warp's parts join; of those in a register, nothing is followed."""
+    """WARPSYNC of all lanes merges the parts of a warp; a mask in a register is ignored."""
     every = statement.has("ALL") or any(o.value == FULL for o in statement.operands)
     return (lambda machine: converging.wait(machine, "WARPSYNC")) if every else (lambda _machine: None)
 
@@ -119,7 +119,7 @@ def _break(statement: Statement) -> Run:
 
 
 def _meet(statement: Statement) -> Run:
-    """BAR: a barrier of the CTA; who waits for all its threads does so with those that have not ended."""
+    """BAR: a barrier of the CTA; without a thread count it waits for all threads that are running."""
     numbers = [o for o in statement.operands if o.kind is OperandKind.NUMBER]
     registers = [o for o in statement.operands if o.kind is OperandKind.REGISTER]
     count = numbers[1].value if len(numbers) > 1 else None
@@ -131,7 +131,7 @@ def _meet(statement: Statement) -> Run:
 
 
 def _move_barrier(statement: Statement) -> Run:
-    """BMOV: a convergence barrier is kept in a register for a while, or cleared."""
+    """BMOV: save a convergence barrier to a register, restore or clear it."""
     target, origin = statement.operands[0], statement.operands[1]
 
     def run(machine: Machine) -> None:
@@ -166,11 +166,11 @@ def _special(statement: Statement) -> Run:
     return run
 
 
-# ── What only has to succeed ─────────────────────────────────────────────────────────────────────
+# ── Instructions that always succeed ─────────────────────────────────────────────────────────────
 
 
 def succeed(statement: Statement) -> Run:
-    """A wait that is over, an allocation that succeeds: predicates hold, registers are not known."""
+    """A wait or allocation that succeeds: predicates become true, registers unknown."""
     name, beside, _ = _targets(statement)
 
     def run(machine: Machine) -> None:
@@ -182,12 +182,12 @@ def succeed(statement: Statement) -> Run:
 
 
 _COLUMNS = (0x54, 0x58, 0x5C)
-"""Where shared memory keeps which columns of tensor memory are taken (as code for sm_100 asks), and in the
-code of Triton 3.7 that no more may be taken, which traps."""
+"""Shared memory addresses where code for sm_100 keeps the allocated columns of tensor memory, and where
+Triton 3.7 keeps the flag that forbids further allocation, which traps."""
 
 
 def free_columns(machine: Machine) -> None:
-    """Have no column of tensor memory be taken, where a program asks for some."""
+    """Mark all columns of tensor memory as free, if the program allocates any."""
     if not any(step.opcode.startswith("UTCATOMSWS") for step in machine.program.steps):
         return
     nought = np.zeros((machine.rows, len(_COLUMNS)), np.int64)
@@ -195,11 +195,11 @@ def free_columns(machine: Machine) -> None:
 
 
 def _allocate(statement: Statement) -> Run:
-    """UTCATOMSWS: tensor memory is found free from its first column on, as by the first CTA there."""
+    """UTCATOMSWS: allocate tensor memory from its first column on, as the first CTA does."""
     if not statement.has("FIND_AND_SET"):
         return _nothing(statement)
     name, beside, _ = _targets(statement)
-    # its predicate stands in front of the register
+    # its predicate comes before the register
     register = name or next((o.name for o in statement.operands if o.kind is OperandKind.REGISTER), None)
 
     def run(machine: Machine) -> None:
@@ -258,4 +258,4 @@ NOTHING = words("""
     UCGABAR_WAIT PREEXIT ACQBULK PMTRIG UVIRTCOUNT ENDCOLLECTIVE SETMAXREG STTM UTCHMMA UTCQMMA UTCIMMA
     UTCOMMA
     """)
-"""Instructions that change nothing that is followed here."""
+"""Instructions without an effect on the simulated state."""

@@ -1,4 +1,4 @@
-"""Copies by SASS's tensor memory accelerator: of boxes by a tensor map, and of stretches."""
+"""SASS copies by the tensor memory accelerator: of boxes by a tensor map, and bulk copies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 _OWN = 0x400
-"""Where a CTA's own shared memory begins on GPUs that have such copies: 1 KiB in front is the system's."""
+"""Where a CTA's own shared memory begins on GPUs with such copies: the first 1 KiB is reserved."""
 
 
 def _tensor_copy(statement: Statement) -> Run:
-    """TMA: what it moves stands in the tensor map; what lands in shared memory is not known."""
+    """TMA: the tensor map says what it copies; the data in shared memory becomes unknown."""
     reads = statement.base == "UTMALDG"
 
     def run(machine: Machine) -> None:
@@ -37,16 +37,16 @@ def _tensor_copy(statement: Statement) -> Run:
 
 
 def _copy(machine: Machine, statement: Statement) -> list[str]:
-    """A copy by the map at the address that its last operand names.
+    """Record a copy by the tensor map whose address is the last operand.
 
     Returns:
-        The tensors that it moves parts of; none where that is not known, which is marked.
+        The tensors of which it copies parts; empty if unknown, which is recorded.
     """
     places = [operand for operand in statement.operands if operand.kind is OperandKind.ADDRESS]
     dimensions = next((int(m[0]) for m in statement.modifiers if m[:1].isdigit() and m[1:] == "D"), 0)
     reads = statement.base == "UTMALDG"
     first = places[0].parts[0][0]
-    skip = 2 if reads else 1  # where in shared memory, and a load's barrier
+    skip = 2 if reads else 1  # address in shared memory, and the barrier of a load
     coordinates = [machine.read(following(first, skip + axis)) for axis in range(dimensions)]
     address = as_wide(*(machine.read(following(places[-1].parts[0][0], step)) for step in (0, 1)))
     if isinstance(address, Unknown):
@@ -71,7 +71,7 @@ def _copy(machine: Machine, statement: Statement) -> list[str]:
 def _descriptors(
     machine: Machine, places: NDArray[np.int64]
 ) -> list[tuple[Descriptor | None, NDArray[np.int64]]]:
-    """What is described at some addresses: among the parameters, or where the kernel put it."""
+    """The descriptors at some addresses: kernel parameters, or maps that the kernel made."""
     environment = machine.environment
     found: list[tuple[Descriptor | None, NDArray[np.int64]]] = []
     own = np.zeros(len(places), bool)
@@ -88,7 +88,7 @@ def _descriptors(
 def _bulk(statement: Statement) -> Run:
     del statement
     return lambda machine: machine.counts.mark(
-        machine.step.index, machine.unknown("a bulk copy, whose size is not followed").why
+        machine.step.index, machine.unknown("the size of a bulk copy").why
     )
 
 
@@ -99,4 +99,4 @@ COPIES: Mapping[str, Build] = {
     "UBLKCP": _bulk,
     "UBLKRED": _bulk,
 }
-"""Opcode without modifiers."""
+"""Opcode without modifiers → builder of its run."""

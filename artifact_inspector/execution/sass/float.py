@@ -1,9 +1,9 @@
-"""What SASS's floating-point instructions compute where their inputs are known.
+"""SASS floating-point instructions with known inputs.
 
-Floats are followed for one purpose: integers are divided by way of them, and what is derived from arguments
-may be. What comes of loaded data is unknown from the start. Approximations whose last bits are not published
-(`MUFU.EX2` and the like) are unknown; `MUFU.RCP` is taken as rounded to nearest, which is within the unit in
-the last place that every division mends.
+Floats are simulated for one purpose: integer division is computed with them, and values derived from
+arguments may be divided. Loaded data is unknown anyway. Approximations whose last bits are not documented
+(`MUFU.EX2` and the like) are unknown. `MUFU.RCP` is rounded to nearest; every division corrects its error of
+1 ulp.
 
 **Source** CUDA C++ Programming Guide, "Intrinsic Functions": rcp is off by 1 ulp at most.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
-    """a·b + c of float32s, to be rounded once: of what double precision loses, the last bit keeps a trace."""
+    """a·b + c of float32s in double precision, rounded to odd so that rounding to float32 is exact."""
     product = a * b  # exact: 24 bits by 24
     found = product + c
     part = found - product
@@ -58,7 +58,7 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 
 def _flushed(value: Any) -> Any:
-    """Nought with their sign for numbers too small to be normal, which `.FTZ` takes them for."""
+    """Numbers below the normal range replaced by a signed zero, as `.FTZ` does."""
     return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
 
 
@@ -87,7 +87,7 @@ def _arithmetic(function: Callable[..., Any]) -> Build:
             return bits_of(_flushed(np.float32(function(*map(_flushed, given)))))
 
         flushes = statement.has("FTZ")
-        if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # rounded otherwise
+        if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # other rounding modes
             return _poison(name, statement)
         return writes(name, lambda machine: apply(_quiet(compute), *(reader(machine) for reader in readers)))
 
@@ -95,7 +95,7 @@ def _arithmetic(function: Callable[..., Any]) -> Build:
 
 
 _COMPARE: Mapping[str, tuple[Callable[[Any, Any], Any], bool]] = {
-    # with what holds where one of them is no number
+    # second: the result if an operand is NaN
     "LT": (np.less, False), "LE": (np.less_equal, False), "GT": (np.greater, False),
     "GE": (np.greater_equal, False), "EQ": (np.equal, False), "NE": (np.not_equal, False),
     "LTU": (np.less, True), "LEU": (np.less_equal, True), "GTU": (np.greater, True),
@@ -237,7 +237,7 @@ def _to_integer(statement: Statement) -> Run:
 
 
 def _special(statement: Statement) -> Run:
-    """MUFU: the reciprocal only."""
+    """MUFU: only the reciprocal."""
     name, _, at = results(statement, 0)
     if statement.modifiers != ("RCP",):
         return _poison(name, statement)
@@ -249,7 +249,7 @@ def _special(statement: Statement) -> Run:
 
 
 def _half_pair(statement: Statement) -> Run:
-    """HFMA2 of nothing and two numbers: a constant is moved."""
+    """HFMA2 of zeros and two numbers: loads a constant."""
     name, _, at = results(statement, 0)
     first, second, *more = statement.operands[at:]
     numbers = [o for o in more if o.kind in (OperandKind.FLOAT, OperandKind.NUMBER)]
@@ -258,14 +258,14 @@ def _half_pair(statement: Statement) -> Run:
     if statement.has("BF16_V2") or statement.has("BF16"):
         words = [bits_of(np.float32(o.real or o.value)) >> 16 for o in numbers]
     else:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite
+        with np.errstate(over="ignore"):  # too large a number becomes infinite
             words = [int(np.float16(o.real or o.value).view(np.uint16)) for o in numbers]
     value = words[0] << 16 | words[1]
     return writes(name, lambda _machine: value)
 
 
 def _check(statement: Statement) -> Run:
-    """FCHK: whether a division needs the long way; not followed."""
+    """FCHK: whether a division needs the slow path; not simulated."""
     name = statement.operands[0].name
 
     def run(machine: Machine) -> None:
@@ -288,4 +288,4 @@ FLOAT: Mapping[str, Build] = {
     "HFMA2": _half_pair,
     "FCHK": _check,
 }
-"""Opcode without modifiers and, for the uniform kind, without its `U`."""
+"""Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

@@ -1,7 +1,7 @@
-"""What SASS's sums, products, shifts and comparisons of integers compute.
+"""SASS integer arithmetic: sums, products, shifts and comparisons.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", names the opcodes. What they compute is not
-published: each row was derived from the PTX that it was made from, and is held against hardware's counters.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes. Their semantics are not
+published: each row was derived from the PTX that it was compiled from, and validated with hardware counters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def _term(operand: Operand) -> Reader:
-    """A summand before it is cut to 32 bits: `-b` is `~b + 1`, whose carry counts."""
+    """Reader of an addend before truncation to 32 bits: `-b` is `~b + 1`, whose carry counts."""
     if not operand.minus:
         return source(operand)
     plain = source(operand._replace(minus=False))
@@ -152,7 +152,7 @@ def _below(a: Known, b: Known) -> Known:
 
 
 def _low_right(low: Known, high: Known, by: Known) -> Known:
-    """The low word of a pair shifted right by 0 to 63."""
+    """The low word of a register pair shifted right by 0 to 63."""
     if isinstance(by, np.ndarray):
         near = np.minimum(by, 31)
         return np.where(
@@ -183,7 +183,7 @@ def _shift_left(statement: Statement) -> Callable[..., Known]:
         by = _amount(statement, by)
         if not high:
             return (low << least(by, 32)) & FULL
-        # The high word of a pair shifted left is that of the pair's upper bits and what comes up.
+        # The high word of a left-shifted pair has its own bits and those that come up from the low word.
         back = 32 - by
         if isinstance(by, np.ndarray):
             near = np.minimum(by, 32)
@@ -292,7 +292,7 @@ def _compare(statement: Statement) -> Run:
 
 
 def _extreme(statement: Statement) -> Run:
-    """IMNMX, VIMNMX: the smaller where the predicate holds, else the larger; VIADDMNMX adds first."""
+    """IMNMX, VIMNMX: the smaller if the predicate holds, otherwise the larger; VIADDMNMX adds first."""
     name, _, at = results(statement, 0)
     kept = [o for o in statement.operands[at:] if o.kind is not OperandKind.PREDICATE]
     chosen = [o for o in statement.operands[at:] if o.kind is OperandKind.PREDICATE]
@@ -347,4 +347,4 @@ INTEGER: Mapping[str, Build] = {
     "VIADDMNMX": _extreme,
     "IABS": plain(_iabs, 1),
 }
-"""Opcode without modifiers and, for the uniform kind, without its `U`."""
+"""Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

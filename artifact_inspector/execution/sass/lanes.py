@@ -1,4 +1,4 @@
-"""SASS's instructions that cross the lanes of a warp: shuffles, votes, reductions."""
+"""SASS instructions that cross the lanes of a warp: shuffles, votes, reductions."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _lanes(machine: Machine, value: Any) -> Any:
 
 
 def _from_warps(machine: Machine, value: Any) -> Any:
-    """One value for each warp, in all of its lanes."""
+    """One value for each warp, repeated in all of its lanes."""
     return np.repeat(value, machine.program.warp, axis=1)
 
 
 def _to_uniform(statement: Statement) -> Run:
-    """R2UR: the first lane's value for the warp."""
+    """R2UR: the first active lane's value for the warp."""
     name, beside, at = results(statement, 0)
     reader = source(statement.operands[at])
 
@@ -132,7 +132,7 @@ def _vote(statement: Statement) -> Run:
 
 
 def _shuffle(statement: Statement) -> Run:
-    """SHFL: another lane's register."""
+    """SHFL: read another lane's register."""
     name, beside, at = results(statement, 0)
     value, lane, clamp = (source(operand) for operand in statement.operands[at : at + 3])
     kind = statement.modifiers[0]
@@ -161,7 +161,7 @@ def _shuffle(statement: Statement) -> Run:
 
 
 def _taken(machine: Machine, held: Value, origin: Any) -> Value:
-    """A register of the lanes of a warp that each lane names."""
+    """A register of the lane of the warp that each lane selects."""
     if isinstance(held, Unknown):
         data, bad = _taken(machine, held.data, origin), _taken(machine, held.bad, origin)
         return condense(Unknown(data, bad, held.why))
@@ -182,7 +182,7 @@ _NEUTRAL: Mapping[str, int] = {"MIN": 1 << 62, "MAX": -(1 << 62), "AND": -1}
 
 
 def _reduce(statement: Statement) -> Run:
-    """REDUX: one number of all lanes of a warp that are on."""
+    """REDUX: a reduction over the active lanes of a warp."""
     name, _, at = results(statement, 0)
     reader = source(statement.operands[at])
     kind = next((m for m in statement.modifiers if m in _JOINED), "AND")
@@ -209,7 +209,7 @@ def _reduce(statement: Statement) -> Run:
 
 
 def _match(statement: Statement) -> Run:
-    """MATCH: the lanes that hold the same number; ALL tells with it whether all of them do."""
+    """MATCH: the lanes that hold the same number; ALL also tests whether all of them do."""
     name, beside, at = results(statement, 0)
     reader = wide(statement.operands[at]) if statement.has("U64") else source(statement.operands[at])
     every = statement.has("ALL")
@@ -242,4 +242,4 @@ LANES: Mapping[str, Build] = {
     "CREDUX": _reduce,
     "MATCH": _match,
 }
-"""Opcode without modifiers."""
+"""Opcode without modifiers → builder of its run."""

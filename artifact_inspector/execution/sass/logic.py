@@ -1,4 +1,4 @@
-"""What SASS's logic, moves, selections, bit operations and packed predicates compute.
+"""SASS logic, moves, selections, bit operations and packed predicates.
 
 **Source** as for `sass.integer`.
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def _lut(table: int, a: Any, b: Any, c: Any) -> Any:
-    """Any function of three bits, whose table has the result for a=1, b=1, c=1 highest."""
+    """Any function of three bits; the highest bit of the table is the result for a=1, b=1, c=1."""
     found: Any = 0
     for row in range(8):
         if table >> row & 1:
@@ -104,14 +104,14 @@ def _logic(statement: Statement) -> Run:
 
 
 def _logic_known(table: int, function: Callable[..., Any], values: tuple[Value, Value, Value]) -> Value:
-    """A table's result; a bit is known where its unknown inputs make no difference."""
+    """The result of a lookup table; a bit is known if its unknown inputs make no difference."""
     free = [at for at, value in enumerate(values) if isinstance(value, Unknown)]
     if not free:
         return function(*values)
     values = tuple(map(whole, values))
     why = 0
-    for at in free:
-        why |= values[at].why
+    for value in values:
+        why |= value.why if isinstance(value, Unknown) else 0
     if _matters(table, values, free):
         return Unknown(0, FULL, why)
     first: Any = None
@@ -130,7 +130,7 @@ def _logic_known(table: int, function: Callable[..., Any], values: tuple[Value, 
 
 
 def _matters(table: int, values: tuple[Value, ...], free: list[int]) -> bool:
-    """Whether wholly unknown inputs, the others being zero, leave no bit of the result known."""
+    """Whether entirely unknown inputs, the others being zero, leave no bit of the result known."""
     if any(is_spoiled(values[at]) is False for at in free):
         return False
     if any(value.__class__ is not int or value for at, value in enumerate(values) if at not in free):
@@ -226,7 +226,7 @@ def _permute_by_register(statement: Statement, name: str | None, operands: tuple
 
 
 def _single(value: Value) -> Value:
-    """An array of no dimension as the number that it is."""
+    """A zero-dimensional array as a number."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value.item()
     return value
@@ -277,7 +277,7 @@ def _bit_mask(a: Known, width: Known) -> Known:
 
 
 def _pack_predicates(statement: Statement) -> Run:
-    """P2R: predicates chosen by a mask over those bits of a register."""
+    """P2R: replace the bits of a register that a mask selects by predicates."""
     name, _, at = results(statement, 0)
     bank = "UP" if statement.operands[at].name == "UPR" else "P"
     under, mask = source(statement.operands[at + 1]), statement.operands[at + 2].value
@@ -307,7 +307,7 @@ def _put_bit(value: Value, bit: int, holds: Value) -> Value:
 
 
 def _unpack_predicates(statement: Statement) -> Run:
-    """R2P: bits of a register as the predicates that a mask chooses."""
+    """R2P: copy the bits of a register that a mask selects to predicates."""
     bank = "UP" if statement.operands[0].name == "UPR" else "P"
     reader, mask = source(statement.operands[1]), statement.operands[2].value
     shift = next((8 * int(s[1:]) for s in statement.operands[1].suffix if s in ("B1", "B2", "B3")), 0)
@@ -348,4 +348,4 @@ LOGIC: Mapping[str, Build] = {
     "R2P": _unpack_predicates,
     "UR2UP": _unpack_predicates,
 }
-"""Opcode without modifiers and, for the uniform kind, without its `U`."""
+"""Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

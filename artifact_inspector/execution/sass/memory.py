@@ -1,4 +1,4 @@
-"""SASS's accesses to global, shared, local and constant memory, and atomics."""
+"""SASS accesses to global, shared, local and constant memory, and atomics."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SCALE = re.compile(r"X(\d+)$")
 
 
 def _address(operand: Operand, *, is_global: bool, extended: bool = True) -> Reader:
-    """Reads the address of each lane: 64 bits of global memory, 32 of any other."""
+    """Reader of the address of each lane: 64 bits for global memory, otherwise 32."""
     readers: list[Reader] = []
     for name, suffix in operand.parts:
         register = Operand(OperandKind.REGISTER, name)
@@ -73,7 +73,7 @@ def _addresses(statement: Statement) -> list[Operand]:
 
 
 def _data(statement: Statement) -> Operand | None:
-    """The register that is stored: the last of the operands that are no address."""
+    """The register that is stored: the last operand that is not an address."""
     rest = [o for o in statement.operands if o.kind in (OperandKind.REGISTER, OperandKind.NUMBER)]
     return rest[-1] if rest else None
 
@@ -82,7 +82,7 @@ _SIGNED = {"S8": 8, "S16": 16}
 
 
 def _narrow(statement: Statement, value: Value) -> Value:
-    """A loaded byte or half-word, with its sign where it has one."""
+    """A loaded byte or half-word, sign-extended if signed."""
     bits = next((_SIGNED[m] for m in statement.modifiers if m in _SIGNED), None)
     return value if bits is None else apply(lambda v: cut(v, bits, is_signed=True) & FULL, value)
 
@@ -134,7 +134,7 @@ def _atomic_global(statement: Statement) -> Run:
         if lanes is not None:
             keep_global(machine, lanes, size, None if stored is None else stored(machine))
         for name in names:
-            machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
+            machine.write(name, _nothing_of(machine, name, "the result of an atomic"))
 
     return run
 
@@ -145,7 +145,7 @@ def _nothing_of(machine: Machine, name: str, why: str) -> Value:
 
 
 def _written(statement: Statement) -> list[str]:
-    """All that an atomic or an instruction without semantics writes."""
+    """All registers and predicates that an atomic writes."""
     name, beside, _ = results(statement, 0)
     size = max(bytes_moved(statement.opcode) // 4, 1)
     names = [following(name, step) for step in range(size)] if name is not None else []
@@ -153,10 +153,10 @@ def _written(statement: Statement) -> list[str]:
 
 
 def _copy_to_shared(statement: Statement) -> Run:
-    """LDGSTS: global to shared; a last predicate that is false writes zeros and reads nothing."""
+    """LDGSTS: copy from global to shared memory; a false last predicate writes zeros and reads nothing."""
     size = bytes_moved(statement.opcode)
     first, second = _addresses(statement)[:2]
-    if first.prefix == "desc":  # as some versions print it
+    if first.prefix == "desc":  # operand order of some versions
         first, second = second, first
     target = _address(first, is_global=False)
     origin = _address(second, is_global=True, extended=statement.has("E"))
@@ -212,7 +212,7 @@ def _load_shared(statement: Statement) -> Run:
 
 
 def _stored(statement: Statement) -> tuple[int, Reader, list[Reader]]:
-    """Bytes that each lane stores, where, and the words of what it stores."""
+    """Bytes that each lane stores, a reader of the address, and readers of the words."""
     size = bytes_moved(statement.opcode)
     at = _address(_addresses(statement)[0], is_global=False)
     operand = _data(statement)
@@ -233,10 +233,10 @@ _MATRICES = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
 
 
 def _matrix(statement: Statement) -> Run:
-    """LDSM, STSM: 8 rows of 16 bytes for each matrix, whose addresses 8 lanes hold each.
+    """LDSM, STSM: 8 rows of 16 bytes per matrix; 8 lanes hold the row addresses of each matrix.
 
-    A lane has two neighbours of one row, or, transposed, of one column: its number by 4 tells which, what is
-    left which two.
+    A lane gets two neighbours of one row, or of one column if transposed: lane / 4 selects the row, lane % 4
+    the pair.
 
     **Source** PTX ISA, "Warp-level matrix load instruction: ldmatrix".
     """
@@ -266,7 +266,7 @@ def _matrix(statement: Statement) -> Run:
 
 
 def _matrix_lanes(machine: Machine, rows: Lanes | None, number: int, *, turned: bool) -> list[Lanes]:
-    """Where each lane's part of a matrix is: a word, or transposed two halves of one, in two rows."""
+    """The address of each lane's part of a matrix: a word, or two half-words if transposed."""
     if rows is None:
         return []
     if rows.starts is not None and machine.on is not True and len(machine.on) > 1:
@@ -297,7 +297,7 @@ def _atomic_shared(statement: Statement) -> Run:
     size = bytes_moved(statement.opcode)
     at = _address(_addresses(statement)[0], is_global=False)
     names = _written(statement)
-    added_up = statement.has("POPC")  # lanes of one address are added up beforehand
+    added_up = statement.has("POPC")  # lanes with the same address are combined first
     operands = 2 if statement.has("CAS") or statement.has("CAST") else 1
     data = _data(statement)
     sets = source(data) if data is not None and statement.has("OR") and size == 4 else None
@@ -307,7 +307,7 @@ def _atomic_shared(statement: Statement) -> Run:
             lanes = access_shared(machine, at(machine), size)
         else:
             lanes = access_atomic(machine, at(machine), size, operands)
-        nothing = machine.unknown("what an atomic returns")
+        nothing = machine.unknown("the result of an atomic")
         left: list[Value] = [nothing] * max(size // 4, 1)
         alone = np.broadcast_to(machine.on, machine.shape).sum(axis=1).max() <= 1
         if sets is not None and lanes is not None and alone:
@@ -315,7 +315,7 @@ def _atomic_shared(statement: Statement) -> Run:
             left = [apply(lambda a, b: a | b, held, sets(machine))]
         store_shared(machine, lanes, size, left)
         for name in names:
-            machine.write(name, _nothing_of(machine, name, "what an atomic returns"))
+            machine.write(name, _nothing_of(machine, name, "the result of an atomic"))
 
     return run
 
@@ -333,7 +333,7 @@ def _load_local(statement: Statement) -> Run:
         values: list[Value] = []
         for word in range(max(size // 4, 1)):
             held = machine.local.load_word(address + 4 * word) if isinstance(address, int) else None
-            values.append(machine.unknown("what local memory holds") if held is None else held)
+            values.append(machine.unknown("the content of local memory") if held is None else held)
         if size < 4:
             shift = 8 * (address & 3) if isinstance(address, int) else 0
             values = [apply(lambda v: (v >> shift) & ((1 << 8 * size) - 1), values[0])]
@@ -353,7 +353,7 @@ def _store_local(statement: Statement) -> Run:
         for word, reader in enumerate(readers):
             value = reader(machine)
             if size < 4:
-                value = value if address % 4 == 0 else machine.unknown("what local memory holds")
+                value = value if address % 4 == 0 else machine.unknown("the content of local memory")
             machine.local.store_word((address + 4 * word) & ~3, value, machine.on)
 
     return run
@@ -374,18 +374,18 @@ def _load_constant(statement: Statement) -> Run:
     return run
 
 
-# ── Products ─────────────────────────────────────────────────────────────────────────────────────
+# ── Matrix products ──────────────────────────────────────────────────────────────────────────────
 
 
 def _warpgroup_product(statement: Statement) -> Run:
-    """HGMMA and its kin: four warps read B together, and A each its share unless it is in registers.
+    """HGMMA and similar: four warps share the reads of B; each reads its part of A unless A is in registers.
 
-    Wavefronts as measured with ncu on an H200: n/4 for the four warps, and four more for each for A.
+    Wavefronts as measured with ncu on an H200: n/4 for the four warps, and four more per warp for A.
     """
     shape = next((m for m in statement.modifiers if m.count("x") == 2), "0x0x0")
     first = next((o for o in statement.operands[1:] if o.kind is not OperandKind.PREDICATE), None)
     columns = int(shape.split("x")[1])
-    each = columns + (64 if first is not None and first.prefix == "gdesc" else 0)  # sixteenths for a warp
+    each = columns + (64 if first is not None and first.prefix == "gdesc" else 0)  # in sixteenths per warp
 
     def run(machine: Machine) -> None:
         counts, index = machine.counts, machine.step.index
@@ -421,4 +421,4 @@ MEMORY: Mapping[str, Build] = {
     "QGMMA": _warpgroup_product,
     "BGMMA": _warpgroup_product,
 }
-"""Opcode without modifiers."""
+"""Opcode without modifiers → builder of its run."""

@@ -1,4 +1,4 @@
-"""How SASS statements name what they read and write: readers of operands for a machine that runs."""
+"""Readers and writers of SASS operands."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _NOTHING = frozenset(("RZ", "URZ", "PT", "UPT", "SRZ"))
 
 
 def is_nothing(operand: Operand) -> bool:
-    """Whether a register is one that reads as zero (or true) and keeps nothing."""
+    """Whether a register reads as zero (or true) and ignores writes."""
     return operand.name in _NOTHING
 
 
 def following(name: str, step: int = 1) -> str:
-    """The register some places after another: `R4` → `R5`.
+    """The `step`-th register after another: `R4` → `R5`.
 
     Example:
         >>> following("UR7"), following("RZ")
@@ -51,9 +51,9 @@ def following(name: str, step: int = 1) -> str:
 
 
 def results(statement: Statement, most: int = 1) -> tuple[str | None, list[str | None], int]:
-    """The register written, predicates written beside it, and the number of operands that say so.
+    """The destination register, the destination predicates, and the number of destination operands.
 
-    Predicates stand in front of the register (`LOP3 P0, R1, …`) or right behind it (`IADD3 R1, P0, …`).
+    Predicates come before the register (`LOP3 P0, R1, …`) or right after it (`IADD3 R1, P0, …`).
     """
     operands, at = statement.operands, 0
     beside: list[str | None] = []
@@ -73,7 +73,7 @@ def _kept(operand: Operand) -> str | None:
 
 
 def predicate(operand: Operand) -> Reader:
-    """Reads a predicate, negated where the operand is."""
+    """Reader of a predicate, negated if the operand is."""
     name, inverted = operand.name, operand.invert
     if name in _NOTHING:
         return lambda _machine: not inverted
@@ -83,12 +83,12 @@ def predicate(operand: Operand) -> Reader:
 
 
 def source(operand: Operand, *, real: bool = False, step: int = 0) -> Reader:
-    """Reads 32 bits.
+    """Reader of 32 bits.
 
     Args:
         operand: a register, number or constant.
-        real: signs and numbers in decimals are of a float.
-        step: registers or words further on.
+        real: whether signs and decimal numbers are those of a float.
+        step: number of registers or words to skip.
     """
     if real and operand.kind is OperandKind.NUMBER and operand.real:
         operand = operand._replace(kind=OperandKind.FLOAT)
@@ -141,13 +141,13 @@ def _plain(operand: Operand, step: int) -> Reader:
 
 
 _MOST_PLACES = 64
-"""Addresses in a constant bank that lanes read side by side: tables of branches have a few."""
+"""Most distinct constant addresses of the lanes of one access; branch tables have a few."""
 
 
 def _constant(operand: Operand, step: int) -> Reader:
     offset, bank = operand.value + 4 * step, operand.bank
     if operand.prefix == "cx" or operand.descriptor:
-        return lambda machine: machine.unknown("a constant bank that a register chooses")
+        return lambda machine: machine.unknown("a constant bank selected by a register")
     if not operand.parts:
         return lambda machine: machine.environment.constant(bank, offset, 4)
 
@@ -162,7 +162,7 @@ def _constant(operand: Operand, step: int) -> Reader:
             places = distinct(at, machine.on)
             held = [machine.environment.constant(bank, int(one) & FULL, 4) for one in places[:_MOST_PLACES]]
             if len(held) == len(places) and not any(isinstance(one, Unknown) for one in held):
-                which = np.minimum(np.searchsorted(places, at), len(places) - 1)  # lanes that are off: any
+                which = np.minimum(np.searchsorted(places, at), len(places) - 1)  # inactive lanes: any
                 return np.array(held, np.int64)[which]
         return machine.unknown(f"c[{bank:#x}] at an address that differs between lanes")
 
@@ -170,7 +170,7 @@ def _constant(operand: Operand, step: int) -> Reader:
 
 
 def wide(operand: Operand) -> Reader:
-    """Reads 64 bits of a pair of registers, a number or a constant."""
+    """Reader of 64 bits of a register pair, a number or a constant."""
     if operand.kind is OperandKind.NUMBER:
         number = operand.value
         return lambda _machine: number
@@ -188,18 +188,18 @@ def wide(operand: Operand) -> Reader:
 
 
 def write_wide(machine: Machine, name: str | None, value: Value) -> None:
-    """Write a 64-bit number to a pair of registers."""
+    """Write a 64-bit number to a register pair."""
     if name is None:
         return
     machine.write(name, apply(lambda v: v & FULL, value))
     machine.write(following(name), apply(lambda v: (v >> 32) & FULL, value))
 
 
-# ── What several kinds of instructions share ─────────────────────────────────────────────────────
+# ── Shared by several kinds of instructions ──────────────────────────────────────────────────────
 
 
 def plain(function: Callable[..., Known], sources: int) -> Build:
-    """An instruction that computes one register from some others."""
+    """Builder for an instruction that computes one register from others."""
 
     def build(statement: Statement) -> Run:
         name, _, at = results(statement, 0)
@@ -215,7 +215,7 @@ def least(by: Known, most: int) -> Known:
 
 
 def writes(name: str | None, value: Reader) -> Run:
-    """Writes what a reader gives, where there is a register that keeps it."""
+    """A run that writes what a reader returns, unless the register ignores writes."""
     if name is None:
         return lambda _machine: None
 
@@ -226,14 +226,14 @@ def writes(name: str | None, value: Reader) -> Run:
 
 
 def write_all(machine: Machine, names: Iterable[str | None], value: Value) -> None:
-    """Write one value to all of some registers or predicates that keep it."""
+    """Write one value to several registers or predicates."""
     for name in names:
         if name is not None:
             machine.write(name, value)
 
 
 def put_sum(machine: Machine, name: str | None, carries: Iterable[str | None], total: Value) -> None:
-    """Write the lower 32 bits of a sum, and to the n-th carry whether it is n times too large at least."""
+    """Write the low 32 bits of a sum; the n-th carry is set if the sum is at least n · 2³²."""
     if name is not None:
         machine.write(name, apply(lambda t: t & FULL, total))
     for most, carry in enumerate(carries, 1):
@@ -242,17 +242,17 @@ def put_sum(machine: Machine, name: str | None, carries: Iterable[str | None], t
 
 
 def not_known(name: str | None, why: str) -> Run:
-    """Writes that nothing is known, and of what."""
+    """A run that makes a register unknown, with the reason."""
     return writes(name, lambda machine: machine.unknown(why))
 
 
 def not_understood(name: str | None, opcode: str) -> Run:
-    """Writes that nothing is known, because the opcode has no semantics."""
-    return not_known(name, f"opcode {opcode}, which has no semantics here")
+    """A run that makes a register unknown because the opcode is not supported."""
+    return not_known(name, f"unsupported opcode {opcode}")
 
 
 def move(statement: Statement, place: int | None = None) -> Run:
-    """Copies one operand, the first source or that at a place."""
+    """A run that copies one operand: the first source, or the one at `place`."""
     name, _, at = results(statement, 0)
     at = at if place is None else place
     if statement.has("64"):
@@ -262,17 +262,17 @@ def move(statement: Statement, place: int | None = None) -> Run:
 
 
 def both(a: Value, b: Value) -> Value:
-    """`and` of predicates."""
+    """Conjunction of predicates."""
     return _combine(a, b, False)
 
 
 def either(a: Value, b: Value) -> Value:
-    """`or` of predicates."""
+    """Disjunction of predicates."""
     return _combine(a, b, True)
 
 
 def _combine(a: Value, b: Value, settles: bool) -> Value:
-    """`and` or `or` of predicates: one that settles the result need not know the other."""
+    """Conjunction or disjunction of predicates; the result is known if one operand decides it."""
     if isinstance(a, bool):
         return settles if a is settles else b
     if isinstance(b, bool):
@@ -294,7 +294,7 @@ def _combine(a: Value, b: Value, settles: bool) -> Value:
 
 
 def xor(a: Value, b: Value) -> Value:
-    """Where one of two predicates holds."""
+    """Exclusive or of predicates."""
     return as_predicate(apply(np.logical_xor, a, b))
 
 

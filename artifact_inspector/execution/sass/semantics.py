@@ -1,7 +1,7 @@
-"""SASS run on paper: a function of nvdisasm's text as a program, and what a launch gives it.
+"""SASS semantics: a function of nvdisasm's text as a program, and the state that a launch provides.
 
-`SEMANTICS` has one row for each opcode, for sm_75 to sm_120. The uniform kind of an opcode (`UIADD3`) does
-what its namesake does, for a warp. An opcode without a row writes results that are unknown, and is listed.
+`SEMANTICS` has one row for each opcode, for sm_75 to sm_120. The uniform form of an opcode (`UIADD3`)
+computes the same for a warp. An opcode without a row writes unknown results and is listed.
 
 **Source** CUDA Binary Utilities, "Instruction Set Reference" (names); the offsets of constant bank 0 from
 `.nv.info` of cubins that Triton 2.1 to 3.9 made.
@@ -50,7 +50,7 @@ SEMANTICS: Mapping[str, Build] = {
     **LANES,
     **WAITS,
 }
-"""Opcode without modifiers → what builds its run from a statement."""
+"""Opcode without modifiers → builder of its run."""
 
 WORD = 16
 """Bytes of an instruction since sm_70."""
@@ -71,7 +71,7 @@ _FLOP: Mapping[str, tuple[str, int]] = {
     "DADD": ("fp64", 1), "DMUL": ("fp64", 1), "DFMA": ("fp64", 2), "HADD2": ("fp16", 2), "HMUL2": ("fp16", 2),
     "HFMA2": ("fp16", 4),
 }  # fmt: skip
-"""Floating-point operations of one lane, a multiply-add counted as two."""
+"""Floating-point operations per lane; a multiply-add counts as two."""
 _TYPES: Mapping[str, str] = {
     "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8",
     "u8": "int8", "s4": "int4", "u4": "int4", "b1": "b1", "e2m1": "fp4", "e2m3": "fp6", "e3m2": "fp6",
@@ -79,7 +79,7 @@ _TYPES: Mapping[str, str] = {
 
 
 def arch_of(module: Module) -> int:
-    """The number of the architecture that SASS is for, 90 where it does not say."""
+    """The architecture number of SASS; 90 if it is not stated."""
     return int("".join(c for c in module.attributes.get("target", "sm_90") if c in "0123456789")[:4] or 90)
 
 
@@ -93,9 +93,9 @@ def read_program(
     """A kernel's machine code, ready to run.
 
     Args:
-        module: as the reader of SASS has it.
-        kernel: the function; the only one where none has that name.
-        constants: banks that the binary brings.
+        module: as the reader of SASS returns it.
+        kernel: the function; the only one if none has that name.
+        constants: constant banks from the binary.
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
     section, arch = _section(module, kernel), arch_of(module)
@@ -118,7 +118,7 @@ def read_program(
 
 
 def _section(module: Module, kernel: str) -> tuple[Function, ...]:
-    """A kernel and the functions behind it in its section of the file, which it calls."""
+    """A kernel and the functions after it in its section of the file, which it calls."""
     functions = module.functions
     at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
     stop = at + 1
@@ -128,7 +128,7 @@ def _section(module: Module, kernel: str) -> tuple[Function, ...]:
 
 
 def _targets(section: Sequence[Function]) -> dict[int, int]:
-    """Branch or call → where it goes."""
+    """Branch or call → its target instruction."""
     found: dict[int, int] = {}
     places: dict[str, int] = {}
     start = 0
@@ -190,7 +190,7 @@ def _is_uniform(statement: Statement) -> bool:
 
 
 def _run(statement: Statement, instruction: Instruction, target: int | None) -> tuple[Run, bool]:
-    """What runs a statement, and whether it is understood."""
+    """The run of a statement, and whether the opcode is supported."""
     base = statement.base
     if base in _BRANCHES:
         return branch_to(statement, target), True
@@ -207,20 +207,20 @@ def _run(statement: Statement, instruction: Instruction, target: int | None) -> 
     results = instruction.operands.results
     if "MMA" in base or base in _DATA or base.removeprefix("U") in _DATA:
         return _forget(results, f"the result of {statement.opcode}"), True
-    return _forget(results, f"opcode {statement.opcode}, which has no semantics here"), False
+    return _forget(results, f"unsupported opcode {statement.opcode}"), False
 
 
 _DATA = words("""
     HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2 FADD2 FMUL2 FFMA2 FHADD FHFMA FMNMX3 FSET FRND F2F F2FP F2IP I2I
     I2IP DADD DMUL DFMA DSETP DMNMX IDP IDP4A MOVM VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
     """)
-"""Instructions on data: their results are never computed here, by intent."""
+"""Instructions on data: their results are deliberately not computed."""
 
 
 _SUMS = words("""
     IADD IADD3 VIADD IADD32I IMAD IMUL SHF SHL LEA LOP LOP3 ISETP MOV SEL LDG LD STG ST LDGSTS LDS STS LDSM
     """)
-"""Those of which addresses are made, and that use them: each takes sums of what CTAs and lanes have."""
+"""Opcodes that accept affine values: those that compute addresses, and those that access memory."""
 
 
 def _idle(_machine: Machine) -> None:
@@ -255,7 +255,7 @@ def _kind(statement: Statement) -> str:
 
 
 def _work(statement: Statement, matrix: MatrixOp | None) -> tuple[tuple[str, int], ...]:
-    """Floating-point operations of one lane by type; of a matrix operation its share."""
+    """Floating-point operations per lane by type; a matrix operation is divided among its lanes."""
     if matrix is not None:
         lanes = 128 if matrix.issuer == "warpgroup" else 32
         name = matrix.types.partition("×")[0]
@@ -265,25 +265,25 @@ def _work(statement: Statement, matrix: MatrixOp | None) -> tuple[tuple[str, int
         return ()
     sources = [o for o in statement.operands[1:] if o.kind is not OperandKind.PREDICATE]
     if all(is_nothing(o) or o.kind in (OperandKind.FLOAT, OperandKind.NUMBER) for o in sources):
-        return ()  # a constant is moved
+        return ()  # it loads a constant
     if statement.base == "HADD2" and is_nothing(sources[0]):
-        return ()  # a conversion
+        return ()  # it is a conversion
     name, count = found
     return ((("bf16" if any("BF16" in m for m in statement.modifiers) else name), count),)
 
 
-# ── What a launch gives ──────────────────────────────────────────────────────────────────────────
+# ── Launch state ─────────────────────────────────────────────────────────────────────────────────
 
 _FORMATS: Mapping[int, str] = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
 _CLUSTERED = (90,)
 _RECIPROCALS = 0x150
-"""Where one over the CTAs of a cluster stands in each direction, as float32."""
+"""Offset of the reciprocals of the cluster dimensions, as float32."""
 _STACK = 0x00FF_F000
-"""Where the stack of local memory begins, by our choice."""
+"""Address of the local memory stack, chosen by this tool."""
 
 
 class _Layout:
-    """Places in constant bank 0 by architecture, read off cubins of Triton 2.1 to 3.9."""
+    """Offsets in constant bank 0 by architecture, taken from cubins of Triton 2.1 to 3.9."""
 
     def __init__(self, arch: int) -> None:
         newest = arch >= 100
@@ -296,11 +296,11 @@ class _Layout:
 
 
 def default_parameters(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Where parameters stand in constant bank 0 where no cubin says: in order, aligned to their size.
+    """Offset in constant bank 0 and bytes of each parameter without a cubin: in order, naturally aligned.
 
     Args:
         arch: 75, 90 …
-        types: as Triton writes them.
+        types: in Triton's spelling.
     """
     at, found = _Layout(arch).parameters, []
     for kind in types:
@@ -321,12 +321,12 @@ class Environment:
     """Constants and special registers of one launch.
 
     Args:
-        program: whose parameters are known.
+        program: declares the parameters.
         launch: with an address for every tensor.
-        parameters: what stands in each parameter, in order; None where it was not given, with its name.
-        threads: of a CTA.
-        names: of what was not given.
-        descriptors: offset in constant bank 0 → the descriptor that stands there.
+        parameters: name and value of each parameter, in order; None if it was not given.
+        threads: threads of a CTA.
+        names: registry of missing inputs.
+        descriptors: offset in constant bank 0 → its descriptor.
     """
 
     def __init__(
@@ -345,10 +345,10 @@ class Environment:
         self.program = program
         layout = _Layout(program.arch)
         self.first_parameter = layout.parameters
-        """Where parameters begin in constant bank 0."""
+        """Offset of the first parameter in constant bank 0."""
         self.bank = bytearray(0x1000)
         self.known: dict[int, str | None] = {}
-        """Byte → None where it is known, else the name of what was not given."""
+        """Byte → None if it is known, otherwise the name of the missing input."""
         for step, extent in enumerate((threads, 1, 1)):
             self._put(layout.threads + 4 * step, extent, 4)
         for step, extent in enumerate(launch.extents):
@@ -369,11 +369,11 @@ class Environment:
             self.known[byte] = name if held is None else None
 
     def begin(self, machine: Machine) -> None:
-        """What is in shared memory before a CTA runs; all else is in constants and special registers."""
+        """Set up shared memory before a CTA runs; everything else is in constants and special registers."""
         free_columns(machine)
 
     def constant(self, bank: int, offset: int, size: int) -> Value:
-        """What a constant bank holds at an offset."""
+        """The value in a constant bank at an offset."""
         if bank == 0:
             missing = [self.known.get(byte, f"c[0x0][{offset:#x}]") for byte in range(offset, offset + size)]
             why = next((name for name in missing if name is not None), None)
@@ -386,11 +386,11 @@ class Environment:
         return int.from_bytes(data[offset : offset + size], "little")
 
     def lane(self, machine: Machine) -> Any:
-        """The lane in its warp."""
+        """Lane number within the warp."""
         return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp).reshape(1, -1)
 
     def special(self, machine: Machine, name: str) -> Value:
-        """What a special register holds."""
+        """The value of a special register."""
         x, y, _ = self.launch.extents
         cluster = self.launch.cluster
         ctas = machine.ctas.reshape(-1, 1)

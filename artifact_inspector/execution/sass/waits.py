@@ -1,10 +1,10 @@
-"""Waits of specialised warps, which on hardware fail some times before they succeed.
+"""Waits of specialized warps, which fail a few times on hardware before they succeed.
 
-Any other wait succeeds at once here, and so it does on an H200: in eleven launches whose warps load for
-themselves no wait for a tensor copy failed. Where some warps load for others, those begin while the first
-copy is on its way. Six launches (K from 256 to 1024, 128 to 512 CTAs) have beyond the program's own way,
-for each warp, 4.1 instructions of a first `USETMAXREG.TRY_ALLOC` and 5.0 to 5.6 of a first wait, however
-long the loop is: one and two failures.
+All other waits succeed at once in the simulation. So they do on an H200: in eleven launches whose warps load
+for themselves, no wait for a tensor copy failed. If some warps load for others, the others start while the
+first copy is in flight. Six launches (K from 256 to 1024, 128 to 512 CTAs) executed, beyond the simulated
+path and per warp, 4.1 instructions for a first `USETMAXREG.TRY_ALLOC` and 5.0 to 5.6 for a first wait, for
+any loop length: one and two failures.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 FAILS = 2
-"""Times that the first wait fails of a warp that was given registers."""
-_ASKED = "whether a warp asked for registers, or gave some away"
-_LEFT = "times that a warp's wait still fails"
+"""Failures of the first wait of a warp that got registers."""
+_ASKED = "whether a warp has requested or released registers"
+_LEFT = "remaining failures of a warp's wait"
 
 
 def _held(machine: Machine, name: str) -> Known:
@@ -38,7 +38,7 @@ def _keep(machine: Machine, name: str, value: Known) -> None:
 
 
 def _registers(statement: Statement) -> Run:
-    """USETMAXREG: a warp's first request fails once, before others have given theirs away."""
+    """USETMAXREG: a warp's first request fails once, before other warps have released theirs."""
     target = next((o.name for o in statement.operands if o.kind is OperandKind.PREDICATE), None)
 
     def run(machine: Machine) -> None:
@@ -52,7 +52,7 @@ def _registers(statement: Statement) -> Run:
 
 
 def _phase(statement: Statement) -> Run:
-    """SYNCS: waits by TRYWAIT may fail; whatever else it does succeeds."""
+    """SYNCS: waits by TRYWAIT may fail; everything else succeeds."""
     otherwise = succeed(statement)
     target = statement.operands[0] if statement.operands else None
     if not statement.has("TRYWAIT") or target is None or target.kind is not OperandKind.PREDICATE:
@@ -71,4 +71,4 @@ def _phase(statement: Statement) -> Run:
 
 
 WAITS: Mapping[str, Build] = {"USETMAXREG": _registers, "SYNCS": _phase}
-"""Opcode without modifiers."""
+"""Opcode without modifiers → builder of its run."""

@@ -1,1 +1,1 @@
-"""What launches would keep busy and wait for: the order in which they finish, not their microseconds."""
+"""Timing estimates: which units launches keep busy and what they wait for, to rank launches."""

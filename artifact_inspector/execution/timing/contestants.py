@@ -1,4 +1,4 @@
-"""The launches that take part in a ranking: what each is called, and which of them are one and the same."""
+"""The candidates of a ranking: their labels, and which of them have identical binaries."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Contestant:
     artifact: Artifact
     request: Request
     constants: Mapping[str, Any]
-    """What the kernel was compiled with, as far as that is known."""
+    """What the kernel was compiled with, as far as known."""
     label: str = ""
-    """What it is called; by default what sets it apart from the others."""
+    """Its name; by default the constants and options that distinguish it."""
 
 
 def label_launches(contestants: Sequence[Contestant]) -> list[str]:
-    """What sets each launch apart from the others: constants and options that differ between them."""
+    """The constants and options that distinguish each launch from the others."""
     rows = []
     for one in contestants:
         held = {**one.request.arguments, **one.constants}
@@ -46,16 +46,16 @@ def label_launches(contestants: Sequence[Contestant]) -> list[str]:
 
 
 def find_twins(contestants: Sequence[Contestant]) -> list[int]:
-    """For each launch the place of the first that a GPU cannot tell from it, which may be itself.
+    """For each launch the index of the first launch with the same binary, grid and arguments; may be its own.
 
-    An autotuner's list is full of them: `num_stages` changes nothing where no loop is pipelined.
+    An autotuner's list often repeats binaries: `num_stages` has no effect if no loop is pipelined.
     """
     first: dict[Hashable, int] = {}
     return [first.setdefault(_identity(one, at), at) for at, one in enumerate(contestants)]
 
 
 def _identity(one: Contestant, at: int) -> Hashable:
-    """What a GPU is given; the place itself where that cannot be read."""
+    """Everything that a GPU receives; the index itself if it cannot be read."""
     artifact, request = one.artifact, one.request
     held = {**request.arguments, **one.constants}
     suffix = "cubin" if "cubin" in artifact.files else "ptx"

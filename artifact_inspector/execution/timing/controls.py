@@ -1,4 +1,4 @@
-"""The control codes of machine code: what the compiler says of each instruction's schedule.
+"""Control codes of machine code: the schedule that the compiler encoded in each instruction.
 
 **Source** Z. Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking" (2018), §2.1:
 bits 105 to 125 of an instruction of sm_70 and later.
@@ -14,23 +14,23 @@ _NONE = 7
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the compiler says of one instruction's schedule."""
+    """The control code of one instruction."""
 
     stall: int
-    """Cycles until the next instruction of the warp may go."""
+    """Cycles until the next instruction of the warp can issue."""
     result: int | None
-    """Scoreboard that is held until the result is there."""
+    """Scoreboard that is held until the result is available."""
     operands: int | None
-    """Scoreboard that is held until the operands were read."""
+    """Scoreboard that is held until the operands have been read."""
     waits: tuple[int, ...]
-    """Scoreboards that must be free before."""
+    """Scoreboards that must be free before issue."""
 
 
 def read_controls(code: bytes) -> tuple[Control, ...]:
     """The control code of each instruction.
 
     Args:
-        code: of sm_70 or later, 16 bytes each.
+        code: of sm_70 or later, 16 bytes per instruction.
     """
     found = []
     for _, high in struct.iter_unpack("<QQ", code[: len(code) & ~15]):

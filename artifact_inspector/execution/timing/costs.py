@@ -1,4 +1,4 @@
-"""What each instruction of a sampled launch asks of a multiprocessor's units, in cycles."""
+"""The cycles for which each instruction of a sampled launch occupies the units of a multiprocessor."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What a ranking needs to know of a GPU."""
+    """The properties of a GPU that a ranking needs."""
 
     name: str
     rates: Rates
     multiprocessors: int
     l2_bytes: int
     l1_bytes: int
-    """Of a multiprocessor: first-level cache and shared memory together."""
+    """L1 cache and shared memory of a multiprocessor together."""
     dram_bytes: float
-    """Bytes in a cycle that device memory moves by its data sheet."""
+    """Device memory bandwidth in bytes per cycle, by the data sheet."""
     timing: Timing
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a CTA asks for."""
+    """The costs of a CTA."""
 
     steps: Mapping[int, Cost]
-    """Step → what all warps of the CTA together ask for each time that they pass it."""
+    """Step → cost of one visit by all warps of the CTA."""
     others: Mapping[str, float]
-    """Unit → cycles of what warps execute off the way that is followed."""
+    """Unit → cycles of instructions that are not on the recorded trace."""
     dram_bytes: float
-    """That the launch moves between device memory and the second-level cache, at least."""
+    """Fewest bytes that the launch moves between device memory and L2."""
 
 
 _LANES: Mapping[Pipe, str] = {
@@ -54,14 +54,14 @@ _MATRIX: Mapping[str, str] = {
 
 
 def find_costs(sample: Sample, chip: Chip, blocks: int, frame_bytes: int, shared_bytes: int) -> Costs:
-    """What a CTA of a sampled launch asks for.
+    """The costs of a CTA of a sampled launch.
 
     Args:
         sample: of the launch.
-        chip: that it runs on.
-        blocks: CTAs that a multiprocessor holds at a time.
-        frame_bytes: of local memory that a thread has.
-        shared_bytes: of a CTA.
+        chip: the GPU.
+        blocks: resident CTAs per multiprocessor.
+        frame_bytes: local memory per thread.
+        shared_bytes: shared memory per CTA.
     """
     return _Costs(sample, chip, blocks, frame_bytes, shared_bytes).costs()
 
@@ -84,7 +84,7 @@ class _Costs:
         self.local_dram = max(0.0, 1 - chip.l2_bytes / 2 / whole) if whole else 0.0
 
     def _misses(self, ctas: int) -> tuple[dict[tuple[str, bool], float], float]:
-        """(Tensor, read or written) → the share of what CTAs ask for that others have not asked for."""
+        """(Tensor, whether read) → distinct share of requested bytes; and the total of distinct bytes."""
         found, total = {}, 0.0
         sizes = {region.name: region.stop - region.start for region in self.traffic.regions}
         for reads, touched in ((True, self.traffic.read), (False, self.traffic.written)):
@@ -136,7 +136,7 @@ class _Costs:
 
     @property
     def _wave(self) -> float:
-        """Cycles of a wavefront of shared memory."""
+        """Cycles of a shared memory wavefront."""
         return 128 / (self.chip.rates.shared_bytes or 128)
 
     def _lanes(self, pipe: Pipe) -> float:
@@ -160,7 +160,7 @@ class _Costs:
         return flop / 2 / rate
 
     def _local(self, step: Step, each: float) -> Cost:
-        """A spill, which is written through, or a reload: of the L1 where it holds all that is resident."""
+        """A spill, which is written through, or a reload, which hits L1 as far as the resident frames fit."""
         moved = moved_bytes(step)
         asked = each * WARP * moved * (1.0 if step.kind == "local_store" else self.local_l2)
         timing = self.timing
@@ -182,7 +182,7 @@ class _Costs:
         asked, lines = traffic.asked.get(at, 0) / per, traffic.lines.get(at, 0) / per
         fresh, moved = traffic.fresh.get(at, 0) / per, self.counts.bytes[at] / per
         runs = traffic.runs.get(at, 0) / per
-        if at in self.counts.why and not asked:  # addresses are not known: as if side by side
+        if at in self.counts.why and not asked:  # unknown addresses: assume contiguous ones
             moved = each * WARP * moved_bytes(step)
             asked = fresh = moved / SECTOR
             lines, runs = moved / LINE, 1.0

@@ -1,4 +1,4 @@
-"""One function for many values, on as many processors as there are."""
+"""Calls one function for many values in parallel processes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _job: Callable[[int], Any] | None = None
 
 
 def map_forked(function: Callable[[int], Found], numbers: Sequence[int], processors: int) -> Iterator[Found]:
-    """What a function makes of each number, as they come, by processes that are forked from this one.
+    """The results of a function for each number, in order of completion, from forked processes.
 
     Args:
-        function: may be a closure: a fork has it already.
-        numbers: to call it with, in this order.
-        processors: processes at a time; with one, or where nothing can be forked, this process does it.
+        function: may be a closure: forked processes inherit it.
+        numbers: its arguments, in order.
+        processors: processes at a time; with one, or if fork is not available, this process runs them.
 
     Raises:
         CacheError: a process was killed.
-        InspectorError: the function did.
+        InspectorError: raised by the function.
     """
     global _job
     if processors < 2 or len(numbers) < 2 or "fork" not in multiprocessing.get_all_start_methods():
@@ -45,7 +45,8 @@ def map_forked(function: Callable[[int], Found], numbers: Sequence[int], process
                 pool.shutdown(wait=False, cancel_futures=True)
     except BrokenProcessPool:
         raise CacheError(
-            "A process that ran a launch on paper was killed.", "There may be too little memory for so many."
+            "A process that simulated a launch was killed.",
+            "Memory may be too small for this many processes.",
         ) from None
     finally:
         _job = None

@@ -1,4 +1,4 @@
-"""Which unit of a multiprocessor an instruction of SASS keeps busy.
+"""The unit of a multiprocessor that executes a SASS instruction.
 
 **Source** CUDA C++ Best Practices Guide, "Throughput of Native Arithmetic Instructions"; Nsight Compute
 documentation, "Metrics Decoder" (pipelines ALU, FMA, FP16, LSU, Uniform, XU and what they execute).
@@ -18,7 +18,7 @@ class Pipe(Enum):
     """A unit that executes instructions."""
 
     NONE = "none"
-    """Ends in the scheduler: branches, barriers, waits."""
+    """Handled by the scheduler: branches, barriers, waits."""
     ALU = "alu"
     FMA = "fma"
     MULTIPLY = "multiply"
@@ -27,7 +27,7 @@ class Pipe(Enum):
     """Packed 16-bit arithmetic."""
     DOUBLE = "double"
     XU = "xu"
-    """Transcendentals, conversions, counts of bits."""
+    """Transcendentals, conversions, bit counts."""
     UNIFORM = "uniform"
     CONSTANT = "constant"
     """Loads from constant memory, special registers."""
@@ -36,7 +36,7 @@ class Pipe(Enum):
     GLOBAL = "global"
     LOCAL = "local"
     COPY = "copy"
-    """From global to shared memory, past the registers."""
+    """From global to shared memory, bypassing registers."""
     BULK = "bulk"
     """Copies by the tensor memory accelerator."""
     TENSOR = "tensor"
@@ -62,7 +62,7 @@ _BY_OPCODE: Mapping[str, Pipe] = {name: pipe for pipe, names in _PIPES.items() f
 
 
 def pipe_of(step: Step) -> Pipe:
-    """The unit that an instruction keeps busy; ALU for what no table names."""
+    """The unit that executes an instruction; ALU for opcodes in no table."""
     if step.kind == "tensor":
         return Pipe.TENSOR
     base = step.opcode.partition(".")[0]
@@ -73,12 +73,12 @@ def pipe_of(step: Step) -> Pipe:
 
 
 def moved_bytes(step: Step) -> int:
-    """Bytes that a lane's load or store moves."""
+    """Bytes per lane of a load or store."""
     return bytes_moved(step.opcode)
 
 
 def what_it_does(step: Step, pipe: Pipe) -> tuple[Does, int]:
-    """What an instruction starts or waits for besides its scoreboards, and how many groups a wait leaves."""
+    """What an instruction starts or waits for besides scoreboards, and how many groups the wait leaves."""
     statement = parse_statement(step.text)
     base = statement.base
     if base in _DOES:

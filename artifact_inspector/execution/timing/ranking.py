@@ -1,11 +1,11 @@
-"""Which of several launches will be fastest: an order, by what each would keep busy and wait for.
+"""Ranks launches by speed, from the units that each keeps busy and what it waits for.
 
-Some CTAs run on paper (`sampling`). What they ask of each unit, in cycles, bounds the launch from below; so
-does the time that a CTA takes alone (`walking`), once for each wave. How both come together, many CTAs
-sharing units and each of them waiting, is a closed queueing network: every CTA that a multiprocessor holds is
-a customer, every unit a station, and what a CTA waits for without keeping anything busy its time to think.
+Some CTAs are simulated (`sampling`). The cycles for which they occupy each unit bound the launch from below.
+So does the latency of one CTA (`walking`) times the number of waves. A closed queueing network combines both:
+every resident CTA of a multiprocessor is a customer, every unit a station, and time that a CTA waits without
+occupying a unit is think time.
 
-It is an order, no forecast of times: the clock, other work and the order of CTAs are not known.
+The result is an order, not a forecast of times: clock rates, other work and the order of CTAs are not known.
 
 **Source** M. Reiser, S. S. Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks" (1980).
 """
@@ -37,38 +37,38 @@ from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, Timing
 
 PATH, LAUNCH = "path", "launch"
-_OF_NVIDIA = "control codes, which NVIDIA's machine code alone has: no kernel of AMD's is ranked"
-_CTAS = "how many CTAs a multiprocessor holds"
+_OF_NVIDIA = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
+_CTAS = "the number of resident CTAs per multiprocessor"
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One launch, and what it will take."""
+    """One launch and its estimate."""
 
     launch: int
-    """Its place among the launches that were given, from 0."""
+    """Its index in the given launches, from 0."""
     hash: str
     label: str
-    """What sets it apart: blocks, warps, stages."""
+    """What distinguishes it: blocks, warps, stages."""
     score: float | None
-    """Cycles of a multiprocessor that the terms add up to; less is better. None where it does not fit or its
-    way depends on what was not given."""
+    """Estimated cycles of a multiprocessor; less is better. None if a CTA does not fit, or its path depends
+    on a missing input."""
     binding: str | None
-    """The term that is largest."""
+    """The largest term."""
     terms: Mapping[str, float]
     """Term → cycles that it alone would take: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
-    `tensor`), `l2`, `dram`, `launch` of CTAs, `path`: waves × a CTA on its own."""
+    `tensor`), `l2`, `dram`, `launch` of CTAs, `path`: waves × latency of one CTA."""
     fits: bool
-    """False where a multiprocessor cannot hold one CTA: the launch would fail."""
+    """False if a multiprocessor cannot hold one CTA: the launch would fail."""
     blocks: int | None
-    """CTAs that a multiprocessor holds at a time."""
+    """Resident CTAs per multiprocessor."""
     waves: int | None
-    """Rounds of CTAs until all have run."""
+    """Waves of CTAs."""
     unknown: tuple[str, ...] = field(default=())
-    """What was not given, so that the score lacks it or there is none."""
+    """Missing inputs; the score is incomplete or None without them."""
     notes: tuple[str, ...] = field(default=())
     same_as: int | None = None
-    """The place of the first launch of the same code, grid and arguments; None where it is the first."""
+    """The index of the first launch with the same binary, grid and arguments; None if it is the first."""
 
 
 def chip_of(target: Target, gpu: str | None) -> Chip:
@@ -76,20 +76,20 @@ def chip_of(target: Target, gpu: str | None) -> Chip:
 
     Args:
         target: of the machine code.
-        gpu: a product by its name; None is the one that stands for the target.
+        gpu: product name; None selects the default product of the target.
 
     Raises:
-        UsageError: what it can do is not known.
+        UsageError: its rates are not known.
     """
     named = target if gpu is None else parse_target(gpu)
     if named.backend is not target.backend or named.arch.number // 10 != target.arch.number // 10:
-        raise UsageError(f"{gpu} does not run machine code for {target}.", "Name a GPU of that generation.")
+        raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
     product, rates, limits = named.gpu.product, named.gpu.rates, named.limits.multiprocessor
     peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
     if product is None or rates is None or limits is None or peaks is None:
         raise UsageError(
-            f"Nothing can be ranked for {gpu or named}: its rates or its bandwidth are not known here.",
-            "Name a product that is known with --gpu: H100, H200, A100, 4090 …",
+            f"Cannot rank launches for {gpu or named}: its rates or its bandwidth are unknown.",
+            "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
     megahertz = product.megahertz or 1800
     return Chip(
@@ -106,19 +106,19 @@ def chip_of(target: Target, gpu: str | None) -> Chip:
 def judge_launch(
     loaded: Loaded, launch: Launch, chip: Chip, target: Target, *, index: int = 0, label: str = "", limit: int
 ) -> Ranked:
-    """What one launch will take.
+    """The estimate for one launch.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
-        chip: that it runs on.
-        target: whose limits count.
-        index: place among the launches given.
-        label: what sets it apart.
+        chip: the GPU.
+        target: whose occupancy limits apply.
+        index: index in the given launches.
+        label: what distinguishes it.
         limit: steps after which it counts as endless.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid launches nothing.
+        UsageError: arguments are missing or wrong, or the grid is empty.
     """
     artifact = loaded.artifact
     cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
@@ -145,12 +145,12 @@ def judge_launch(
         first = sample.counts.outside[0]
         notes += (
             f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.lane}, {first.near}; "
-            "`predict` tells them all",
+            "`predict` lists all",
         )
     if sample.ended or blocks is None or loaded.cubin is None:
         lacks = _CTAS
         if loaded.cubin is None:
-            lacks = _OF_NVIDIA if loaded.beginning is not None else "control codes, which a cubin has"
+            lacks = _OF_NVIDIA if loaded.beginning is not None else "control codes, which need a cubin"
         why = unknown or (lacks,)
         return replace(nothing, unknown=why, notes=notes)
     controls = read_controls(read_code(loaded.cubin, loaded.program.name))
@@ -164,7 +164,7 @@ def judge_launch(
 
 
 def blocks_of(target: Target, taken: Resources) -> int | None:
-    """CTAs that a multiprocessor holds at a time."""
+    """Resident CTAs per multiprocessor."""
     return find_occupancy(
         target,
         registers=taken.registers.value,
@@ -176,7 +176,7 @@ def blocks_of(target: Target, taken: Resources) -> int | None:
 
 
 def _unknown(sample: Sample) -> tuple[str, ...]:
-    """What was not given, each once."""
+    """The distinct missing inputs."""
     told = [reason for end in sample.ended for reason in end.reasons]
     told += [name for why in sample.counts.why.values() for name in sample.names.of(why)]
     return tuple(dict.fromkeys(told))
@@ -185,12 +185,12 @@ def _unknown(sample: Sample) -> tuple[str, ...]:
 def _score(
     sample: Sample, costs: Costs, controls: Sequence[Control], chip: Chip, blocks: int
 ) -> tuple[float, dict[str, float], int]:
-    """Cycles, the terms that they come of, and waves."""
+    """Score in cycles, its terms, and the number of waves."""
     warps = -(-sample.loaded.threads // 32)
     timing, issue = chip.timing, chip.rates.issue
 
     def together(held: int) -> Walk:
-        """CTAs that go through the program in step: as one that asks for as much as all of them."""
+        """The walk of several CTAs in lockstep: as one CTA with the costs of all."""
         steps = costs.steps if held == 1 else {at: cost.times(held) for at, cost in costs.steps.items()}
         return walk(sample.way, controls, steps, max(held * warps / issue, 1), barrier_of(timing, warps))
 
@@ -203,7 +203,8 @@ def _score(
     most = -(-ctas // multiprocessors)
     held = min(blocks, most)
     waves = -(-most // held)
-    # the caches and the memory are shared: they see the average, all else the fullest multiprocessor
+    # caches and memory are shared, so they see the average; other units are limited by the fullest
+    # multiprocessor
     average = ctas / min(ctas, multiprocessors)
     terms = {name: cycles * (average if name in ("l2", "dram") else most) for name, cycles in each.items()}
     terms[LAUNCH] = most * launch_of(timing, warps, held)
@@ -222,26 +223,26 @@ def _score(
 
 
 def barrier_of(timing: Timing, warps: int) -> int:
-    """Cycles of a barrier of a CTA whose warps all stand before it."""
+    """Cycles of a CTA barrier that all warps have reached."""
     return timing.barrier + timing.barrier_warp * warps
 
 
 def launch_of(timing: Timing, warps: int, held: int) -> float:
-    """Cycles between the starts of two CTAs on one multiprocessor, at least."""
+    """Fewest cycles between the starts of two CTAs on one multiprocessor."""
     return max(timing.launch, timing.launch_warp * warps, timing.turn / held)
 
 
 def _throughput(customers: int, demands: Sequence[float], alone: float) -> float:
-    """CTAs that end in a cycle, where so many share the units.
+    """CTAs that complete per cycle if `customers` CTAs share the units.
 
     Args:
-        customers: CTAs that a multiprocessor holds.
-        demands: cycles that one asks of each unit.
-        alone: cycles that one takes where no other is.
+        customers: resident CTAs per multiprocessor.
+        demands: cycles that one CTA occupies each unit.
+        alone: cycles of one CTA that runs alone.
     """
     total = sum(demands)
     thinks = max(alone - total, 0.0)
-    apart = min(1.0, alone / total) if total else 1.0  # units that one CTA keeps busy at a time do not add up
+    apart = min(1.0, alone / total) if total else 1.0  # units busy at the same time do not add up
     queues = [0.0] * len(demands)
     rate = 1 / alone
     for number in range(1, customers + 1):
@@ -252,7 +253,7 @@ def _throughput(customers: int, demands: Sequence[float], alone: float) -> float
 
 
 def put_in_order(found: Sequence[Ranked]) -> list[Ranked]:
-    """The best first; behind them those without a score, and those that do not fit."""
+    """The best first; at the end those without a score, then those that do not fit."""
     return sorted(
         found,
         key=lambda row: (
@@ -276,19 +277,19 @@ def rank_launches(
     processors: int = 1,
     progress: Callable[[Ranked], None] = lambda row: None,
 ) -> list[Ranked]:
-    """The launches, the best first; the smallest kernel is judged first.
+    """The launches, the best first. The smallest kernels are estimated first.
 
     Args:
         contestants: the launches.
-        disassemble: makes SASS of cubins.
-        gpu: a product by its name; None is the one that stands for the kernels' target.
-        limit: steps after which one counts as endless.
-        processors: how many are judged at a time.
-        progress: called with each when it is judged.
+        disassemble: converts cubins to SASS.
+        gpu: product name; None selects the default product of the kernels' target.
+        limit: steps after which a launch counts as endless.
+        processors: number of parallel processes.
+        progress: called with each estimate when it is done.
 
     Raises:
-        UsageError: what the GPU can do is not known, arguments are missing or wrong, a grid launches nothing.
-        CacheError: a kernel has no machine code that can be read.
+        UsageError: the rates of the GPU are unknown, arguments are missing or wrong, or a grid is empty.
+        CacheError: a kernel has no readable machine code.
     """
     labels, firsts = label_launches(contestants), find_twins(contestants)
 

@@ -1,9 +1,9 @@
-"""How the warps that a multiprocessor holds at a time overlap: a model, of which nothing was measured.
+"""A model of how the resident warps of a multiprocessor overlap; not validated by measurements.
 
-The warps of the first resident CTAs go through the program each on its own: by the compiler's control
-codes, in turn with the others of its scheduler, waiting for scoreboards, copies, products and each other at
-barriers, and queueing at the units that all share. Costs and latencies are those of a ranking (`costs`,
-`walking`): what a CTA asks for on average, each of its warps for an equal part.
+The warps of the first resident CTAs run through the program individually. They follow the compiler's control
+codes, take turns on their scheduler, wait for scoreboards, copies, matrix products and barriers, and queue at
+the shared units. Costs and latencies are those of a ranking (`costs`, `walking`): those of an average CTA,
+divided equally among its warps.
 """
 
 from __future__ import annotations
@@ -29,79 +29,80 @@ from artifact_inspector.files.binaries import read_code, read_cubin
 from artifact_inspector.hardware.targets import parse_target
 
 MOST_STEPS = 40_000
-"""Instructions of all warps together that are followed: some trips of a loop, still told apart when drawn."""
+"""Instructions of all warps together that are simulated: some loop iterations, still distinguishable when
+drawn."""
 SLOTS = 200
-"""Pieces that the time is cut into."""
+"""Time slots of the diagram."""
 OFF_WAY = 0.05
-"""Share of a unit's work that other warps do off the way that is followed, from which that is told."""
+"""Share of a unit's work off the recorded trace from which a note reports it."""
 
 
 class Activity(Enum):
-    """What a warp does, or what it waits for."""
+    """What a warp does, or waits for."""
 
-    LOADS = "global memory: issues loads, copies, stores"
-    MATRIX = "matrix products: issues, waits for sums"
-    ARITHMETIC = "arithmetic: issues, waits for it"
-    SHARED = "shared memory, L1, shuffles: issues, waits"
-    ISSUE = "issues all else, waits its turn"
-    MEMORY = "waits for global memory"
-    BARRIER = "waits at a barrier"
+    LOADS = "global memory: issuing loads, copies, stores"
+    MATRIX = "matrix products: issuing, waiting for results"
+    ARITHMETIC = "arithmetic: issuing, waiting for results"
+    SHARED = "shared memory, L1, shuffles: issuing, waiting"
+    ISSUE = "other: issuing, waiting to issue"
+    MEMORY = "waiting for global memory"
+    BARRIER = "waiting at a barrier"
 
 
 WORKS = frozenset((Activity.LOADS, Activity.MATRIX, Activity.ARITHMETIC, Activity.SHARED, Activity.ISSUE))
-"""What is not waiting for memory or for other warps."""
+"""Activities other than waiting for memory or for other warps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a warp does for some time."""
+    """A time span of a warp."""
 
     start: float
     """Cycles from the start of the first CTA."""
     end: float
     activity: Activity
-    """That which takes most of each piece of time within."""
+    """The one that takes most of each time slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarpLane:
-    """One warp."""
+    """The timeline of one warp."""
 
     cta: int
-    """From 0, of those that the multiprocessor holds."""
+    """CTA number on the multiprocessor, from 0."""
     warp: int
-    """From 0, of its CTA."""
+    """Warp number in the CTA, from 0."""
     spans: tuple[Span, ...]
     cycles: Mapping[Activity, float]
-    """In all, to the cycle."""
+    """Total cycles of each activity, not rounded to slots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """The warps of a multiprocessor from the start of its first CTAs to their end, as the model has them."""
+    """The modelled warps of a multiprocessor, from the start of its first CTAs to their end."""
 
     kernel: str
     gpu: str
     ctas: int
-    """That the multiprocessor holds at a time."""
+    """Resident CTAs."""
     warps: int
-    """Of a CTA."""
+    """Warps of a CTA."""
     cycles: float
     lanes: tuple[WarpLane, ...]
     busy: Mapping[str, tuple[float, ...]]
-    """Unit → share of each of equal pieces of the time for which it is busy."""
+    """Unit → busy share of each time slot."""
     hidden: float | None
-    """Of the cycles in which a warp waits for global memory, the share in which another computes or is at
-    shared memory; None where none waits."""
+    """Share of the cycles in which a warp waits for global memory while another computes or uses shared
+    memory; None if no warp waits."""
     followed: int
-    """Instructions of each warp that were followed."""
+    """Instructions of each warp that were simulated."""
     instructions: int
-    """That each warp executes."""
+    """Instructions that each warp executes."""
     notes: tuple[str, ...] = ()
 
 
 class _Warp(Front):
-    """A warp on its way, and the units that it shares with the others."""
+    """A warp during execution, and the units that it shares with others."""
 
     def __init__(self, number: tuple[int, int], start: float, units: _Units) -> None:
         super().__init__(units.free)
@@ -118,7 +119,7 @@ class _Warp(Front):
         return end
 
     def tell(self, activity: Activity) -> None:
-        """Say what the time since the last word was spent on."""
+        """Attribute the time since the last call to an activity."""
         if self.now <= self.told:
             return
         if self.spans and self.spans[-1].activity is activity:
@@ -128,7 +129,7 @@ class _Warp(Front):
         self.told = self.now
 
     def held_up(self, control: Control, cost: Cost) -> tuple[float, Activity]:
-        """Until when an instruction cannot go, and what it waits for."""
+        """The earliest issue time of an instruction, and what it waits for."""
         until, activity = self.now, Activity.ISSUE
         for board in control.waits:
             if self.ready[board] > until:
@@ -143,7 +144,7 @@ class _Warp(Front):
         return until, activity
 
     def go(self, control: Control, cost: Cost) -> None:
-        """Past an instruction; what waits for its scoreboards waits for what it does."""
+        """Execute an instruction; waits for its scoreboards count as waits for its activity."""
         does = _activity(cost)
         for board in (control.result, control.operands):
             if board is not None:
@@ -154,7 +155,7 @@ class _Warp(Front):
 
 
 class _Units:
-    """What all warps share, and when each was busy."""
+    """The units that all warps share, and when each was busy."""
 
     def __init__(self) -> None:
         self.free: dict[str, float] = {}
@@ -186,15 +187,15 @@ def overlap_warps(
     schedulers: int = 4,
     barrier: int = 20,
 ) -> tuple[tuple[WarpLane, ...], Mapping[str, tuple[float, ...]], float, float | None]:
-    """The warps of CTAs that start at given times: lanes, shares of units, cycles, and the share hidden.
+    """Timelines of the warps of CTAs with given start times, busy shares, cycles, and the hidden share.
 
     Args:
         way: steps in the order in which each warp executes them.
         controls: of each step.
-        costs: of each step on the way, for all warps of a CTA together.
+        costs: of each step of the trace, for all warps of a CTA together.
         starts: of the CTAs, in cycles.
         warps: of each CTA.
-        schedulers: each of which issues one instruction in a cycle.
+        schedulers: each issues one instruction per cycle.
         barrier: cycles of a barrier that all other warps have reached.
     """
     units = _Units()
@@ -239,7 +240,7 @@ def overlap_warps(
 
 
 def _lane(front: _Warp, cycles: float) -> WarpLane:
-    """A warp's time in pieces, each for what takes most of it."""
+    """A warp's timeline in slots, each with its dominant activity."""
     total: defaultdict[Activity, float] = defaultdict(float)
     pieces: list[defaultdict[Activity, float]] = [defaultdict(float) for _ in range(SLOTS)]
     size = cycles / SLOTS or 1.0
@@ -260,7 +261,7 @@ def _lane(front: _Warp, cycles: float) -> WarpLane:
 
 
 def _split(start: float, end: float, size: float) -> Iterable[tuple[int, float]]:
-    """The parts of a stretch in each piece of time."""
+    """The parts of a time span in each slot."""
     for slot in range(int(start / size), min(int(end / size), SLOTS - 1) + 1):
         part = min(end, (slot + 1) * size) - max(start, slot * size)
         if part > 0:
@@ -277,7 +278,7 @@ def _shares(spans: Iterable[tuple[float, float]], cycles: float) -> tuple[float,
 
 
 def _hidden(fronts: Iterable[_Warp]) -> float | None:
-    """Of the cycles in which a warp waits for global memory, the share in which another does not wait."""
+    """Share of the cycles in which a warp waits for global memory while another does not wait."""
     edges: list[tuple[float, int, int]] = []
     for front in fronts:
         for span in front.spans:
@@ -303,35 +304,34 @@ def find_residency(
     gpu: str | None = None,
     limit: int = 50_000_000,
 ) -> Residency:
-    """How the first warps that a multiprocessor holds will overlap, as the model has it.
+    """The modelled overlap of the first resident warps of a multiprocessor.
 
     Args:
         contestant: the launch.
-        disassemble: makes SASS of cubins.
-        gpu: a product by its name; None is the one that stands for the kernel's target.
+        disassemble: converts cubins to SASS.
+        gpu: product name; None selects the default product of the kernel's target.
         limit: steps after which the launch counts as endless.
 
     Raises:
-        UsageError: it is of another vendor, its cubin or what it takes is not known, its way depends on what
-            was not given, or what the GPU can do is not known.
+        UsageError: it is for another vendor; its cubin, resources or the rates of the GPU are not known; or
+            its path
+            depends on a missing input.
     """
     loaded = load_kernel(contestant.artifact, disassemble)
     name = contestant.artifact.display_name
     if loaded.beginning is not None or loaded.cubin is None:
-        raise UsageError(
-            f"How warps of {name} overlap is modelled by the control codes of a cubin, which it has none of."
-        )
+        raise UsageError(f"Cannot model how warps of {name} overlap: it has no cubin with control codes.")
     own = contestant.artifact.target or parse_target(f"sm_{loaded.program.arch}")
     chip, target = chip_of(own, gpu), own if gpu is None else parse_target(gpu)
     cubin = read_cubin(loaded.cubin, loaded.program.name)
     taken = find_resources(contestant.artifact.target, contestant.artifact.metadata, binary=cubin)
     blocks = blocks_of(target, taken)
     if not blocks:
-        raise UsageError(f"How many CTAs of {name} a multiprocessor holds is not known, or it is none.")
+        raise UsageError(f"A multiprocessor holds no CTA of {name}, or an unknown number.")
     sample = sample_launch(*fit_launch(loaded, contestant.request, contestant.constants), limit=limit)
     if sample.ended:
         raise UsageError(
-            f"The way of {name} depends on what was not given: {', '.join(sample.ended[0].reasons[:3])}."
+            f"The path of {name} depends on missing inputs: {', '.join(sample.ended[0].reasons[:3])}."
         )
     held = min(blocks, -(-sample.launch.ctas // chip.multiprocessors))
     costs = find_costs(sample, chip, blocks, cubin.frame_bytes or 0, int(taken.shared.value or 0))
@@ -363,7 +363,7 @@ def find_residency(
 
 
 def _notes(way: Sequence[int], steps: Mapping[int, Cost], others: Mapping[str, float]) -> tuple[str, ...]:
-    """Units whose work is done off the way that is followed: by warps that part from the others."""
+    """A note on units with much work off the recorded trace, by warps that diverge from the others."""
     along: defaultdict[str, float] = defaultdict(float)
     for index in way:
         cost = steps[index]
@@ -371,4 +371,4 @@ def _notes(way: Sequence[int], steps: Mapping[int, Cost], others: Mapping[str, f
             for unit, cycles in ((cost.unit, cost.busy), ("l2", cost.l2), ("dram", cost.dram)):
                 along[unit] += cycles
     off = [unit for unit, cycles in sorted(others.items()) if cycles > OFF_WAY * (cycles + along[unit])]
-    return (f"not drawn: what warps off the common way ask of {', '.join(off)}",) if off else ()
+    return (f"not drawn: work of divergent warps on {', '.join(off)}",) if off else ()

@@ -1,10 +1,10 @@
-"""Some CTAs of a launch, run on paper for all of them: what each instruction costs a CTA on average.
+"""Simulates some CTAs of a launch as a sample: the average cost of each instruction for a CTA.
 
-A launch's CTAs mostly do the same. Those that run are spread over the grid so that no order of tiles meets
-them in step; their average stands for all. What it stands for is a ranking, never a counter.
+Most CTAs of a launch behave alike. The sampled ones are spread over the grid without aligning with the tile
+order. Their average is used for rankings, never for counters.
 
 **Source** M. Roberts, "The Unreasonable Effectiveness of Quasirandom Sequences" (2018): steps by powers of
-the root of x⁴ = x + 1 leave no direction of the grid uncovered.
+the root of x⁴ = x + 1 cover every direction of the grid.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import Counts
 from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
+from artifact_inspector.execution.interpreter.lanes import Names
 from artifact_inspector.execution.interpreter.memory import Memory, Region
 from artifact_inspector.execution.interpreter.runs import each_once
 from artifact_inspector.execution.launch import Launch
@@ -25,13 +26,13 @@ from artifact_inspector.execution.loading import Loaded
 from artifact_inspector.execution.running import Ended, begin, excuse_strangers, run_all
 
 LINE = 128
-"""Bytes of a line of the first-level cache."""
+"""Bytes of an L1 cache line."""
 _ROOT = 1.2207440846057596
 _STEPS = tuple(_ROOT**-power for power in (1, 2, 3))
 
 
 def choose_ctas(grid: tuple[int, int, int], most: int) -> NDArray[np.int64]:
-    """Linear numbers of CTAs that are spread over a grid; all where there are no more than that.
+    """Linear numbers of CTAs that are spread over a grid; all CTAs if there are at most `most`.
 
     Example:
         >>> choose_ctas((2, 2, 1), 8).tolist()
@@ -51,59 +52,59 @@ def choose_ctas(grid: tuple[int, int, int], most: int) -> NDArray[np.int64]:
 
 
 class _Pattern(NamedTuple):
-    """How the lanes of a CTA lie to each other in one access."""
+    """The cost of an access pattern: the offsets between the lanes of a CTA."""
 
     sectors: int
-    """Request by request."""
+    """Total over requests."""
     lines: int
     runs: int
     places: NDArray[np.int64]
-    """Distinct sectors, counted from that of the first lane."""
+    """Distinct sectors, relative to that of the first lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What the sampled CTAs' accesses to global memory cost by step."""
+    """Global memory costs of the sampled CTAs, per step."""
 
     regions: tuple[Region, ...]
     lines: dict[int, int] = field(default_factory=dict)
-    """Step → lines of 128 bytes that warps ask for, request by request."""
+    """Step → 128-byte lines that warps request, totalled over requests."""
     fresh: dict[int, int] = field(default_factory=dict)
     """Step → sectors that their CTA had not read (or written) before."""
     asked: dict[int, int] = field(default_factory=dict)
-    """Step → sectors, request by request."""
+    """Step → sectors, totalled over requests."""
     runs: dict[int, int] = field(default_factory=dict)
-    """Step → stretches of memory without a gap that a CTA's warps touch together."""
+    """Step → contiguous memory ranges that the warps of a CTA touch together."""
     read: dict[str, int] = field(default_factory=dict)
-    """Tensor → sectors that the CTAs read, each CTA for itself."""
+    """Tensor → sectors that the CTAs read, distinct within each CTA."""
     written: dict[str, int] = field(default_factory=dict)
     whose: dict[int, str] = field(default_factory=dict)
     """Step → the tensor that it reads or writes."""
     _seen: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
     _order: dict[str, NDArray[np.int32]] = field(default_factory=dict)
-    """Tensor → of each sector that is looked at, which turn touches it first."""
+    """Tensor → scratch array: the position of the first touch of each sector."""
     _patterns: dict[tuple[bytes, bytes, int], _Pattern] = field(default_factory=dict)
 
     def begin(self, first: int) -> None:
-        """Nothing: every CTA is followed for itself."""
+        """Do nothing: CTAs are recorded individually."""
 
     def end(self, ctas: NDArray[np.int64]) -> None:
-        """Nothing: all is noted at once."""
+        """Do nothing: accesses are recorded immediately."""
 
     def has_written(self, _ctas: NDArray[np.int64]) -> bool:
-        """It is asked of no CTA where it writes first."""
+        """Always True: first writes are not needed."""
         return True
 
     def add(self, access: Access) -> None:
-        """Note an access."""
+        """Record an access."""
         self.add_all([access], access.first + len(access.ctas))
 
     def add_all(self, accesses: Sequence[Access], rows: int) -> None:
-        """Note accesses of many trips of a loop.
+        """Record the accesses of many loop iterations.
 
         Args:
-            accesses: one for each instruction; all CTAs' first trips come first there.
-            rows: CTAs that run at a time.
+            accesses: one per instruction; its rows are ordered by iteration, then by CTA.
+            rows: CTAs of one iteration.
         """
         found: dict[tuple[str, int, bool], list[_Touched]] = {}
         for access in accesses:
@@ -138,7 +139,7 @@ class Traffic:
             self._touch(name, cta, reads, touched)
 
     def _touch(self, name: str, cta: int, reads: bool, touched: Sequence[_Touched]) -> None:
-        """Note which sectors a CTA touches for the first time, and by which step."""
+        """Record which sectors a CTA touches for the first time, and by which step."""
         region = next(region for region in self.regions if region.name == name)
         first = region.start // SECTOR
         size = (region.stop - 1) // SECTOR - first + 1
@@ -154,7 +155,7 @@ class Traffic:
         taken[taken] = ~seen[places[taken]]
         places, steps = places[taken], steps[taken]
         turns = np.arange(len(places), dtype=np.int32)
-        order[places[::-1]] = turns[::-1]  # of each sector the first turn is written last
+        order[places[::-1]] = turns[::-1]  # the first position of each sector is written last
         steps = steps[order[places] == turns]
         seen[places] = True
         total = self.read if reads else self.written
@@ -183,22 +184,22 @@ class Traffic:
 
 
 def _count_by(warps: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
-    """Distinct numbers of each warp, all warps together."""
+    """Distinct numbers of each warp, totalled."""
     low, high = int(numbers.min()), int(numbers.max())
     return len(each_once(warps * (high - low + 1) + (numbers - low)))
 
 
 class _Touched(NamedTuple):
-    """What a CTA touches of a tensor by one instruction in some trips of a loop."""
+    """Sectors of a tensor that one instruction of a CTA touches in some iterations."""
 
     step: int
     trips: NDArray[np.int64]
     sectors: NDArray[np.int64]
-    """Shape (trips, sectors of each)."""
+    """Shape (iterations, sectors of each)."""
 
 
 def _in_turn(touched: Sequence[_Touched]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sectors in the order in which they are touched, trip by trip, and the step of each."""
+    """Sectors in the order in which they are touched, iteration by iteration, and the step of each."""
     steps = [np.full(one.sectors.shape, one.step) for one in touched]
     if all(np.array_equal(one.trips, touched[0].trips) for one in touched):
         places = np.concatenate([one.sectors for one in touched], axis=1)
@@ -210,7 +211,7 @@ def _in_turn(touched: Sequence[_Touched]) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _rows_of(access: Access) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
-    """Addresses and masks of the CTAs that take part, and which these are."""
+    """Addresses and masks of the CTAs that take part, and their indices."""
     shape = (len(access.ctas), access.addresses.shape[1])
     own = np.broadcast_to(access.addresses, shape)
     if access.starts is not None:
@@ -225,7 +226,7 @@ def _rows_of(access: Access) -> tuple[NDArray[np.int64], NDArray[np.bool_] | Non
 def _alike(
     offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, within: NDArray[np.int64]
 ) -> list[NDArray[np.int64]]:
-    """Rows whose lanes lie to each other and in their lines as those of the others, group by group."""
+    """Groups of rows whose lanes have the same offsets and the same position in their cache line."""
     if (
         (within == within[0]).all()
         and (mask is None or (mask == mask[0]).all())
@@ -241,7 +242,7 @@ def _alike(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What some CTAs of a launch did."""
+    """The simulation of some CTAs of a launch."""
 
     loaded: Loaded
     launch: Launch
@@ -252,23 +253,23 @@ class Sample:
     """Steps that most warps of one CTA executed, in order."""
     memory: Memory
     ended: tuple[Ended, ...]
-    names: Any
+    names: Names
 
 
 def sample_launch(
     loaded: Loaded, launch: Launch, most: int = 4, limit: int = 20_000_000, *, side_by_side: bool = True
 ) -> Sample:
-    """Run some CTAs of a launch.
+    """Simulate some CTAs of a launch.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
-        most: CTAs that run.
+        most: number of CTAs.
         limit: steps after which it counts as endless.
-        side_by_side: whether trips of loops may run together; what is counted is the same.
+        side_by_side: whether loop iterations may run in parallel; the counters are the same.
 
     Raises:
-        UsageError: arguments are missing or wrong, or the grid launches nothing.
+        UsageError: arguments are missing or wrong, or the grid is empty.
     """
     counts = Counts(len(loaded.program.steps), limit)
     started = begin(loaded, launch, counts, side_by_side=side_by_side)

@@ -1,8 +1,8 @@
-"""How long one CTA takes alone: its warps go side by side through the program, by its control codes.
+"""The latency of one CTA that runs alone: its warps go through the program in lockstep, by its control codes.
 
-A warp stalls as the compiler wrote, waits for scoreboards, groups of copies and products, and barriers. What
-the CTA's warps ask of a unit queues there; loads come back when the caches or device memory have moved
-their bytes, and their latency is over.
+A warp stalls as encoded by the compiler, and waits for scoreboards, groups of copies and products, and
+barriers. The warps of the CTA queue at each unit. A load completes when the caches or device memory have
+moved its bytes and its latency has passed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from artifact_inspector.execution.timing.controls import Control
 
 IN_ORDER = frozenset(("alu", "fma", "xu", "double"))
-"""Units whose instructions hold up the warp until they are taken; the others have queues."""
+"""Units that block the warp until they accept the instruction; the others have queues."""
 
 
 class Does(Enum):
-    """What an instruction does to a warp's waiting besides its scoreboards."""
+    """The effect of an instruction on waits other than scoreboards."""
 
     NOTHING = "nothing"
     COPIES = "copies"
@@ -27,7 +27,7 @@ class Does(Enum):
     CLOSES_COPIES = "closes copies"
     AWAITS_COPIES = "awaits copies"
     CLOSES_PRODUCTS = "closes products"
-    """The last of a group of a warpgroup's products."""
+    """The last matrix product of a warpgroup's group."""
     AWAITS_PRODUCTS = "awaits products"
     MEETS = "meets"
     """A barrier of the CTA."""
@@ -36,26 +36,26 @@ class Does(Enum):
 
 
 class Cost(NamedTuple):
-    """What an instruction asks of a multiprocessor when all of a CTA's warps execute it."""
+    """The cost of an instruction that all warps of a CTA execute once."""
 
     unit: str | None
-    """That it keeps busy."""
+    """The unit that it occupies."""
     busy: float
-    """Cycles."""
+    """Cycles for which it occupies the unit."""
     delay: float
-    """Cycles beyond these until its result is there."""
+    """Further cycles until its result is available."""
     l2: float = 0.0
-    """Cycles for which it keeps the way to the second-level cache busy."""
+    """Cycles for which it occupies the path to L2."""
     dram: float = 0.0
-    """Cycles for which it keeps this multiprocessor's share of device memory busy."""
+    """Cycles for which it occupies this multiprocessor's share of device memory."""
     does: Does = Does.NOTHING
     left: int = 0
-    """Groups that a wait leaves outstanding."""
+    """Groups that a wait leaves in flight."""
     reads: float = 0.0
-    """Cycles for which a product keeps shared memory busy, whose operands it reads itself."""
+    """Cycles for which a matrix product occupies shared memory to read its operands."""
 
     def times(self, count: float) -> Cost:
-        """What so many CTAs, or a part of one, ask for at a time."""
+        """The cost for several CTAs, or a fraction of one."""
         return self._replace(
             busy=self.busy * count, l2=self.l2 * count, dram=self.dram * count, reads=self.reads * count
         )
@@ -63,20 +63,20 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A CTA on its own."""
+    """The result of a walk by one CTA."""
 
     cycles: float
     """From its first instruction to its last byte."""
     busy: Mapping[str, float]
-    """Unit → cycles for which it was busy."""
+    """Unit → busy cycles."""
 
 
 class Front:
-    """Where warps that go side by side stand, and what they have under way.
+    """The state of warps that run in lockstep, and what they have in flight.
 
     Args:
-        free: unit → when it has done what it was asked so far; shared by all that queue there.
-        busy: unit → cycles for which it was busy.
+        free: unit → time when its queue is empty; shared by all that queue there.
+        busy: unit → busy cycles.
     """
 
     def __init__(self, free: dict[str, float] | None = None, busy: dict[str, float] | None = None) -> None:
@@ -90,20 +90,20 @@ class Front:
         self.bulk: list[float] = []
 
     def take(self, unit: str, start: float, cycles: float) -> float:
-        """Queue at a unit; when it is done with that."""
+        """Queue at a unit; returns when it is done."""
         end = max(start, self.free.get(unit, 0.0)) + cycles
         self.free[unit] = end
         self.busy[unit] = self.busy.get(unit, 0.0) + cycles
         return end
 
     def wait(self, held: list[float], left: int) -> None:
-        """Wait until no more than some of what is under way, oldest first, is left."""
+        """Wait until at most `left` of the groups in flight, oldest first, remain."""
         if len(held) > left:
             self.now = max(self.now, held[-1 - left])
             del held[: len(held) - left]
 
     def execute(self, control: Control, cost: Cost, issue: float, barrier: int) -> None:
-        """Go past an instruction whose scoreboards are free."""
+        """Execute an instruction whose scoreboards are free."""
         done = self.now
         if cost.unit is not None:
             done = self.take(cost.unit, self.now, cost.busy)
@@ -128,12 +128,12 @@ class Front:
 def walk(
     way: Sequence[int], controls: Sequence[Control], costs: Mapping[int, Cost], issue: float, barrier: int
 ) -> Walk:
-    """How long a CTA takes.
+    """The latency of a CTA.
 
     Args:
         way: steps in the order in which its warps execute them.
         controls: of each step.
-        costs: of each step on the way.
+        costs: of each step of the trace.
         issue: cycles in which all its warps issue one instruction.
         barrier: cycles of a barrier that all other warps have reached.
     """

@@ -1,4 +1,4 @@
-"""What AMDGCN's text says of a kernel beside its code: the registers that it begins with, and its arguments.
+"""Parts of AMDGCN text besides the code: a kernel's initial registers and its arguments.
 
 **Source** LLVM, "User Guide for AMDGPU Backend": "Initial Kernel Execution State", "Kernel Argument Segment",
 "Code Object V3 and Above Metadata", "Preloaded Kernel Arguments".
@@ -24,29 +24,30 @@ class Argument:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the runtime gives it."""
+        """Whether the runtime provides it."""
         return self.kind.startswith("hidden")
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A kernel's first state."""
+    """The initial state of a kernel."""
 
     arguments: tuple[Argument, ...]
     wave: int
-    """Lanes."""
+    """Lanes per wavefront."""
     kernarg: int | None
-    """First scalar register of the pair that has the segment's address."""
+    """First scalar register of the pair that holds the segment's address."""
     preloaded: tuple[int, int, int] = (0, 0, 0)
-    """Words of the segment that stand in scalar registers, from which word on, and the first register."""
+    """Preloaded dwords of the kernel argument segment: how many, offset of the first, first scalar
+    register."""
     workgroup: Mapping[int, str] = field(default_factory=dict)
-    """Axis → scalar register with the number of the workgroup."""
+    """Axis → scalar register with the workgroup ID."""
     shared: int = 0
     """Bytes of LDS."""
     threads: int = 0
-    """Of a workgroup, at most."""
+    """Maximum threads of a workgroup."""
     starts_behind: bool = False
-    """Hardware has preloaded arguments: a part in front that is for hardware which cannot is not run."""
+    """True if the hardware preloads arguments: it skips the prologue for hardware that does not."""
 
 
 _USER = (
@@ -58,7 +59,7 @@ _USER = (
     ("flat_scratch_init", 2),
     ("private_segment_size", 1),
 )
-"""In the order in which they take registers, with how many."""
+"""User registers in allocation order, with their sizes."""
 _DIRECTIVE = re.compile(r"^[ \t]*\.amdhsa_(\w+)[ \t]+(\d{1,18})\b", re.M)
 _FIELD = re.compile(r"\.(offset|size|value_kind):\s*(\S+)")
 _WAVE = re.compile(r"\.wavefront_size:\s*(32|64)\b")
@@ -66,11 +67,11 @@ _THREADS = re.compile(r"\.max_flat_workgroup_size:\s*(\d{1,9})\b")
 
 
 def read_beginning(text: str, kernel: str) -> Beginning:
-    """How a kernel begins, by its descriptor and the metadata at the end of the text.
+    """The initial state of a kernel, from its descriptor and the metadata at the end of the text.
 
     Args:
         text: of the whole file.
-        kernel: the function's name.
+        kernel: name of the function.
     """
     told = _directives(text, kernel)
     at, kernarg = 0, None
@@ -110,7 +111,10 @@ def _directives(text: str, kernel: str) -> dict[str, int]:
 
 
 def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
-    """Of the kernel whose name stands behind its list of arguments, the only one where none has it."""
+    """The arguments of a kernel, whose name follows its list of arguments.
+
+    If no list has the name, the first one is used.
+    """
     parts = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
     named = [part for part in parts if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", part)]
     chosen = (named or parts)[:1]

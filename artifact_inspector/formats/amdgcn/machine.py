@@ -1,10 +1,10 @@
-"""LLVM's machine code for AMD between the passes of its code generator: the order of loads and computes.
+"""LLVM's machine IR for AMD between code generator passes: the order of loads and computes.
 
 Source: llvm/lib/CodeGen/MachineInstr.cpp, `MachineInstr::print`: `%0:vgpr_32 = OPCODE operands,
 debug-location !7; file.py:31:37`. Opcodes are those of the assembly in capitals, with a suffix for the
 encoding (llvm/lib/Target/AMDGPU).
 
-Cannot read: blocks and registers; the code of other targets.
+Cannot read: blocks and registers; other targets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOLD = {EventKind.GLOBAL_LOAD: "L", EventKind.ASYNC_COPY: "A", EventKind.MATRIX
 
 
 def machine_order(text: str) -> tuple[str, ...]:
-    """Loads, by the line that loads, and computes in the order of the text; runs of the same are one.
+    """Loads, with their source lines, and computes in text order; consecutive equal entries are merged.
 
     Example:
         >>> machine_order("  %1:vreg_64 = GLOBAL_LOAD_DWORDX2 %0, debug-location !7; a.py:9:5")

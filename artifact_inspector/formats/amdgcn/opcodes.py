@@ -91,7 +91,7 @@ OPCODES = OpcodeTable(
 
 
 def kind_of(opcode: str) -> EventKind:
-    """The kind of an opcode; where operands or comments decide, that of most."""
+    """The kind of an opcode; where operands or comments decide, the most common kind."""
     if opcode.startswith("v_dual_"):
         return OPCODES.kind(f"v_{opcode[7:]}")
     if opcode.startswith("v_mov_") and "_dpp" in opcode:

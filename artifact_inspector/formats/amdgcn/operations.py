@@ -1,7 +1,7 @@
-"""What opcodes of AMDGCN do to integers, masks, addresses and control, whatever generation spells them.
+"""Semantics of AMDGCN opcodes on integers, masks, addresses and control flow, for all generations.
 
-An opcode that is not named here has no meaning; the data of floating-point instructions are none of
-integers, and only what an integer division is made of is computed.
+Opcodes that are not listed have no semantics. Floating-point data is not followed, except the operations that
+integer division consists of.
 
 **Source** AMD Instinct MI200, MI300 and CDNA4 and RDNA 3 and RDNA 4 Instruction Set Architecture documents.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class Action(Enum):
-    """What an instruction does."""
+    """Operation of an instruction."""
 
     MOVE = auto()
     NOT = auto()
@@ -24,7 +24,7 @@ class Action(Enum):
     ADD = auto()
     SUBTRACT = auto()
     SUBTRACT_FROM = auto()
-    """The second minus the first."""
+    """Second operand minus the first."""
     ADD_WITH_CARRY = auto()
     SUBTRACT_WITH_BORROW = auto()
     SUBTRACT_FROM_WITH_BORROW = auto()
@@ -53,7 +53,7 @@ class Action(Enum):
     ADD_SHIFT = auto()
     XOR_ADD = auto()
     ANY_OF_THREE = auto()
-    """Any function of three bits, whose table stands in a modifier."""
+    """Any function of three bits, with its truth table in a modifier."""
     EXTRACT = auto()
     INSERT = auto()
     MASK_OF = auto()
@@ -70,9 +70,9 @@ class Action(Enum):
     FIRST_ONE = auto()
     FIRST_FROM_TOP = auto()
     LIKE_SIGN = auto()
-    """Bits from the top that are as the sign; -1 where all are."""
+    """Number of leading bits equal to the sign bit; -1 if all are equal."""
     MOVE_PAIR = auto()
-    """`v_pk_mov_b32`: either word of each of two pairs."""
+    """`v_pk_mov_b32`: selects either word of each of two pairs."""
     SWAP = auto()
     SET_BIT = auto()
     CLEAR_BIT = auto()
@@ -99,7 +99,7 @@ class Action(Enum):
     MULTIPLY_FLOATS = auto()
     MULTIPLY_ADD_FLOATS = auto()
     MULTIPLY_INTO_FLOATS = auto()
-    """To what the result held is added."""
+    """The product is added to the destination."""
     TRUNCATE = auto()
     LOAD_SCALAR = auto()
     LOAD_SCALAR_BUFFER = auto()
@@ -123,27 +123,27 @@ class Action(Enum):
     GO_TO = auto()
     NOTHING = auto()
     DATA = auto()
-    """Computes data that are not followed, by intent."""
+    """Computes data that is intentionally not followed."""
 
 
 class Meaning(NamedTuple):
-    """What an opcode means."""
+    """Semantics of an opcode."""
 
     action: Action
     bits: int = 32
-    """Of its operands."""
+    """Bits of its operands."""
     signed: bool = False
     condition: str = ""
-    """`lt`, `eq` … of a comparison; `scc0`, `execz` … of a branch; what a saved EXEC becomes; the bits that
-    `s_lshl2_add_u32` shifts by."""
+    """`lt`, `eq` … for a comparison; `scc0`, `execz` … for a branch; the operation of a saved EXEC; the shift
+    of `s_lshl2_add_u32`."""
     size: int = 0
-    """Bytes of each lane that memory moves."""
+    """Bytes per lane of a memory access."""
     places: int = 1
-    """Addresses of each lane, `ds_read2`."""
+    """Addresses per lane: 2 for `ds_read2`."""
     stride: int = 1
-    """What those addresses' offsets are multiplied by, beside the size."""
+    """Factor of the addresses' offsets, in addition to the size."""
     keeps: bool = False
-    """It writes half of a register and keeps the other."""
+    """Writes half of a register and keeps the other half."""
     into_shared: bool = False
 
 
@@ -290,7 +290,7 @@ def _width(name: str) -> int:
 
 @lru_cache(maxsize=4096)
 def meaning_of(base: str) -> Meaning | None:
-    """What an opcode, without its encoding, means; None where that is not known."""
+    """The semantics of an opcode without its encoding; None if unknown."""
     name = base.replace("v_dual_", "v_")
     if name in ("v_cndmask_b32", "v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "v_and_b32") or name in _ROWS:
         return _plain(name, _ROWS[name])
@@ -395,7 +395,7 @@ _ARITHMETIC = re.compile(r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|mac|mad)_(f|bf)(
 
 
 def work_of(base: str) -> tuple[tuple[str, int], ...]:
-    """Floating-point operations of one lane by type, a multiply-add counted as two."""
+    """Floating-point operations of one lane by type; a multiply-add counts as two."""
     found = _ARITHMETIC.match(base.replace("v_dual_", "v_"))
     if found is None:
         return ()

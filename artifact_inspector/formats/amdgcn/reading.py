@@ -1,9 +1,9 @@
 """AMDGCN assembly as LLVM's AMDGPU back end prints it (AMD ISA documents; LLVM AMDGPUUsage), gfx9 to gfx12.
 
-A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. What a wait waits for, what goes
-to LDS and what reloads a spilled register stands in operands and comments, so the parser decides it.
+A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. Operands and comments show what a wait
+waits for, what writes LDS and what reloads a spilled register, so the parser decides that.
 
-Not read: see `FORMAT.cannot_read`.
+Cannot read: see `FORMAT.cannot_read`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from artifact_inspector.model.text import SourceText, integer
 __all__ = ["FORMAT", "OPCODES", "parse"]
 
 _TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?(gfx[0-9a-f]+(?:-[\w-]*generic)?)', re.M)
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+# Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _NUMBERS = re.compile(
     r"\n[ \t]+(?:- )?\.(vgpr_count|agpr_count|sgpr_count|vgpr_spill_count|sgpr_spill_count|wavefront_size"
     r"|private_segment_fixed_size|group_segment_fixed_size|max_flat_workgroup_size"
@@ -54,7 +54,7 @@ _REGISTER = re.compile(
 )
 
 _CODE_OBJECT, _END_OF_METADATA = ".amdhsa_code_object_version", ".end_amdgpu_metadata"
-"""The compiler writes the first near the top of a file, and then the second behind all code."""
+"""The compiler writes the first near the top of a file, and the second after all code."""
 _SCRATCH = (EventKind.LOCAL_LOAD, EventKind.LOCAL_STORE)
 _LINE_MARKS = (".Ltmp", ".Lfunc_begin", ".Lcu_", ".Lpcsec", ".Lpost_")
 _ENDS = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_set_pc", "s_add_pc")
@@ -62,7 +62,7 @@ _ASKS_OPERANDS = (*_ENDS, "s_clause", "buffer_load", "buffer_store", "tbuffer_lo
 _CODE_SECTION = re.compile(r"\n\t\.(?:section\t\.)?text")
 _DISTANCE = re.compile(r"(?<![\w.$])([\w.$]+)-\.Lpost_(?:getpc|addpc)\d*\b|\.Lpost_getpc\d*-([\w.$]+)")
 _FAR = 6
-"""Instructions of a long branch in front of its `s_setpc`, at most: LLVM keeps them together."""
+"""Maximum instructions of a long branch before its `s_setpc`: LLVM keeps them together."""
 _NO_RESULT = re.compile(
     r".*_store_|.*_to_lds|.*_from_lds|global_load_lds|buffer_load_lds|.*prefetch|ds_write|ds_store(?!xchg)"
     r"|s_(?:cmpk?_|bitcmp|wait|barrier|branch|cbranch|endpgm|setpc|setprio|setreg|set_|nop|sleep|trap|clause"
@@ -84,21 +84,21 @@ _COMPARE_MASK = re.compile(r"v_cmpx_")
 
 
 def sniff(text: str) -> bool:
-    """True when the text names an AMDGCN target, as LLVM does at the top of every module."""
+    """True if the text names an AMDGCN target, as LLVM does at the top of every module."""
     return ".amdgcn_target" in text[:20_000]
 
 
 def parse(source: SourceText, stage: Stage) -> Module:
-    """The module in an AMDGCN text; what cannot be read is passed over and named in `problems`.
+    """The module in an AMDGCN text; what cannot be read is skipped and reported in `problems`.
 
     Raises:
         ParseError: the text holds no function.
     """
-    # A carriage return ends no line here, so line numbers stay those of the file.
+    # A carriage return does not end a line here, so line numbers stay those of the file.
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
     found = _TARGET.search(text)
     target = {} if found is None else {"target": found[1]}
-    # The bigger part of the file is data: cut it out before looking at single lines.
+    # Most of the file is data: remove it before looking at single lines.
     code = _without_data(text)
     faults = Faults(source)
     files = ((number, str(PurePosixPath(a, b))) for number, a, b in _FILE.findall(code))
@@ -109,13 +109,13 @@ def parse(source: SourceText, stage: Stage) -> Module:
         raise ParseError(
             "no AMDGCN function",
             source.span(0),
-            "Compile the kernel again: the file is empty, cut off, or not AMDGCN.",
+            "Compile the kernel again: the file is empty, truncated, or not AMDGCN.",
         )
     numbers: dict[str, str] = {}
     for key, value in _NUMBERS.findall(text):
         numbers.setdefault(key.removeprefix("amdhsa_"), value)
     if _CODE_OBJECT in text and _END_OF_METADATA not in text:
-        faults.cut_off(text.count("\n") + 1, "the metadata behind the code is missing or not closed")
+        faults.cut_off(text.count("\n") + 1, "the metadata after the code is missing or not closed")
     return Module(
         stage,
         source.name,
@@ -127,7 +127,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
 
 
 def _without_data(text: str) -> str:
-    """The text with every section that holds no code replaced by as many newlines."""
+    """The text with every section without code replaced by as many newlines."""
     parts, start = [], 0
     while (at := text.find("\n\t.section\t", start)) >= 0:
         if text.startswith((".text", '".text'), at + 11):
@@ -142,7 +142,7 @@ def _without_data(text: str) -> str:
 
 
 def _read(lines: list[str], reader: _Reader) -> None:
-    """Every line in turn: those that are like an earlier one here, all others in the reader."""
+    """Process all lines: repeated lines here, all others in the reader."""
     known, where, append = reader.known, reader.where, reader.append
     location: Location | None = None
     new, unset = tuple.__new__, ()
@@ -166,16 +166,16 @@ def _read(lines: list[str], reader: _Reader) -> None:
 
 
 class _Reader:
-    """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
+    """Processes lines that differ from all earlier ones, and keeps the parser state."""
 
     def __init__(self, paths: Paths, names: set[str], target: str, faults: Faults) -> None:
-        """`names` are those that the file declares to be functions."""
+        """`names`: the functions that the file declares."""
         self.functions: list[Function] = []
         self._faults = faults
         self.known: dict[str, tuple[str, EventKind]] = {}
-        """First word of a line, its indent included → its opcode and kind."""
+        """First word of a line, including its indent → its opcode and kind."""
         self.where: dict[str, Location | None] = {}
-        """By the whole `.loc` line."""
+        """Location by the whole `.loc` line."""
         self.location: Location | None = None
         self.append = list[Instruction]().append
         self._paths = paths
@@ -185,7 +185,7 @@ class _Reader:
         self._body: _Body | None = None
 
     def indented(self, number: int, line: str) -> None:
-        """Take in a statement, a directive or a comment."""
+        """Process a statement, a directive or a comment."""
         code = line.strip()
         first = code[:1]
         if first == ";":
@@ -201,7 +201,7 @@ class _Reader:
             self._in_asm = "START" in code
 
     def _locate(self, number: int, line: str) -> None:
-        """Take in `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; line 0 means no line."""
+        """Process `.loc 1 3 5 ; a.py:3:5 @[ b.py:7:9 ]`; line 0 means no line."""
         found = _LOC.match(line)
         if found is None or int(found[2]) == 0:
             self.location = None
@@ -230,7 +230,7 @@ class _Reader:
                 self.known[word] = (opcode, kind)
 
     def unindented(self, number: int, line: str) -> None:
-        """Take in a label, the start or end of a function, or a comment."""
+        """Process a label, the start or end of a function, or a comment."""
         body = self._body
         if line[0] == ";":
             if line.startswith("; %bb.") and body is not None:
@@ -248,7 +248,7 @@ class _Reader:
                     body.mark(name)
 
     def _begin(self, number: int, line: str) -> None:
-        # The name of a function that is not inlined holds its signature, between quotes.
+        # The symbol of a function that is not inlined contains its signature, in quotes.
         name, colon, _ = line[1:].partition('":') if line[0] == '"' else line.partition(":")
         if colon and (name in self._names or (self._body is None and not self._names)):
             if self._body is not None:
@@ -263,7 +263,7 @@ class _Reader:
         self.known.clear()
 
     def finish(self) -> None:
-        """Close a function that the file ends inside."""
+        """Close a function that has no end."""
         body = self._body
         if body is not None:
             self._faults.cut_off(body.line, f"function {body.name} {UNCLOSED}")
@@ -271,7 +271,7 @@ class _Reader:
 
 
 class _Body:
-    """A function while it is read."""
+    """A function under construction."""
 
     def __init__(self, name: str, line: int) -> None:
         self.name, self.line = name, line
@@ -282,13 +282,13 @@ class _Body:
         self.followers: set[int] = set()
 
     def mark(self, name: str) -> None:
-        """A block called `name` starts here."""
+        """Start a block called `name`."""
         self.marks.append((len(self.instructions), name))
 
     def ask(
         self, line: int, code: str, comment: str, location: Location | None, target: str, *, cuts: bool
     ) -> None:
-        """Add a statement whose kind, or whose end of a block, stands in its operands."""
+        """Add a statement whose kind or block exit depends on its operands."""
         for text in code.split(" :: "):
             opcode = text.split(None, 1)[0]
             if opcode.startswith(_ENDS) and cuts:
@@ -297,16 +297,18 @@ class _Body:
                     () if goes is None else (goes,), opcode.startswith("s_cbranch")
                 )
             if opcode == "s_clause":
-                # The operand is one less than the length; only the first load gets a `.loc`.
+                # The operand is the length minus one; only the first load gets a `.loc`.
                 first = len(self.instructions) + 2
                 self.followers.update(range(first, first + min(63, integer(text.split()[-1]) or 0)))
             kind = _kind_in_place(opcode, text, comment, target)
             self.instructions.append(Instruction(line, opcode, kind, location, None, text.strip(), _decode))
 
     def _goes_far(self, text: str) -> str | None:
-        """The label of a branch further than 16 bits of words, which adds a distance to the program counter.
+        """The label of a branch beyond 16 bits of dwords, which adds a distance to the program counter.
 
-        It is `s_getpc`, sums of its halves and the label's distance, `s_setpc`; gfx1250 has `s_add_pc`.
+        It consists of `s_getpc`, additions of the label's distance to both halves, and `s_setpc`; gfx1250 has
+        `s_add_pc`.
+
         **Source**: SIInstrInfo::insertIndirectBranch in LLVM's lib/Target/AMDGPU.
         """
         if (found := _DISTANCE.search(text)) is not None:
@@ -321,8 +323,8 @@ class _Body:
         return None
 
     def close(self, faults: Faults) -> Function:
-        """The function, cut into blocks."""
-        # `.LBB0_3` is what branches name; `%bb.3` only says that a block starts.
+        """The function with its basic blocks."""
+        # Branches name `.LBB0_3`; `%bb.3` only shows that a block starts.
         titles = dict(sorted(self.marks, key=lambda mark: mark[1].startswith(".")))
         blocks, missing = cut_blocks(
             len(self.instructions), self.marks, self.exits, titles, faults, self.line
@@ -353,7 +355,7 @@ def _kind_in_place(opcode: str, text: str, comment: str, target: str) -> EventKi
 
 @lru_cache(maxsize=DECODED)
 def _decode(text: str) -> Operands:
-    """Operands: as a rule the first one is the result (LLVM AMDGPUInstructionSyntax)."""
+    """Operands: usually the first one is the result (LLVM AMDGPUInstructionSyntax)."""
     results: list[str] = []
     reads: list[str] = []
     for half in text.split(" :: "):
@@ -401,7 +403,7 @@ def _wait(instruction: Instruction, module: Module) -> Wait | None:
 
 
 def _transfer(instruction: Instruction, module: Module) -> Transfer | None:
-    # Scratch traffic is counted by the same counters as global memory's.
+    # Scratch accesses use the same counters as global memory.
     if instruction.kind not in TRANSFERS and instruction.kind not in _SCRATCH:
         return None
     return _amd.transfer_of(instruction.opcode, instruction.text, module.attributes.get("target", ""))
@@ -426,9 +428,9 @@ FORMAT = Format(
     conditions=AMDGCN,
     figures=amdgcn_figures,
     cannot_read=(
-        "Implicit registers (scc, exec, vcc where it is not written out) are no operands.",
-        "Spill traffic of gfx9 and gfx10 is known by LLVM's `Folded` comments only.",
-        "Counts of `s_waitcnt` for stores, LDS and scalar loads are not waits here.",
-        "Branches and labels inside inline asm make no blocks and no edges.",
+        "Implicit registers (scc, exec, and vcc where not written) are not operands.",
+        "Spills on gfx9 and gfx10 are recognised only by LLVM's `Folded` comments.",
+        "An `s_waitcnt` for stores, LDS or scalar loads does not count as a wait.",
+        "Branches and labels inside inline asm do not create blocks or edges.",
     ),
 )

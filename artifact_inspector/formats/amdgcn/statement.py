@@ -1,4 +1,4 @@
-"""One statement of AMDGCN: its opcode without encoding, its operands and its modifiers.
+"""Parses one AMDGCN statement: its opcode without encoding, its operands and its modifiers.
 
 **Source** LLVM, "AMDGPU Instruction Syntax", "AMDGPU Operands" and "AMDGPU Modifiers".
 """
@@ -17,20 +17,20 @@ from artifact_inspector.model.text import integer
 
 
 class Bank(Enum):
-    """What an operand is."""
+    """Kind of an operand."""
 
     SCALAR = "s"
-    """A register that a wave shares: `s`, `ttmp`, `vcc`, `exec`, `m0`."""
+    """A register of the whole wave: `s`, `ttmp`, `vcc`, `exec`, `m0`."""
     VECTOR = "v"
     ACCUMULATOR = "a"
     NUMBER = "number"
     FLOAT = "float"
-    """A number written as one: its bits stand in `value`."""
+    """A floating-point literal; `value` holds its bits."""
     LABEL = "label"
     NOTHING = "nothing"
     """`off`, `null`."""
     OTHER = "other"
-    """What is not read, a hardware register."""
+    """Anything that is not interpreted, like a hardware register."""
 
 
 class Operand(NamedTuple):
@@ -38,7 +38,7 @@ class Operand(NamedTuple):
 
     bank: Bank
     names: tuple[str, ...] = ()
-    """Of the registers, the lowest first; the label."""
+    """Names of the registers, lowest first; or the label."""
     value: int = 0
     minus: bool = False
     absolute: bool = False
@@ -47,7 +47,7 @@ class Operand(NamedTuple):
 
 
 class Select(NamedTuple):
-    """Part of a register that an operand is (SDWA)."""
+    """The part of a register that an operand selects (SDWA)."""
 
     shift: int
     bits: int
@@ -59,25 +59,25 @@ class Statement(NamedTuple):
     opcode: str
     """As printed."""
     base: str
-    """Without what only names the encoding: `_e32`, `_e64`, `_dpp`, `_sdwa`."""
+    """Without encoding suffixes: `_e32`, `_e64`, `_dpp`, `_sdwa`."""
     operands: tuple[Operand, ...]
     modifiers: Mapping[str, str]
-    """Name → what stands behind its colon; empty where nothing does."""
+    """Name → value after the colon; empty if there is none."""
 
     def has(self, name: str) -> bool:
-        """Whether a modifier stands there."""
+        """Whether the statement has a modifier."""
         return name in self.modifiers
 
     def number(self, name: str) -> int:
-        """The number behind a modifier, 0 where it is left out."""
+        """The number of a modifier; 0 if it is absent."""
         return integer(self.modifiers.get(name, "")) or 0
 
     def list(self, name: str) -> tuple[int, ...]:
-        """The numbers behind a modifier: `quad_perm:[1,0,3,2]`."""
+        """The numbers of a modifier: `quad_perm:[1,0,3,2]`."""
         return tuple(integer(part.strip()) or 0 for part in self.modifiers[name].strip("[]").split(","))
 
     def select(self, name: str) -> Select | None:
-        """The part of a register that a modifier of SDWA names; None for all of it."""
+        """The register part that an SDWA modifier selects; None for the whole register."""
         return _SELECTS.get(self.modifiers.get(name, ""))
 
 
@@ -89,7 +89,7 @@ _ENCODING = re.compile(r"(?:_e32|_e64_dpp|_e64|_dpp8|_dpp|_sdwa)$")
 _REGISTER = re.compile(r"(v|s|a|ttmp)(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])\Z")
 _RENAMED = re.compile(r"(?<![^\s,])[^\s,]+ /\*([^*]*)\*/")
 _MODIFIER = re.compile(r"\s([a-z][\w]*)(?::(\[[^\]]*\]|[^\s,]+))?(?=\s|$)")
-# behind a comma `a16` is a register
+# after a comma, `a16` is a register
 _FIRST_MODIFIER = re.compile(
     r"(?:^|(?<![,\s])\s+)(?:off(?:set|en)|idxen|addr64|lds|glc|slc|dlc|scc|sc[01]|nt|th|scope|clamp|mul|div|gds|tfe|lwe|swz|quad_perm"
     r"|row_\w+|wave_\w+|bank_mask|bound_ctrl|fi|dpp8|dst_\w+|src[01]_sel|op_sel\w*|neg_\w+|cbsz|abid|blgp"
@@ -109,7 +109,7 @@ MOST_REGISTERS = 1024
 
 @lru_cache(maxsize=1 << 14)
 def parse_statement(text: str) -> Statement:
-    """One statement, taken apart; what it holds that is not known is an operand of its own kind."""
+    """Parse one statement; anything unknown becomes an operand of kind `OTHER`."""
     text = _RENAMED.sub(r"\1", text).strip()
     opcode, _, rest = text.partition(" ")
     base = _ENCODING.sub("", opcode)

@@ -1,10 +1,10 @@
-"""A stage's text without what does not matter: names, labels, places, numbering, the order of constants.
+"""A stage's text in canonical form: without names, labels, locations, numbering, or the order of constants.
 
-Two texts with the same canonical form are the same program but for the naming of its values. Names become
-their order of first appearance, so only a renaming one to one makes texts equal. Where a name is more than a
-name it stays as it is: registers that the hardware or a caller fills, all of a machine code whose operands
-span registers without naming them (SASS), quoted text. A program that an allocator coloured anew may thus
-be told apart from its like, but one program is never taken for another.
+Two texts with the same canonical form are the same program except for the names of values. Names are replaced
+by their order of first appearance, so only a one-to-one renaming makes texts equal. Names with another
+meaning stay: registers that the hardware or a caller fills, quoted text, and all of SASS, whose operands span
+registers without naming them. Two equal programs with different register allocation may therefore differ in
+canonical form, but different programs never have the same form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["canonical"]
 
 
 def canonical(text: str, stage: Stage) -> str:
-    r"""The canonical form of a stage's text, one statement a line; for comparison only.
+    r"""The canonical form of a stage's text, one statement per line; for comparison only.
 
     Example:
         >>> one, other = "add.s32 \t%r7, %r3, %r3;", "add.s32 %r1, %r9, %r9; // sum"

@@ -1,4 +1,4 @@
-"""AMDGCN without the numbers of registers that its own instructions fill, labels and places."""
+"""Canonical AMDGCN: without labels, locations, and the numbers of registers that only its own code writes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _LOCAL_LABEL = re.compile(r"\.LBB\w+")
 _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.M)
 _FILLED = re.compile(r"^[ \t]*\.amdhsa_user_sgpr_count[ \t]+(\d{1,9})\b", re.M)
 _BY_NUMBER = re.compile(r"^[ \t]*(?:s_swappc|s_call|s_setpc|[vs]_movrel|s_set_gpr_idx)", re.M)
-"""Calls, whose convention knows registers by number, and accesses that compute one."""
+"""Calls, whose convention fixes register numbers, and accesses with computed register numbers."""
 _AMDGCN_DROPPED = re.compile(r"\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp\d+|func_\w+\d):$")
 _SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
 SYSTEM_REGISTERS = 8
-"""Scalar registers behind a kernel's user registers that may be filled at its start: three indices of the
-workgroup, its information, the offset of scratch, and some to spare."""
+"""Scalar registers after a kernel's user registers that may be initialised: three workgroup IDs, the
+workgroup information, the scratch offset, and a reserve."""
 INDEX_REGISTERS = 3
-"""Vector registers that a kernel starts with, one for each dimension of the work-item's index."""
+"""Initialised vector registers of a kernel: one per dimension of the work-item ID."""
 WIDEST = 64
-"""Registers of an operand; what claims to be wider is no register."""
+"""Maximum registers of an operand; anything wider is not a register."""
 
 
 def lines(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""LLVM IR without names, metadata of debugging and the numbers of the rest."""
+"""Canonical LLVM IR: without names, debug metadata, and the numbers of other metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLIR without names, places and the order of constants, which are spelled where they are used."""
+"""Canonical MLIR: without names and locations; constants are spelled where they are used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PLACE = re.compile(rf" loc\({_INSIDE}(?:\({_INSIDE}(?:\({_INSIDE}\){_INSIDE})*\
 _ALIAS_USE = re.compile(r"#\w+(?![\w.])")
 _RESULTS = re.compile(r"%[\w$.:-]+(?:, %[\w$.:-]+)+ = ")
 _MLIR = re.compile(
-    rf"({_QUOTED}|\"(?:[^\"\\]|\\.)*$)"  # or a quote that is never closed
+    rf"({_QUOTED}|\"(?:[^\"\\]|\\.)*$)"  # or an unclosed quote
     rf"|{_PLACE.pattern}"
-    # a name is defined as an argument (`%x: i32`), or by what is assigned to it
+    # a name is defined as an argument (`%x: i32`) or by an assignment
     r"|(%[\w$.-]+)(:\d+(?= = )|: ?(?=[!a-z])|(?= = (?!=)))?"
     rf"|({_ALIAS_USE.pattern})"
     r"|(\^\w+)"
@@ -37,7 +37,7 @@ def lines(text: str) -> Iterator[str]:
         quoted, name, defined, alias, block = found.groups()
         if name is not None:
             if defined is None and found.end() > behind_results:
-                # spelled where it is used: the order of constants must not number layouts
+                # spelled at the use: the order of constants must not number layouts
                 return f"<{_ALIAS_USE.sub(aliased, constants[name])}>" if name in constants else names[name]
             constants.pop(name, None)
             return names.define(name) + (defined or "")

@@ -1,4 +1,4 @@
-"""New names for what a text names, and definitions as they are used."""
+"""Renaming of values, and definitions in order of use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 class Names(dict[str, str]):
-    """New names in order of first appearance; a definition starts a new life of its name."""
+    """New names in order of first appearance; a definition starts a new name."""
 
     def __init__(self, kept: Iterable[str] = ()) -> None:
         super().__init__((name, name) for name in kept)
         self._count = 0
 
     def define(self, name: str) -> str:
-        """A new name for a value that begins to exist here."""
+        """A new name for a value defined here."""
         new = self[name] = f"%{self._count}"
         self._count += 1
         return new
@@ -24,7 +24,7 @@ class Names(dict[str, str]):
 
 
 class Definitions:
-    """What a text defines once and uses by name (layouts, metadata): named by first use, spelled out last."""
+    """Definitions that a text uses by name (layouts, metadata): numbered by first use, printed last."""
 
     def __init__(self, known: Mapping[str, str]) -> None:
         self._known = known
@@ -40,7 +40,7 @@ class Definitions:
         return self._names[name]
 
     def spelled(self, renamed: Callable[[str], str]) -> Iterator[str]:
-        """The definitions of all that was used, and of what they use."""
+        """The used definitions, including those that they use."""
         while self._open:
             name = self._open.popleft()
             yield f"{self._names[name]} = {renamed(self._known[name])}"

@@ -1,4 +1,4 @@
-"""PTX without the numbers of virtual registers, labels and places."""
+"""Canonical PTX: without the numbers of virtual registers, labels and locations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from artifact_inspector.formats.canonical._names import Names
 
 _PTX = re.compile(r"%(?:r[dshq]?|f[dl]?|p|hh?|b|q|rq)\d+\b|\$L_\w+")
 _COUNT = re.compile(r"\.reg \.\w+ %\w+<\d+>;")
-"""Of virtual registers; a declaration of a named one is kept."""
+"""Declarations of virtual registers; a declaration of a named register stays."""
 _MARK = re.compile(r"\$L__(?:tmp|func_)\w*:|\.(?:loc|file)\b")
 
 

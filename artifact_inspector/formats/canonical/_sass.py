@@ -1,4 +1,7 @@
-"""SASS without addresses, labels and places; registers stay: operands span them without naming them."""
+"""Canonical SASS: without addresses, labels and locations.
+
+Registers stay: operands span them without naming them.
+"""
 
 from __future__ import annotations
 

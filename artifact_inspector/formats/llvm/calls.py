@@ -1,7 +1,7 @@
-"""What LLVM's calls do: functions, intrinsics, and inline assembly, which is opened.
+"""Events of LLVM's calls: functions, intrinsics, and the contents of inline assembly.
 
-A call of inline assembly gives one event for each inside, so four `mov` and one `ld.global` are one global
-load; its opcodes are those of PTX and of AMD's assembler.
+A call of inline assembly gives one event per relevant instruction, so four `mov` and one `ld.global` are one
+global load. Its opcodes are those of PTX and AMD's assembler.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from artifact_inspector.formats.llvm.opcodes import ASM_OPCODES, OPCODES
 from artifact_inspector.model import EventKind
 
 Events = tuple[tuple[str, EventKind, str | None], ...]
-"""What a statement does, as (opcode, kind, guard): inline assembly may do several things."""
+"""The events of a statement as (opcode, kind, guard); inline assembly may have several."""
 
 LOADS: dict[str | None, EventKind] = {
     **dict.fromkeys((None, "0", "1", "7", "8", "9"), EventKind.GLOBAL_LOAD),
     "3": EventKind.SHARED_LOAD,
     "5": EventKind.LOCAL_LOAD,
 }
-"""Kinds by address space; constants (4) and what no kernel loads its data from are left out."""
+"""Kinds by address space, without constant memory (4) and spaces that no kernel loads data from."""
 STORES = {
     EventKind.GLOBAL_LOAD: EventKind.GLOBAL_STORE,
     EventKind.SHARED_LOAD: EventKind.SHARED_STORE,
@@ -36,7 +36,7 @@ _ASM_LOADS = {
     "const": EventKind.OTHER,
 }
 _ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, EventKind.INTEGER)
-"""What a call with no event inside is, first come; MOVE only when every statement moves."""
+"""Kinds of a call without events, in order of precedence; MOVE only if every statement moves."""
 
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ASM_PREFIX = re.compile(r"(?:[\s{}]|(?:[\w$%.]|\$\{:uid\})+:(?!:))*")
@@ -65,7 +65,7 @@ def events_of_callee(name: str) -> Events:
 
 @lru_cache(maxsize=4096)
 def events_of_assembly(template: str) -> Events:
-    """The events of an inline-assembly template as (opcode, kind, guard), or one quiet `asm`."""
+    """The events of an inline-assembly template as (opcode, kind, guard), or a single `asm`."""
     events: list[tuple[str, EventKind, str | None]] = []
     quiet: set[EventKind] = set()
     for guard, opcode, operands in _assembly_statements(unescape(template)):
@@ -84,7 +84,7 @@ def events_of_assembly(template: str) -> Events:
 
 def _assembly_statements(assembly: str) -> Iterator[tuple[str | None, str, str]]:
     text = _ASM_COMMENT.sub("", assembly)
-    # AMD's assembler ends a statement with the line and starts a comment with `;`, PTX ends one with `;`.
+    # AMD's assembler ends a statement with the line and starts a comment with `;`; PTX ends one with `;`.
     amd = _ASM_AMD.search(text) is not None
     pieces = [line.partition(";")[0] for line in text.split("\n")] if amd else text.split(";")
     for piece in pieces:
@@ -102,7 +102,7 @@ def _assembly_kind(opcode: str, operands: str) -> EventKind:
         return STORES.get(load, EventKind.OTHER) if base == "st" else load
     kind = ASM_OPCODES.kind(opcode)
     if kind is EventKind.ASYNC_COPY and spaces[1:] and spaces[1] == "shared":
-        # The destination's space stands first.
+        # The destination's space comes first.
         return EventKind.GLOBAL_STORE if spaces[0] == "global" else EventKind.OTHER
     if base == "s_waitcnt":
         return EventKind.WAIT if "vmcnt" in operands else EventKind.OTHER

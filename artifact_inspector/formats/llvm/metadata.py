@@ -1,4 +1,4 @@
-"""Source locations in LLVM's metadata, and its way to write strings.
+"""Source locations in LLVM's metadata, and LLVM's string escapes.
 
 Source: LLVM Language Reference Manual, "Specialized Metadata Nodes".
 """
@@ -12,7 +12,7 @@ from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
 from artifact_inspector.model.text import integer
 
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+# Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _METADATA = re.compile(
     r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)"
 )
@@ -20,15 +20,15 @@ _FIELD = re.compile(r'\b(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
 _PLACE = re.compile(
     r"line: (\d{1,9}), column: (\d{1,9}), scope: !(\d+)(?:, inlinedAt: (?:distinct )?!(\d+))?$", re.ASCII
 )
-"""What nearly all locations are."""
+"""The format of nearly all locations."""
 _NONTEMPORAL = ", !nontemporal"
 _ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})")
 
 
 class Locations(dict[str, tuple[Location | None, str]]):
-    """`46` or `46, !tbaa !3` → the inline chain of `!46`, each resolved once and only when asked for.
+    """`46` or `46, !tbaa !3` → the inline chain of `!46`, resolved once, on first use.
 
-    With it goes what of the rest belongs to the statement: that it is not temporal.
+    The second value is the rest of the key that belongs to the statement: the non-temporal mark.
 
     Source: LLVM Language Reference Manual, "Specialized Metadata Nodes".
     """
@@ -38,10 +38,11 @@ class Locations(dict[str, tuple[Location | None, str]]):
         self._nodes = {found[1]: found[2] for found in _METADATA.finditer(text, max(0, text.find("\n!")))}
         self._faults = faults
         self.line = 0
-        """Of the function that asks: that of each statement would cost more than it tells."""
+        """Line of the function that is being parsed, for problems: tracking each statement's line would be
+        slow."""
         self._most = FRAMES.most
         self._files: dict[str, str] = {}
-        """By the node of a scope or a file."""
+        """File path by scope or file node."""
 
     def __missing__(self, key: str) -> tuple[Location | None, str]:
         node = key.partition(",")[0].strip()
@@ -57,15 +58,17 @@ class Locations(dict[str, tuple[Location | None, str]]):
             node = fields.get("inlinedAt", "")
         location = tuple(frames.values())
         if len(location) > self._most:
-            self._faults.tell(self.line, f"its place has more than {self._most} callers and is not known")
-        # Line 0 is LLVM's word for "made by the compiler".
+            self._faults.tell(
+                self.line, f"source location with more than {self._most} callers; treated as unknown"
+            )
+        # Line 0 is LLVM's mark for compiler-generated code.
         is_known = 0 < len(location) <= self._most and location[0].line > 0
         mark = _NONTEMPORAL if _NONTEMPORAL in f", {key}" else ""
         resolved = self[key] = (location if is_known else None, mark)
         return resolved
 
     def subprogram(self, node: str) -> Location | None:
-        """Where the subprogram `!node` stands."""
+        """Source location of the subprogram `!node`."""
         fields = self._fields(node)
         line = _number(fields, "line")
         return (Frame(self._file(fields), line, 0),) if line > 0 else None
@@ -102,12 +105,12 @@ def _number(fields: dict[str, str], name: str) -> int:
 
 
 def unquoted(name: str) -> str:
-    """A name without the quotes that it may stand in."""
+    """A name without surrounding quotes."""
     return unescape(name[1:-1]) if name.startswith('"') else name
 
 
 def unescape(text: str) -> str:
-    r"""LLVM's strings hold `\0A` for a newline and `\C3\A9` for the UTF-8 bytes of é."""
+    r"""Decode LLVM's string escapes: `\0A` for a newline, `\C3\A9` for the UTF-8 bytes of é."""
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(lambda code: "\\" if code[1] == "\\" else chr(int(code[1], 16)), text)

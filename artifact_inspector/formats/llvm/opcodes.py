@@ -1,4 +1,4 @@
-"""Kinds of LLVM's instructions and intrinsics, and of the opcodes inside its inline assembly."""
+"""Kinds of LLVM's instructions and intrinsics, and of the opcodes in its inline assembly."""
 
 from __future__ import annotations
 
@@ -138,7 +138,8 @@ OPCODES = OpcodeTable(
         """,
     }.items()
 )
-"""Kinds of LLVM's opcodes and intrinsics; `load` and `store` go by the pointer's address space instead."""
+"""Kinds of LLVM's opcodes and intrinsics; `load` and `store` depend on the pointer's address space
+instead."""
 
 ASM_OPCODES = OpcodeTable(
     {
@@ -196,4 +197,4 @@ ASM_OPCODES = OpcodeTable(
         """,
     }.items()
 )
-"""Kinds of opcodes inside inline assembly (PTX ISA, AMD's ISA manuals), where no type or operand decides."""
+"""Kinds of opcodes in inline assembly (PTX ISA, AMD's ISA manuals) that no type or operand decides."""

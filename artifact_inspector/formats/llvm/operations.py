@@ -1,4 +1,4 @@
-"""What single LLVM operations move, wait for and compute: instructions, intrinsics and inline assembly.
+"""Semantics of LLVM operations: instructions, intrinsics and inline assembly.
 
 Source: LLVM Language Reference Manual; AMDGPUUsage and IntrinsicsAMDGPU.td for the intrinsics of AMD.
 """
@@ -34,7 +34,7 @@ TRAITS = Traits(
     _nvidia.TRAITS,
     _amd.TRAITS,
 )
-"""Inline assembly brings opcodes of PTX and of AMD's assembler."""
+"""Inline assembly adds the opcodes of PTX and AMD's assembler."""
 
 _TYPE = r"(<\d+ x [^>]+>|\w+(?: addrspace\(\d+\))?\**)"
 _LOADED = re.compile(rf"\bload (?:atomic )?(?:volatile )?{_TYPE}, ")
@@ -73,7 +73,7 @@ _Waited = TypeVar("_Waited", Wait, Transfer)
 
 
 def wait_of(instruction: Instruction, module: Module) -> Wait | None:
-    """What a WAIT instruction waits for; the module's target tells how `s.waitcnt` is coded."""
+    """What a WAIT instruction waits for; the encoding of `s.waitcnt` depends on the module's target."""
     opcode, text = instruction.opcode, instruction.text
     target = module.attributes.get("target", "")
     if not opcode.startswith("llvm."):
@@ -108,7 +108,7 @@ def transfer(instruction: Instruction, module: Module) -> Transfer | None:
 
 
 def _with_barrier(found: _Waited, text: str) -> _Waited:
-    """The same, with the barrier's operand (`$5`) read as the value that is handed over there."""
+    """The same, with the barrier's operand (`$5`) replaced by the value passed to it."""
     return found if found.barrier is None else found._replace(barrier=_asm_operand(found.barrier, text))
 
 
@@ -118,7 +118,7 @@ def commit(instruction: Instruction) -> Queue | None:
         return None
     if instruction.opcode.startswith("llvm.amdgcn."):
         return Queue.GROUP  # asyncmark
-    # Intrinsics part with dots the words that PTX parts with an underscore.
+    # Intrinsics separate words with dots where PTX uses an underscore.
     return _nvidia.commit_queue(
         instruction.opcode.removeprefix("llvm.nvvm.").replace("commit.group", "commit_group")
     )
@@ -131,7 +131,7 @@ def matrix_of(instruction: Instruction, _module: Module) -> MatrixOp | None:
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("llvm.amdgcn."):
         arguments = _arguments_of(text, opcode)
-        # The formats of a and b stand behind c in MFMA, and each before its matrix in WMMA.
+        # In MFMA, the formats of a and b follow c; in WMMA, each precedes its matrix.
         places = (0, 2) if "wmma" in opcode else (3, 4)
         formats = [_number_at(arguments, place) or 0 for place in places]
         result = _RETURNED.search(text)
@@ -154,7 +154,7 @@ def _number_at(arguments: list[str], place: int) -> int | None:
 
 
 def _arguments_of(text: str, callee: str) -> list[str]:
-    """The arguments of a call, each with its type."""
+    """The arguments of a call, with their types."""
     at = text.find(f"@{callee}(")
     return [] if at < 0 else split_list(text, at + len(callee) + 2)
 
@@ -166,9 +166,9 @@ def _value_of(argument: str) -> str:
 
 
 def _asm_operand(reference: str, text: str) -> str:
-    """The value that `$5` stands for in a call of inline assembly; anything else as it is.
+    """The value that `$5` refers to in a call of inline assembly; other text is unchanged.
 
-    Outputs are counted first, and tied inputs have numbers of their own.
+    Outputs are numbered first, and tied inputs have their own numbers.
     """
     if reference[:1] != "$" or not reference[1:].isdecimal():
         return reference
@@ -183,14 +183,14 @@ def _asm_operand(reference: str, text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _type_bits(written: str) -> int | None:
-    """Bits of a scalar or vector type, None for structures, arrays and pointers of unknown size."""
+    """Bits of a scalar or vector type; None for structures, arrays and pointers of unknown size."""
     vector = _VECTOR.fullmatch(written)
     if vector is not None:
         bits = _type_bits(vector[2])
         count = integer(vector[1])
         return None if bits is None or count is None else count * bits
     if written.endswith("*") or written.startswith("ptr"):
-        # Pointers to shared and private memory differ in size from target to target.
+        # The size of pointers to shared and private memory depends on the target.
         return 64 if re.search(r"addrspace\([35]\)\*?$", written) is None else None
     if written[:1] == "i" and written[1:].isdecimal():
         return integer(written[1:])
@@ -239,7 +239,7 @@ def _intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
 
 
 def _bulk(name: str, text: str) -> Transfer:
-    """NVIDIA's copies: the barrier of a bulk load is its second operand."""
+    """What NVIDIA's copy intrinsics move; the barrier of a bulk load is the second operand."""
     copied = _COPIED.search(name)
     if copied is not None:
         return Transfer(integer(copied[1]), Queue.GROUP, (name[len("llvm.nvvm.cp.async.") :][:2],))
@@ -253,7 +253,7 @@ def _bulk(name: str, text: str) -> Transfer:
 
 @lru_cache(maxsize=1024)
 def _width(name: str) -> int | None:
-    """Bytes of the type that an intrinsic's name ends in (`….v4i32`), else of its width (`….b128`)."""
+    """Bytes of the type suffix of an intrinsic (`….v4i32`), else of its width (`….b128`)."""
     typed = _MANGLED.search(name)
     if typed is not None:
         return _bytes((integer(typed[1] or "1") or 0) * (integer(typed[2]) or 0) or None)
@@ -262,7 +262,7 @@ def _width(name: str) -> int | None:
 
 
 def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
-    """The words of assembly for the last operand; the bare number where the target is not known.
+    """The last operand as assembly modifiers; the number itself if the target is unknown.
 
     Source: IntrinsicsAMDGPU.td, "auxiliary/cachepolicy".
     """
@@ -287,7 +287,7 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
 
 
 def _temporal_words(name: str, hint: int, scope: str) -> tuple[str, ...]:
-    """A temporal hint and a scope as `AMDGPUInstPrinter::printTH` and `printScope` spell them."""
+    """A temporal hint and a scope in the spelling of `AMDGPUInstPrinter::printTH` and `printScope`."""
     words = []
     if ".atomic." in name:
         words += ["th:TH_ATOMIC_NT"] if hint & 2 else []
@@ -299,7 +299,7 @@ def _temporal_words(name: str, hint: int, scope: str) -> tuple[str, ...]:
 
 
 def vector_loads_in_flight(text: str, target: str) -> int | None:
-    """The vector loads that `s.waitcnt` lets fly on; None when it waits for none."""
+    """The vector loads that `s.waitcnt` leaves in flight; None if it waits for none."""
     immediate = _IMMEDIATE.search(text)
     code = None if immediate is None else integer(immediate[1])
     return None if code is None else _amd.loads_in_flight(code, target)

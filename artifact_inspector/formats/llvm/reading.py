@@ -1,11 +1,11 @@
-"""Instructions of LLVM IR as `AsmWriter` prints it (LLVM Language Reference Manual), LLVM 14 and later.
+"""LLVM IR as `AsmWriter` prints it (LLVM Language Reference Manual), LLVM 14 and later.
 
-Inline assembly is opened: a call gives one instruction for each event inside, so four `mov` and one
-`ld.global` are one global load. Opcodes are LLVM's own words (`fadd`, `load`), the names of
-intrinsics (`llvm.fma.f32`), `@name` for other calls, and the inner opcode for inline assembly.
+A call of inline assembly gives one instruction per relevant instruction inside, so four `mov` and one
+`ld.global` are one global load. Opcodes are LLVM's own (`fadd`, `load`), the names of intrinsics
+(`llvm.fma.f32`), `@name` for other calls, and the inner opcode for inline assembly.
 
-Not read: what `FORMAT.cannot_read` names, and what the printer itself does not print (unindented
-statements, statements over several lines other than `switch`, `invoke` and `callbr`).
+Cannot read: see `FORMAT.cannot_read`, and what the printer does not print (unindented statements, statements
+over several lines other than `switch`, `invoke` and `callbr`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _TARGET_LABEL = re.compile(rf"\blabel ({_NAME})")
 _OPERAND = re.compile(rf'\blabel {_NAME}|({_NAME})|"[^"]*"', re.ASCII)
 _PLAIN_NAME = re.compile(r"%[-\w.$]+", re.ASCII)
 _INCOMING = re.compile(rf"\[ ({_NAME}), %", re.ASCII)
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+# Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _SNIFF = re.compile(
     r'^(?:; ModuleID = |source_filename = "|target (?:datalayout|triple) = "|define [^\n]*@[^\n]*\{\s*$)',
     re.MULTILINE,
@@ -122,7 +122,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Places of the lines that begin a function among all lines."""
+    """Line numbers (0-based) of the lines that begin a function."""
     at = counted = number = 0
     while (at := text.find("define ", at)) >= 0:
         if at == 0 or text[at - 1] == "\n":
@@ -132,13 +132,13 @@ def _starts(text: str) -> Iterator[int]:
 
 
 class _Context(NamedTuple):
-    """What all functions of a module share while it is read."""
+    """State shared by all functions of a module during parsing."""
 
     locations: Locations
     target: str
     faults: Faults
     groups: frozenset[str]
-    """Numbers of the groups of attributes, which stand behind all functions."""
+    """Numbers of the attribute groups, which follow all functions."""
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -157,34 +157,34 @@ def _attributes(text: str) -> dict[str, str]:
 
 
 class _Body:
-    """A function while it is read."""
+    """A function under construction."""
 
     def __init__(self, header: re.Match[str], number: int, context: _Context) -> None:
         self._header, self._number, self._context = header, number, context
         self._arguments = tuple(_arguments(header.string, header.end()))
         self._instructions: list[Instruction] = []
         self._append = self._instructions.append
-        # Unnamed values share one count: arguments, then blocks and instructions in order of the text.
+        # Unnamed values share one numbering: arguments, then blocks and instructions in text order.
         self._labels = [str(sum(argument[1:].isdigit() for argument in self._arguments))]
         self._starts = [0]
         self._exits: list[tuple[int, list[str]] | None] = [None]
-        """Of each block: the line of its terminator, and the labels that this names."""
+        """Of each block: the line of its terminator, and the labels in it."""
         self._plain: dict[str, Events] = {}
-        """Opcodes that have one kind whatever their operands are."""
+        """Opcodes whose kind does not depend on operands."""
         self._calls: dict[str, Events] = {}
-        """The same for calls, by their text up to the first bracket: the callee, or the whole assembly."""
+        """Calls by their text up to the first bracket: the callee, or the whole assembly."""
         self._loads: dict[str, Events] = {}
-        """The same for loads, by their text up to the first value, where that is the pointer."""
+        """Loads by their text up to the first value, if that is the pointer."""
 
     def read(self, lines: list[str]) -> Function:
-        """The function, from the lines behind its header."""
+        """The function, from the lines after its header."""
         locations, plain, calls, loads = self._context.locations, self._plain, self._calls, self._loads
         append, new, statement = self._append, _new, _STATEMENT.match
         locations.line = self._number
         closed = False
         rest = iter(enumerate(lines, self._number + 1))
         for at, line in rest:
-            # Two words of the indent, then the result, `=`, the opcode, the rest.
+            # Two words of indent, then the result, `=`, the opcode, and the operands.
             words = line.split(" ", 5) if line.startswith("  %") else ()
             if len(words) == 6 and words[3] == "=":
                 events = plain.get(words[4]) or (
@@ -210,7 +210,7 @@ class _Body:
         return self._close(closed=closed)
 
     def _mark(self, at: int, line: str) -> None:
-        """Take in a line that is no statement: a label, a comment, or what cannot be read."""
+        """Process a line that is not a statement: a label, a comment, or unreadable text."""
         label = _LABEL.match(line)
         if label is None:
             if line and not line.lstrip().startswith((";", "#dbg_")) and not line.isspace():
@@ -252,7 +252,7 @@ class _Body:
             kind = EventKind.BRANCH
             self._exits[-1] = (at, _TARGET_LABEL.findall(text))
         else:
-            return  # continues another
+            return  # continues another statement
         self._append(Instruction(at, opcode, kind, location, None, text, decode))
 
     def _call(self, at: int, line: str, callee: re.Match[str] | None) -> Events:
@@ -264,7 +264,7 @@ class _Body:
             return ((name, EventKind.WAIT if waits else EventKind.OTHER, None),)
         events = events_of_assembly(callee[2]) if name is None else events_of_callee(name)
         if len(events) > ASSEMBLY.most:
-            # each of them is a statement with the text of the whole
+            # each of them would be an instruction with the text of the whole call
             self._context.faults.tell(at, f"inline assembly of more than {ASSEMBLY.most} instructions")
             events = (("asm", EventKind.OTHER, None),)
         bracket = line.find("(")
@@ -307,11 +307,11 @@ def _joined(line: str, rest: Iterable[tuple[int, str]], until: str) -> str:
 
 
 def _typed_pointer_space(text: str) -> str | None:
-    """The address space of the typed pointer that a load or store goes through, None for generic."""
+    """The address space of the typed pointer of a load or store; None for generic."""
     operands = split_list(text)
     if len(operands) < 2:
         return None
-    # A typed pointer's own space stands last in its type: `half addrspace(1)* addrspace(3)* %p`.
+    # The pointer's own space comes last in its type: `half addrspace(1)* addrspace(3)* %p`.
     spaces = _ADDRESS_SPACE.findall(_CONSTANT_EXPRESSION.split(operands[1])[0])
     return spaces[-1] if spaces else None
 
@@ -336,7 +336,7 @@ def _blocks(
             for name in exit_[1]:
                 target = indices.get(unquoted(name[1:]))
                 if target is None:
-                    faults.cut_off(exit_[0], f"branch to {name}, which is no block")
+                    faults.cut_off(exit_[0], f"branch to {name}, which is not a block")
                 else:
                     successors[target] = None
         yield BasicBlock(index, label, bounds[index], bounds[index + 1], tuple(successors))
@@ -344,7 +344,7 @@ def _blocks(
 
 @lru_cache(maxsize=DECODED)
 def decode(text: str) -> Operands:
-    """The values that a statement defines and reads; block labels and globals are neither."""
+    """The values that a statement defines and reads, without block labels and globals."""
     result, _, statement = text.partition(" = ") if text.startswith("%") else ("", "", text)
     if statement.startswith("phi "):
         found = _INCOMING.findall(statement)
@@ -371,10 +371,10 @@ FORMAT = Format(
     conditions=LLVM,
     cannot_read=(
         "Loads and stores through a generic pointer count as global.",
-        "Without a target in the file (Triton names one from 3.9 on), `s.waitcnt` is read as gfx9 codes it.",
+        "Without a target in the file (Triton names one from 3.9 on), `s.waitcnt` is decoded as on gfx9.",
         "Address space 7 is AMD's buffer pointer here, never NVIDIA's shared::cluster.",
         "A wait whose depth is an operand of inline assembly (`$0`) has no depth.",
-        "Named types (`%struct.s`) are taken for values among the operands.",
+        "Named types (`%struct.s`) among the operands are read as values.",
         "A call through a function pointer is a branch with the opcode `call`.",
     ),
 )

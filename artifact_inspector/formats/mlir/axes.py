@@ -1,4 +1,4 @@
-"""What operations of Triton's dialects do to integers and pointers, as their texts say.
+"""How operations of Triton's dialects transform integers and pointers.
 
 Source: the assembly formats of MLIR's arith and scf dialects and of TritonOps.td in Triton 2.0 to 3.9.
 """
@@ -89,7 +89,7 @@ def axis_operation(instruction: Instruction) -> AxisOperation:
         return found._replace(grows=_GROWS.get(said), below=_BELOW.get(said))
     if role is AxisRole.LOOP:
         variable = _INDUCTION.search(text)
-        # scf.for %i = %first to %stop step %step: the bound says nothing of the variable.
+        # scf.for %i = %first to %stop step %step: the upper bound does not affect the variable's values.
         counts = instruction.operands.reads[1:4:2]
         return found._replace(variable="" if variable is None else variable[1], counts=counts)
     return found

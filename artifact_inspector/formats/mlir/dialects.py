@@ -1,7 +1,7 @@
-"""What single operations of Triton's dialects move, wait for and compute, from their printed types.
+"""Semantics of operations of Triton's dialects: transfers, waits and products.
 
-Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td and
-TritonAMDGPUOps.td in Triton 2.0 to 3.9.
+Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td in
+Triton 2.0 to 3.9.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRAITS = Traits(
 _DIALECTS = {"triton_gpu.": "ttg.", "triton_nvidia_gpu.": "ttng.", "amdgpu.": "amdg.", "triton.": "tt."}
 VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _NUMBER = re.compile(r"(?:num|pendings|num_inst|num_groups|num_ops|numOps|num_loads|count) = (\d+)")
-# By a word of the name; the first that is found counts.
+# By a word of the opcode; the first match counts.
 _WAIT_QUEUES = {
     "store": Queue.STORES,
     "bulk": Queue.STORES,
@@ -58,7 +58,7 @@ _WAIT_QUEUES = {
     "memory_counter": Queue.LOADS,
 }
 _TILE_FIRST = frozenset(("load", "store", "atomic_rmw", "atomic_cas"))
-# Until 2.3 the printer gives the numbers of these enumerations (TritonAttrDefs.td).
+# Until 2.3 the printer writes the numbers of these enumerations (TritonAttrDefs.td).
 _CACHE_MODIFIERS = ("", "none", "ca", "cg", "wb", "cs", "wt", "cv")
 _EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 _CACHE = re.compile(r"\b(?:cacheModifier|cache_modifier|evictionPolicy|eviction_policy) = (\w+)")
@@ -67,7 +67,7 @@ _SCALAR = re.compile(r"(?:!tt\.ptr<(\w+)|\b([iufb]\w*\d))")
 _OPERAND_FORMAT = re.compile(r"\b(lhs|rhs) = (\w+)")
 
 _PRECISION = re.compile(r"inputPrecision = (\w+)|(allowTF32 = true)|rhs = \w+")
-# Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as its number.
+# Triton, TritonAttrDefs.td: TT_InputPrecisionAttr, which some operations print as a number.
 _PRECISIONS = {"0": "tf32", "1": "tf32x3", "2": "ieee", "3": "bf16x3", "4": "bf16x6"}
 
 
@@ -81,7 +81,7 @@ def modern(opcode: str) -> str:
 
 
 def access(instruction: Instruction) -> Access:
-    """Which reads of a memory operation are address, mask and value."""
+    """The reads of a memory operation by role: address, mask and value."""
     reads = instruction.operands.reads
     opcode = modern(instruction.opcode)
     name = opcode.rpartition(".")[2]
@@ -97,7 +97,7 @@ def access(instruction: Instruction) -> Access:
     if name in ("insert_slice_async", "async_copy_global_to_local"):
         mask = _after(text, " mask ") if " mask " in text else (reads[3:4] if "insert" in name else ())
         other = _after(text, " other ") if " other " in text else (reads[4:5] if "insert" in name else ())
-        # Until 2.3 the buffer is a tensor value: what it held before stays in the result.
+        # Until 2.3 the buffer is a tensor value: its previous content stays in the result.
         held = reads[1:2] if "insert" in name else ()
         return Access(reads[:1], mask, held + other)
     if name.startswith("buffer_"):
@@ -120,7 +120,7 @@ def _after(text: str, word: str) -> tuple[str, ...]:
 
 
 def pointing(instruction: Instruction) -> Pointing:
-    """Whether an operation's text names the type of one pointer, of many, or of none."""
+    """Whether an operation's text has the type of one pointer, of a tensor of pointers, or of none."""
     if ": !tt.ptr<" in instruction.text:
         return Pointing.ONE
     named = "!tt.ptr" in instruction.text or "tensordesc" in instruction.text
@@ -150,7 +150,7 @@ def transfer(instruction: Instruction, module: Module) -> Transfer | None:
     if not moved:
         size = _scalar_size(text)
     else:
-        # A slice of a buffer (2.x), a value or a pointer stands first; elsewhere the tile stands last.
+        # A slice of a buffer (2.x), a value or a pointer comes first; otherwise the tile comes last.
         size = (moved[0] if name in _TILE_FIRST or name.startswith("insert_slice") else moved[-1]).size
     queue, barrier = Queue.USE, None
     if "tdm" in name:
@@ -179,14 +179,14 @@ def _cache_words(text: str) -> tuple[str, ...]:
 
 
 def _scalar_size(text: str) -> int | None:
-    """Bytes of the scalar that the types of an operation start with."""
+    """Bytes of the first scalar type of an operation."""
     found = _SCALAR.search(text, text.rfind(" : ") + 1)
     bits = 0 if found is None else element_bits(found[1] or found[2])
     return (bits + 7) // 8 or None
 
 
 def _barrier(name: str, instruction: Instruction) -> str | None:
-    """The barrier of a copy by TMA: behind the destination, which stands behind the coordinates."""
+    """The barrier of a TMA copy: it follows the destination, which follows the coordinates."""
     if name.startswith("insert_slice"):  # source, buffer, index, barrier (2.x)
         values, place = instruction.operands.reads, 3
     else:
@@ -206,7 +206,7 @@ def commit(instruction: Instruction) -> Queue | None:
 
 
 def matrix_of(instruction: Instruction, module: Module) -> MatrixOp | None:
-    """What a dot computes; for operands of four bits, which are stored by twos, k is that of the values."""
+    """What a dot computes. For 4-bit operands, which are stored in pairs, k counts single values."""
     text = instruction.text
     found = [one for one in parse_types(text, module.layouts) if len(one.shape) > 1]
     if len(found) < 3:
@@ -215,7 +215,7 @@ def matrix_of(instruction: Instruction, module: Module) -> MatrixOp | None:
     if "tc_gen5_mma" in opcode:
         a, b, d = found[:3]
     else:
-        # Scales stand behind their operands.
+        # Scales follow their operands.
         second = len(parse_types(text.partition(" * ")[0], module.layouts))
         a, b, d = found[0], found[min(second, len(found) - 2)], found[-1]
     formats = dict(_OPERAND_FORMAT.findall(text))
@@ -231,12 +231,12 @@ def matrix_of(instruction: Instruction, module: Module) -> MatrixOp | None:
 
 
 def types(instruction: Instruction, module: Module) -> tuple[TensorType, ...]:
-    """Tensor types in the text of an operation, in order; the last one is as a rule the result's."""
+    """Tensor types in the text of an operation, in order; usually the last one is the result's."""
     return parse_types(instruction.text, module.layouts)
 
 
 def precision(instruction: Instruction) -> str | None:
-    """How precisely a dot multiplies, where it says: `tf32`, `tf32x3`, `ieee` …."""
+    """Input precision of a dot, where stated: `tf32`, `tf32x3`, `ieee` …."""
     found = _PRECISION.search(instruction.text)
     if found is None or not (found[1] or found[2]):
         return None

@@ -1,4 +1,4 @@
-"""Layout attributes of Triton's dialects, parsed once for each text.
+"""Parses layout attributes of Triton's dialects, once per text.
 
 Source: the printed forms in TritonGPUAttrDefs.td and TritonNvidiaGPUAttrDefs.td of Triton 2.1 to 3.9.
 """
@@ -19,9 +19,9 @@ _VECTOR = re.compile(r"\[([\d, ]*)\]")
 _PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
 _STEP = re.compile(r"(?<!\d)(\d+):\+(\d+)")
 _DAMAGED = re.compile(r"\d{10}|\d +\d")
-"""No extent has so many digits, and commas part them."""
+"""No extent has so many digits, and lists have commas."""
 _DEEPEST = 16
-"""Layouts made of layouts; a tensor has no more axes to slice away."""
+"""Maximum nesting of layouts; a tensor does not have more axes to slice."""
 
 _KINDS = {
     "blocked": LayoutKind.BLOCKED,
@@ -40,12 +40,12 @@ _KINDS = {
     "amd_rotating_shared": LayoutKind.SHARED,
 }
 _SPELLED = frozenset({LayoutKind.OTHER, LayoutKind.TENSOR_MEMORY})
-"""Kinds that people read as Triton spells them."""
+"""Kinds displayed with Triton's own name."""
 
 
 @lru_cache(maxsize=1024)
 def parse_encoding(text: str) -> Encoding | None:
-    """The layout attribute of a text whose aliases are resolved; None for no text or a damaged one.
+    """Parse a layout attribute without aliases; None for an empty or damaged text.
 
     Example:
         >>> found = parse_encoding("#ttg.slice<{dim = 1, parent = #ttg.linear<{register = [[0, 1]]}>}>")

@@ -1,4 +1,4 @@
-"""Source locations of MLIR files: aliases, call sites and fused places, resolved to inline chains."""
+"""Resolves source locations of MLIR files: aliases, call sites and fused locations, as inline chains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
 from artifact_inspector.model.text import split_list
 
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+# Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _ALIAS = re.compile(r"\n(#loc\d*) = loc\((.*)\)[ \t]*$", re.M)
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d{1,9}):(\d{1,9})(?!\d)')
 _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
@@ -19,24 +19,24 @@ _ALIASED_CALL = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
 _CALL_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[()]| at ')
 _ARGUMENT = re.compile(r'%([\w$.-]+): [^"]*? loc\("(?:[^"\\]|\\.)*"\((#loc\d*)\)\)')
 _DEEPEST = 32
-"""Places inside places of one text; MLIR gives all of them aliases."""
+"""Maximum nesting of locations in one text; MLIR prints aliases for nested locations."""
 
 
 class Locations:
-    """Location aliases of a file, resolved to inline chains on demand."""
+    """Location aliases of a file, resolved to inline chains on first use."""
 
     def __init__(self, text: str, faults: Faults) -> None:
         self._aliases: dict[str, str] = dict(_ALIAS.findall(f"\n{text}"))
         last = next(reversed(self._aliases), None)
         if last is not None and not _is_whole(self._aliases[last]):
-            del self._aliases[last]  # the file is cut off inside of it, and whom it placed misses it
+            del self._aliases[last]  # the file is truncated here; uses of the alias are reported as missing
         self._faults = faults
         self._most = FRAMES.most
         self._resolved: dict[str, Location | None] = {}
         self._resolve_aliases()
 
     def _resolve_aliases(self) -> None:
-        """Resolve the aliases that name places, and those above them: nearly all, as MLIR prints them."""
+        """Resolve aliases of positions, and aliases built from them: nearly all, in MLIR's print order."""
         resolved = self._resolved
         for alias, text in self._aliases.items():
             if text.startswith('"'):
@@ -50,9 +50,9 @@ class Locations:
                     resolved[alias] = inner + outer
 
     def renamed(self, line: str) -> dict[str, str]:
-        """Arguments whose text has the name of a later variable → what the source calls them.
+        """Arguments that are printed with the name of a later variable → their source names.
 
-        The parts of a descriptor all have its name there, and keep their own.
+        All parts of a descriptor have its source name; they keep their own names.
         """
         found = {}
         for name, alias in _ARGUMENT.findall(line):
@@ -63,7 +63,7 @@ class Locations:
         return {name: called for name, called in found.items() if times[called] == 1}
 
     def resolve(self, text: str, line: int) -> Location | None:
-        """The chain that a location attribute names; None for unknown or line 0."""
+        """The inline chain of a location attribute; None for unknown or line 0."""
         resolved = self._resolved
         if text not in resolved:
             self._resolve(text, line)
@@ -82,7 +82,7 @@ class Locations:
             elif text in resolved:
                 stack.pop()
             else:
-                resolved[text] = None  # a cycle of aliases resolves to nothing
+                resolved[text] = None  # a cycle of aliases resolves to None
                 meant = self._aliases.get(text) if text.startswith("#") else text
                 if meant is None:
                     self._faults.missing(line, text)
@@ -96,7 +96,7 @@ class Locations:
     def _bounded(self, found: Location | None, line: int) -> Location | None:
         if found is None or len(found) <= self._most:
             return found
-        self._faults.tell(line, f"its place has more than {self._most} callers and is not known")
+        self._faults.tell(line, f"source location with more than {self._most} callers; treated as unknown")
         return None
 
 
@@ -104,7 +104,7 @@ _Join = Callable[[list[Location | None]], Location | None]
 
 
 def _read(text: str) -> tuple[_Join, tuple[str, ...]]:
-    """What a location is made of, and how."""
+    """The parts of a location, and the function that joins them."""
     aliased = _ALIASED_CALL.match(text)
     if aliased is not None:
         return _chain, (aliased[1], aliased[2])
@@ -115,13 +115,13 @@ def _read(text: str) -> tuple[_Join, tuple[str, ...]]:
     if named is not None:
         return _first, (named[1],)
     if text.startswith("fused"):
-        # Several places made one operation; the first that is known stands for them.
+        # Several operations were fused; the first known location is used.
         return _first, tuple(split_list(text[text.find("[") + 1 : text.rfind("]")]))
     return _first, (text,) if text.startswith("#") else ()
 
 
 def _is_whole(text: str) -> bool:
-    """Whether all that is opened is closed again: `callsite(#loc1 at #loc2` is cut off."""
+    """Whether every bracket and quote is closed: `callsite(#loc1 at #loc2` is truncated."""
     marks = [mark for mark in _CALL_MARKS.findall(text) if mark != " at "]
     quoted = [mark for mark in marks if mark not in "()"]
     return marks.count("(") == marks.count(")") and all(len(q) > 1 and q.endswith('"') for q in quoted)

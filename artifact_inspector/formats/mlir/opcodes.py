@@ -1,11 +1,11 @@
-"""Kinds of the operations of Triton's dialects and of the others in its files."""
+"""Kinds of the operations of Triton's dialects and of the other dialects in its files."""
 
 from __future__ import annotations
 
 from artifact_inspector.formats._scan import OpcodeTable
 from artifact_inspector.model import EventKind
 
-# Rows name operations in the newest dialects; `modern` maps the older names onto them.
+# Rows have the names of the newest dialects; `modern` maps older names to them.
 OPCODES = OpcodeTable(
     (kind, prefixes)
     for kind, prefixes in {

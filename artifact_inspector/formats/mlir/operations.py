@@ -1,4 +1,4 @@
-"""Single operations of MLIR's custom assembly form: their kind, and the values they define and read."""
+"""Decodes single operations of MLIR's custom assembly form: kind, results and operands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from artifact_inspector.model.text import integer
 
 OPERATION = re.compile(r'(%[^\s,=()%]+(?:, %[^\s,=()%]+)*)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)*)"?')
 BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
-"""Operations whose region says how two elements combine."""
+"""Operations whose region defines how two elements combine."""
 _CALLED_FLOAT = re.compile(
     r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d"
 )
@@ -26,7 +26,7 @@ _SHAPE = re.compile(r"tensor<((?:\d+x)+)")
 def decode(text: str) -> Operands:
     """Results and reads of one operation; types and attributes hold no values.
 
-    Operations with regions (`scf.*`) have no results here: their values arrive by flows.
+    Operations with regions (`scf.*`) have no results here: their values are passed by flows.
     """
     found = OPERATION.match(text)
     if found is None:
@@ -36,7 +36,7 @@ def decode(text: str) -> Operands:
 
 
 def kind_of(opcode: str, text: str) -> EventKind:
-    """The kind of an operation; that of a reduction stands in its types."""
+    """The kind of an operation; that of a reduction depends on its types."""
     kind = _plain_kind(opcode)
     if kind is EventKind.FLOAT and opcode in BODIES and _extent(text) == 1:
         return EventKind.MOVE  # nothing is combined along an axis of extent 1
@@ -59,7 +59,7 @@ def _extent(text: str) -> int | None:
 
 
 def count_results(text: str) -> int:
-    """How many values `%a, %b:3` names; more than any bound where the number has too many digits."""
+    """Number of values that `%a, %b:3` names; above the limit if the number has too many digits."""
     most = RESULTS.most + 1
     count = 0
     for part in text.split(","):

@@ -1,10 +1,10 @@
-"""TTIR and TTGIR: MLIR's custom assembly form as Triton prints it, one operation a line.
+"""TTIR and TTGIR: MLIR's custom assembly form as Triton prints it, one operation per line.
 
 Follows MLIR's AsmPrinter and the dialects of Triton 2.0 to 3.9 (`triton_gpu` became `ttg`,
 `triton_nvidia_gpu` became `ttng`, `amdgpu` became `amdg`). Structured control flow (`scf`,
-`ttg.warp_specialize`) is cut into basic blocks, so that analysis sees one kind of control flow;
-what the regions hand to each other is kept as flows. The body of a reduction describes how two
-elements combine: its operations are kept as OTHER and are no computes of their own.
+`ttg.warp_specialize`) is lowered to basic blocks, so that analysis sees one kind of control flow. Values
+passed between regions are kept as flows. The body of a reduction defines how two elements combine: its
+operations are kept as OTHER and are not computes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _WARPS = re.compile(r"num_warps\(\d+\)")
 
 
 def sniff(text: str) -> bool:
-    """True for an MLIR module that holds a Triton function."""
+    """True for an MLIR module with a Triton function."""
     head = text[:65536]
     return (
         "tt.func" in head
@@ -83,7 +83,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     """The module of one TTIR or TTGIR file.
 
     Raises:
-        ParseError: the text holds no Triton function, or goes beyond a limit.
+        ParseError: the text has no Triton function, or exceeds a limit.
     """
     text, faults = source.text, Faults(source)
     reader = _Reader(Locations(text, faults), faults)
@@ -116,7 +116,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
 
 
 class _Reader:
-    """Reads line after line; the state of the function being read lives here."""
+    """Processes line by line, and keeps the state of the function being parsed."""
 
     def __init__(self, locations: Locations, faults: Faults) -> None:
         self._locations = locations
@@ -126,7 +126,7 @@ class _Reader:
         self._functions: list[Function] = []
         self._open: list[Region] = []
         self._modules: list[int] = []
-        """Lines of the modules that are open."""
+        """Lines of the open modules."""
         self._clear("", 0, ())
 
     def _clear(self, name: str, line: int, arguments: tuple[str, ...]) -> None:
@@ -146,12 +146,12 @@ class _Reader:
     # -- lines ---------------------------------------------------------------
 
     def module(self, line: str, number: int) -> None:
-        """Take in the line that opens a module."""
+        """Process the line that opens a module."""
         if line.endswith("{"):
             self._modules.append(number)
 
     def read(self, line: str, number: int) -> None:
-        """Take in one stripped line."""
+        """Process one stripped line."""
         first = line[0]
         if first == "}":
             self._close(line, number)
@@ -167,7 +167,7 @@ class _Reader:
             self._operation(line, number)
 
     def finish(self) -> tuple[Function, ...]:
-        """The functions read; one that is still open is kept as far as it goes."""
+        """The functions of the file; an unclosed function is kept up to the end of the file."""
         if self._open:
             self._break_off(self._line, f"function {self._name} {UNCLOSED}: the file is truncated")
         elif self._modules:
@@ -198,8 +198,8 @@ class _Reader:
     def _operation(self, line: str, number: int) -> None:
         found = OPERATION.match(line)
         if found is None or line.startswith("attributes"):
-            if not line.startswith(("attributes", "->", ":")):  # a custom form that breaks over lines
-                self._faults.tell(number, f"not understood: {line[:60]}")
+            if not line.startswith(("attributes", "->", ":")):  # continuation of a custom form
+                self._faults.tell(number, f"unreadable operation: {line[:60]}")
             return
         text, location = self._split_location(line, number)
         results, opcode = found[1], found[2]
@@ -266,7 +266,7 @@ class _Reader:
             self._flows.append(Flow(source, target, at, owner, back))
 
     def _extend(self, region: Region) -> None:
-        """Give an operation what stands behind its own line."""
+        """Append the text that follows an operation's own line."""
         if region.behind:
             instruction = self._instructions[region.operation]
             text = instruction.text + "".join(region.behind)
@@ -294,13 +294,13 @@ class _Reader:
             self._close_partition(region, line, number)
 
     def _goes_on(self, region: Region, line: str) -> bool:
-        """Take in a line that closes one region of an operation and opens its next."""
+        """Process a line that closes one region of an operation and opens its next."""
         if region.form is Form.IF and line.startswith("} else {"):
             region.ends.append(self._block)
             region.alternatives = 1
             self._begin("else", region.entry)
         elif region.form is Form.WHILE and line.startswith("} do {"):
-            region.entry = self._block  # from here on: the block that decides
+            region.entry = self._block  # from here on the block with the condition
             self._begin("do", region.entry)
             region.form = Form.DO
         else:
@@ -323,7 +323,7 @@ class _Reader:
             self._edges[end].append(join)
 
     def _locate(self, operation: int, line: str, number: int) -> None:
-        # An operation with regions carries its types and its location behind the closing brace.
+        # An operation with regions has its types and its location after the closing brace.
         closing, location = self._split_location(line, number)
         instruction = self._instructions[operation]
         text, kind = instruction.text, instruction.kind
@@ -331,7 +331,7 @@ class _Reader:
             text = text[:-2] + closing[closing.find(")") + 1 :].lstrip()
             kind = kind_of(instruction.opcode, text) if kind is EventKind.FLOAT else kind
         elif closing.startswith("} {"):
-            text = text[:-1] + closing[2:]  # a loop's own attributes: `} {tt.num_stages = 3 : i32}`
+            text = text[:-1] + closing[2:]  # the loop's own attributes: `} {tt.num_stages = 3 : i32}`
         self._instructions[operation] = instruction._replace(
             location=location or instruction.location, kind=kind, text=text
         )
@@ -358,7 +358,7 @@ class _Reader:
         region = self._open[-1]
         arguments = tuple(_ARGUMENT.findall(found[2] or ""))
         if region.form is Form.DO and region.ends:
-            # The arguments of the body are what `scf.condition` passes on.
+            # The block arguments of the body are the operands of `scf.condition`.
             condition = region.ends[0]
             passed = self._instructions[condition].operands.reads[1:]
             self._hand_over(passed, arguments, condition, region.operation)
@@ -428,10 +428,10 @@ FORMAT = Format(
     launch=launch,
     source_name=source_name,
     cannot_read=(
-        "Operations in MLIR's generic form other than those that Triton prints so are kept with their kind, "
-        "but operands inside attribute dictionaries are taken for reads.",
-        "A fused location is read as the first of its parts.",
-        "Only the forms of `scf`, `cf` and `ttg.warp_specialize` make control flow; regions of other "
-        "operations are read in line.",
+        "Operations in MLIR's generic form, except those that Triton prints in that form, keep their kind, "
+        "but operands inside attribute dictionaries count as reads.",
+        "A fused location is read as its first part.",
+        "Only `scf`, `cf` and `ttg.warp_specialize` create control flow; regions of other "
+        "operations are read inline.",
     ),
 )

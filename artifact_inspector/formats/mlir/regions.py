@@ -1,4 +1,4 @@
-"""The regions of MLIR's operations while they are open: loops, branches, partitions, bodies of reductions."""
+"""Open regions of MLIR's operations during parsing: loops, branches, partitions, reduction bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Form(Enum):
     DO = auto()
     IF = auto()
     BODY = auto()
-    """Says how two elements combine."""
+    """Defines how two elements combine."""
     INLINE = auto()
     SPECIALIZE = auto()
     PARTITION = auto()
@@ -29,12 +29,12 @@ YIELDING = (Form.FOR, Form.IF, Form.INLINE)
 
 @dataclass
 class Region:
-    """An open `{`: which operation it belongs to and where its blocks began."""
+    """An open `{`: its operation and its first blocks."""
 
     form: Form
     operation: int
     entry: int
-    """Block that the region was entered from."""
+    """The block before the region."""
     header: int = -1
     results: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
@@ -42,4 +42,4 @@ class Region:
     """Last blocks of the alternatives that are already closed."""
     alternatives: int = 0
     behind: list[str] = field(default_factory=list)
-    """What stands behind the operation's own line: warps of partitions, types of what they are handed."""
+    """Text after the operation's own line: warps of partitions, types of their captured values."""

@@ -1,4 +1,4 @@
-"""Saved tensor-level IR as it would be had the compile been told otherwise.
+"""Rewrites saved tensor-level IR as if other compile options had been used.
 
 Source: Triton's printer of `tt.func` (arguments with their attributes) and of `tt.dot` (`inputPrecision`,
 Triton 3.0 and later).
@@ -14,7 +14,7 @@ _DOT = re.compile(r"^([ \t]*%\S+ = tt\.dot [^:\n]*?)(?:, inputPrecision = \w+)?(
 
 
 def with_divisor(text: str, argument: str, divisor: int) -> str | None:
-    r"""The text with a number that divides an argument of its kernel; None where it has no such argument.
+    r"""The text with a divisibility attribute on an argument of its kernel; None if it has no such argument.
 
     Example:
         >>> print(with_divisor("tt.func public @k(%n: i32 loc(#l)) {", "n", 16))
@@ -39,7 +39,7 @@ def with_divisor(text: str, argument: str, divisor: int) -> str | None:
 
 
 def with_input_precision(text: str, precision: str) -> str | None:
-    """The text with dots of 32-bit floats in another precision (`tf32`); None where it has none.
+    """The text with another input precision (`tf32`) for dots of 32-bit floats; None if it has none.
 
     Example:
         >>> with_input_precision("%1 = tt.dot %a, %b, %c : tensor<16x16xf32> * tensor<16x16xf32>", "tf32")

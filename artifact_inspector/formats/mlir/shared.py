@@ -1,4 +1,4 @@
-"""What single operations of Triton's dialects ask of shared memory, and what their module says of its launch.
+"""Shared memory needed by operations of Triton's dialects, and the launch parameters of their module.
 
 Source: TritonOps.td, TritonGPUOps.td and TritonNvidiaGPUOps.td of Triton 2.1 to 3.9;
 WarpSpecializeOp::getCaptureSizeAlign and getSharedMemorySize in lib/Dialect/TritonGPU/IR.
@@ -34,7 +34,7 @@ _ROLES = {
 _BUFFERS = ("memdesc_index", "memdesc_subview", "extract_slice", "insert_slice_async")
 _VIEWS = re.compile(r"memdesc|extract_slice|insert_slice|subview|reinterpret|select$|poison")
 _PLAIN_MMA = {"tc_gen5_mma": 5, "tc_gen5_mma_scaled": 7}
-"""Blackwell's matrix operations, with what they read when no barrier is among it."""
+"""Blackwell's matrix operations → number of operands without a barrier."""
 _AXIS = re.compile(r"axis = (\d{1,2})\b")
 _SCALAR = re.compile(r"-> (?:b?f|i)(\d{1,3})\b|, (?:b?f|i)(\d{1,3})(?:, i1)?\)?$")
 _ALIGNMENT = re.compile(r"\balignment = (\d{1,9})\b")
@@ -71,12 +71,12 @@ _TOLD = (
     SharedRole.PARTITIONS,
     SharedRole.MATRIX_BARRIER,
 )
-"""Roles whose operations say more than their role."""
+"""Roles whose operations have more attributes than the role."""
 _ALONE = {role: SharedUse(role) for role in SharedRole if role not in _TOLD}
 
 
 def shared_use(instruction: Instruction) -> SharedUse:
-    """What an operation is to shared memory, with the numbers that its text names for it."""
+    """How an operation uses shared memory, with the numbers in its text."""
     role, text = _role(instruction.opcode), instruction.text
     if role in _ALONE:
         return _ALONE[role]
@@ -99,12 +99,12 @@ def shared_use(instruction: Instruction) -> SharedUse:
 
 
 def _number(found: re.Match[str] | None) -> int | None:
-    """The number of the first group that matched."""
+    """The number in the first group that matched."""
     return None if found is None else int(next(group for group in found.groups() if group is not None))
 
 
 def _captured_bytes(text: str) -> int | None:
-    """Bytes of the values that partitions are handed; None where their types are not in the text."""
+    """Bytes of the values passed to partitions; None if their types are not in the text."""
     _, begins, behind = text.partition(" : (")
     types, ends, _ = behind.rpartition(") -> (")
     if not (begins and ends):
@@ -124,7 +124,7 @@ def _captured_bytes(text: str) -> int | None:
 
 
 def source_name(instruction: Instruction) -> str:
-    """What the program calls the result of an operation, empty where the IR has a number for it."""
+    """Source name of an operation's result; empty if the IR only has a number."""
     results = instruction.operands.results
     name = results[0].lstrip("%").partition("#")[0] if results else ""
     base, _, suffix = name.rpartition("_")
@@ -133,7 +133,7 @@ def source_name(instruction: Instruction) -> str:
 
 
 def launch(module: Module) -> Launch:
-    """What a module says of its launch, in any version's dialect."""
+    """Launch parameters of a module, in any version's dialect."""
     said = module.attributes
     is_new = any(key.startswith("ttg.") for key in said)
     prefix = "ttg." if is_new else "triton_gpu."
@@ -145,7 +145,7 @@ def launch(module: Module) -> Launch:
     target = said.get(f"{prefix}target", "")
     release: tuple[int, int] | None = None
     if not is_new:
-        # 3.2 is the first to name the memory space of a buffer, 2.2 to name the CTAs.
+        # 3.2 is the first release that names the memory space of a buffer, 2.2 the first that names CTAs.
         names_space = "#triton_gpu.shared_memory" in module.layouts.values()
         names_ctas = f"{prefix}num-ctas" in said
         release = (3, 2) if names_space else (3, 0) if target else (2, 2) if names_ctas else (2, 1)

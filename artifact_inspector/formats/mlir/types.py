@@ -1,7 +1,7 @@
-"""Tensor and memory types of Triton's dialects, and the layouts they carry.
+"""Tensor and memory types of Triton's dialects, with their layouts.
 
-Source: the printed forms of RankedTensorType (MLIR Language Reference, Builtin Dialect) and of
-MemDescType (`!tt.memdesc` in Triton 3.0 and 3.1, `!triton_gpu.memdesc` in 3.2, `!ttg.memdesc` since).
+Source: the printed forms of RankedTensorType (MLIR Language Reference, Builtin Dialect) and of MemDescType
+(`!tt.memdesc` in Triton 3.0 and 3.1, `!triton_gpu.memdesc` in 3.2, `!ttg.memdesc` since).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from artifact_inspector.model import TensorType
 from artifact_inspector.model.limits import LAYOUT
 from artifact_inspector.model.text import integer, split_closed, split_each
 
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+# Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
-# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is no value's.
+# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is not a value's
+# type.
 _START = re.compile(
     r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
 )
@@ -26,7 +27,7 @@ _BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d{1,4})(?!\d)|(index|!tt\.ptr)")
 _POINTER = re.compile(r"!tt\.ptr<([^,]+)(?:, \d+)?>")
 _DIVISOR = re.compile(r"\btt\.divisibility = (\d+)")
 _FLOAT = re.compile(r"\bf(?=\d+\b)")
-# Triton, python/src/ir.cc: get_fp8e4nv_ty and its like.
+# Triton, python/src/ir.cc: get_fp8e4nv_ty and similar functions.
 _MOST_ELEMENTS = 1 << 62
 _FLOAT8 = {
     "f8E4M3FN": "fp8e4nv",
@@ -37,15 +38,15 @@ _FLOAT8 = {
 
 
 def parse_layouts(text: str) -> dict[str, str]:
-    """The aliases at the head of a module, those inside others resolved: `#blocked` → its attribute."""
+    """The layout aliases at the head of a module, nested ones resolved: `#blocked` → its attribute."""
     found = dict(_ALIAS.findall(f"\n{text}"))
     left = LAYOUT.most
-    # An alias may use those above it only.
+    # An alias may only use earlier ones.
     for name, layout in found.items():
         used = _USED.findall(layout)
         left -= sum(len(found.get(one, "")) for one in used)
         if left < 0:
-            break  # what is left stays as it is written
+            break  # the remaining aliases stay as written
         found[name] = _USED.sub(lambda one: found.get(one[0], one[0]), layout) if used else layout
     return found
 
@@ -53,8 +54,8 @@ def parse_layouts(text: str) -> dict[str, str]:
 def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
     """Every tensor and memory type in a text, in order.
 
-    Operations on memory may leave the dialect out (`-> <128x32xf16, #shared, #smem, mutable>`). Until
-    Triton 2.3 memory is a tensor with a shared layout.
+    Operations on memory may omit the dialect (`-> <128x32xf16, #shared, #smem, mutable>`). Until Triton 2.3,
+    memory is a tensor with a shared layout.
 
     Example:
         >>> found = parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
@@ -74,14 +75,14 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
 
 @lru_cache(maxsize=4096)
 def _written_types(text: str) -> tuple[TensorType, ...]:
-    """The types with their layouts as written: several analyses ask for those of one operation."""
+    """The types with their layouts as written; several analyses request those of one operation."""
     types: list[TensorType] = []
     starts = {found.end(1) if found[1] else found.start(): found for found in _START.finditer(text)}
     closed = split_each(text, starts) if starts else {}
     for at, found in starts.items():
         parts = closed.get(at)
         if parts is not None:
-            # A tensor's encoding is its only parameter; of memory's, the first is the layout.
+            # A tensor's only parameter is its encoding; the first parameter of a memdesc is the layout.
             layout = parts[1] if len(parts) > 1 else ""
             extents = found[2] or found[3]
             shape, element = _shape(extents), parts[0][len(extents) :].strip()
@@ -92,13 +93,13 @@ def _written_types(text: str) -> tuple[TensorType, ...]:
 
 
 def read_signature(text: str) -> tuple[str, ...]:
-    """The types of a function's arguments in Triton's own notation, with what divides them.
+    """The types of a function's arguments in Triton's own notation, with their divisibility.
 
-    Memory spaces and what only one vendor's launcher says of a pointer are left out: a kernel has one
-    signature on all targets and versions.
+    Memory spaces and vendor-specific attributes of pointers are omitted: a kernel has the same signature on
+    all targets and versions.
 
     Args:
-        text: of the function's line, behind the opening bracket.
+        text: of the function's line, after the opening bracket.
 
     Example:
         >>> read_signature("%a: !tt.ptr<f16, 1> {tt.divisibility = 16 : i32}, %n: i32 loc(#loc)) {")
@@ -117,12 +118,12 @@ def read_signature(text: str) -> tuple[str, ...]:
 
 
 def _scalar(kind: str) -> str:
-    """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton names the other types as MLIR does."""
+    """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton's names for other types are MLIR's."""
     return _FLOAT8.get(kind) or _FLOAT.sub("fp", kind)
 
 
 def _shape(text: str) -> tuple[int, ...] | None:
-    """The extents of `64x32x`; None for more elements than there can be."""
+    """The extents of `64x32x`; None for an impossible number of elements."""
     shape = []
     elements = 1
     for written in text[:-1].split("x"):
@@ -136,7 +137,7 @@ def _shape(text: str) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=1024)
 def element_bits(element: str) -> int:
-    """Bits of an element type, or of what a pointer points at; 0 for a type of no known size."""
+    """Bits of an element type, or of the element that a pointer points at; 0 if unknown."""
     inner = element[element.find("<") + 1 :].rstrip(">") if "<" in element else element
     found = _BITS.match(inner.partition(",")[0].strip())
     if found is None:

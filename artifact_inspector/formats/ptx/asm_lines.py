@@ -1,4 +1,4 @@
-"""What the table of lines says of inline asm, beside the place of the call that it stands for."""
+"""Lines of loads in inline asm according to the line table, in addition to the line of the asm call."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ _LINE = re.compile(r"\s*\.loc\s+\d+\s+(\d{1,9})\b")
 
 
 class AsmLines:
-    """The `.loc` lines of a function's inline asm, while it is read.
+    """Collects the `.loc` lines in a function's inline asm during parsing.
 
-    LLVM 23 and later count the lines of an asm on from that of its call.
+    LLVM 23 and later count the lines of an asm from the line of its call.
     """
 
     def __init__(self, instructions: list[Instruction]) -> None:
-        """`instructions` of the function, to which the reader adds."""
+        """`instructions`: of the function; the parser appends to it."""
         self._instructions = instructions
         self._marks: dict[int, str | None] = {}
-        """The `.loc` that holds inside an asm from an instruction on; None outside, and where it begins."""
+        """Instruction index → the `.loc` inside an asm from there on; None outside, and at the start of an
+        asm."""
 
     def locate(self, mark: str | None) -> None:
-        """A `.loc` stands here, or, with None, an asm begins or ends."""
+        """Record a `.loc`, or with None the start or end of an asm."""
         self._marks[len(self._instructions)] = mark
 
     def counted_on(self) -> dict[int, int]:
-        """The loads that the table has at another line than that of the call, with that line."""
+        """Loads whose line in the table differs from that of the asm call → that line."""
         found: dict[int, int] = {}
         starts = [*self._marks, len(self._instructions)]
         for (start, mark), stop in zip(self._marks.items(), starts[1:], strict=True):

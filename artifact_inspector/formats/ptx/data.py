@@ -1,4 +1,4 @@
-"""What stands around the code in a PTX file: sections of data, and arrays in local memory."""
+"""Parts of a PTX file besides code: data sections, and arrays in local memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from artifact_inspector.formats.ptx.operands import NAME
 from artifact_inspector.model import Function
 from artifact_inspector.model.text import integer
 
-# A line break in front finds the starts of lines many times faster than `^`, which is tried at every place.
+# Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _SECTION = re.compile(r"\n[ \t]*\.section\b")
 _LOCAL = re.compile(r"\.local[ \t]+\.align[ \t]+\d+[ \t]+\.b8[ \t]+[\w$.]+\[(\d+)\]")
 _ENTRY = re.compile(r"\.entry\s+([\w$.%]+)")
 
 
 def without_sections(text: str) -> str:
-    """The text with every section of data replaced by as many newlines."""
+    """The text with every data section replaced by as many newlines."""
     parts: list[str] = []
     start = 0
     while (found := _SECTION.search(text, start)) is not None:
@@ -30,9 +30,9 @@ def without_sections(text: str) -> str:
 
 
 def local_bytes(text: str, functions: Sequence[Function]) -> int | None:
-    """Bytes of the array that the kernel declares in local memory (LLVM makes one of all that it needs).
+    """Bytes of the local-memory array that the kernel declares (LLVM emits a single array).
 
-    None where another function has one and is used: ptxas may put it into the kernel's frame.
+    None if another function with an array is used: ptxas may add it to the kernel's frame.
     """
     own: list[int] = []
     kernels = set(_ENTRY.findall(text))
@@ -53,7 +53,7 @@ def local_bytes(text: str, functions: Sequence[Function]) -> int | None:
 
 
 def _used_names(functions: Sequence[Function]) -> set[str]:
-    """Names of what may be called: it is named in a call, or its address is taken."""
+    """Names of functions that may be called: used in a call, or their address is taken."""
     return {
         name
         for function in functions

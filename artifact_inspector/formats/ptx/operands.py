@@ -1,4 +1,4 @@
-"""The registers that PTX statements write and read (PTX ISA 9.0, chapter 9), and the numbers they hold."""
+"""Registers that PTX statements write and read (PTX ISA 9.0, chapter 9), and their constant values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def decode(text: str) -> Operands:
 
 
 def _first_ends(text: str, at: int) -> int:
-    """Where the first operand of a statement ends: at a comma behind its brackets."""
+    """End of the first operand of a statement: the first comma after its brackets."""
     if text.startswith("{", at):
         at = max(at, text.find("}", at))
     comma = text.find(",", at)
@@ -59,13 +59,13 @@ def _names(operand: str) -> list[str]:
 
 
 class _Immediates:
-    """Registers that hold one number wherever they are read, of the module last asked about."""
+    """Registers with one constant value throughout a module; caches the last module."""
 
     def __init__(self) -> None:
         self._known: tuple[Module | None, dict[str, int | None]] = (None, {})
 
     def value(self, operand: str, module: Module) -> int | None:
-        """The number that an operand stands for, None where it is computed or differs from place to place."""
+        """The constant value of an operand; None if it is computed, or has several values."""
         if (number := integer(operand)) is not None:
             return number
         if self._known[0] is not module:
@@ -74,7 +74,7 @@ class _Immediates:
 
     @staticmethod
     def _read(module: Module) -> dict[str, int | None]:
-        # LLVM keeps registers in single assignment but for the copies of a phi, which are `mov` too.
+        # LLVM's registers are in SSA form except for the copies of a phi, which are also `mov`.
         found: dict[str, int | None] = {}
         for function in module.functions:
             for instruction in function.instructions:

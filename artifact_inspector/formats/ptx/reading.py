@@ -1,6 +1,6 @@
 """PTX as LLVM's NVPTX back end prints it (PTX ISA 9.0, chapters 4 and 9), Triton 2.0 and later.
 
-Not read: see `FORMAT.cannot_read`.
+Cannot read: see `FORMAT.cannot_read`.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ _LABEL = re.compile(r"([A-Za-z_$%][\w$.]*)\s*:(?!:)")
 _ASM_BEGINS, _ASM_ENDS = "\t// begin inline asm", "\t// end inline asm"
 _IN_ASM: Location = (Frame("begin inline asm", 0, 0),)
 _BEHIND_ASM: Location = (Frame("end inline asm", 0, 0),)
-"""What these lines, of which there are many, stand for among those that move the location."""
+"""Marks for these frequent lines among the lines that change the location."""
 _LINE_MARKS = ("$L__tmp", "$L__func", "$L__pack", "$L__info")
 _CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap"))
 
 
 def sniff(text: str) -> bool:
-    """True when the text names its version and an `sm_` target, as every PTX module must (PTX ISA 11.1)."""
+    """True if the text names its version and an `sm_` target, as every PTX module must (PTX ISA 11.1)."""
     head = text[:20_000]
     return _VERSION.search(head) is not None and _TARGET.search(head) is not None
 
 
 def parse(source: SourceText, stage: Stage) -> Module:
-    """The module in a PTX text; what cannot be read is passed over and named in `problems`.
+    """The module in a PTX text; what cannot be read is skipped and reported in `problems`.
 
     Raises:
-        ParseError: the text holds no function with a body.
+        ParseError: the text has no function with a body.
     """
-    # A carriage return ends no line here, so line numbers stay those of the file.
+    # A carriage return does not end a line here, so line numbers stay those of the file.
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
     text = without_sections(f"\n{text}")[1:].rstrip()
     faults = Faults(source)
@@ -75,7 +75,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
         raise ParseError(
             "no PTX function with a body",
             source.span(0),
-            "Compile the kernel again: the file is empty, cut off, or not PTX.",
+            "Compile the kernel again: the file is empty, truncated, or not PTX.",
         )
     for key, pattern in (("version", _VERSION), ("target", _TARGET)):
         found = pattern.search(text)
@@ -90,7 +90,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
 
 
 def _read(lines: list[str], reader: _Reader) -> None:
-    """Every line in turn: those that are like an earlier one here, all others in the reader."""
+    """Process all lines: repeated lines here, all others in the reader."""
     known, where, append, pending = reader.known, reader.where, reader.append, reader.pending
     location: Location | None = None
     new, unset = tuple.__new__, ()
@@ -113,41 +113,41 @@ def _read(lines: list[str], reader: _Reader) -> None:
         elif reader.in_asm:
             reader.take(number, line)
         else:
-            # LLVM 23 and later count the lines of an inline asm on from the line of its call: the
-            # location of the call is the one before the asm, and holds on after it.
+            # LLVM 23 and later count the lines of an inline asm from the line of its call. The call's
+            # location is the one before the asm, and continues after it.
             reader.location = location = moved
     reader.finish()
 
 
 class _Reader:
-    """Takes in lines that are not like an earlier one; the state of what is being read lives here."""
+    """Processes lines that differ from all earlier ones, and keeps the parser state."""
 
     def __init__(self, paths: Paths, faults: Faults) -> None:
         self.functions: list[Function] = []
         self.attributes: dict[str, str] = {}
         self._faults = faults
         self.known: dict[str, tuple[str, EventKind]] = {}
-        """First word of a plain line, its indent included → its opcode and kind."""
+        """First word of a plain line, including its indent → its opcode and kind."""
         self.where: dict[str, Location | None] = {}
-        """A `.loc` line that means the same wherever it stands."""
+        """`.loc` line → its location, for lines that mean the same everywhere."""
         self.location: Location | None = None
         self.in_asm = False
         self.append = list[Instruction]().append
         self.pending: list[str] = []
-        """Parts of a statement that goes over several lines."""
+        """Parts of an unfinished statement over several lines."""
         self._pending_line = 0
         self._open = 0
-        """Braces that are open in these parts."""
+        """Number of open braces in these parts."""
         self._header: list[str] = []
         self._header_line = 0
         self._declared: dict[str, int] = {}
-        """Functions whose bodies the file must hold, with the line that says so."""
+        """Functions whose bodies must be in the file, with the line of the declaration."""
         self._depth = 0
         self._body: _Body | None = None
         self._locator = _Locator(paths)
 
     def take(self, number: int, line: str) -> None:
-        """Take in a line."""
+        """Process a line."""
         code = line.strip()
         if not code or code.startswith(_LINE_MARKS):
             return
@@ -187,7 +187,7 @@ class _Reader:
                 body.location = self.location
 
     def _begin(self, number: int, code: str) -> int:
-        """Take in a part of a function's header; where in the code its body begins."""
+        """Process part of a function's header; returns the start of the body in the line."""
         if not self._header:
             if ".entry" not in code and ".func" not in code:
                 return 0
@@ -215,7 +215,7 @@ class _Reader:
             self._declared.setdefault(found[1], self._header_line)
 
     def _statements(self, number: int, code: str, at: int, word: str, body: _Body) -> None:
-        """Take in the statements of a line; `word` is its first, its indent included."""
+        """Process the statements of a line; `word` is its first word, including the indent."""
         stop = len(code)
         while (at := _skip_spaces(code, at)) < stop:
             if code[at] in "{}" and self._open == 0:
@@ -247,7 +247,7 @@ class _Reader:
         self._open += part.count("{") - part.count("}")
 
     def _statement(self, word: str, body: _Body) -> None:
-        """Take in the statement that is pending, and remember its first word where that tells all of it."""
+        """Process the pending statement, and cache its first word if the word determines kind and opcode."""
         text = " ".join(" ".join(self.pending).split())
         self.pending.clear()
         self._open = 0
@@ -261,7 +261,7 @@ class _Reader:
             self.known[word] = (found[2], kind_of(found[2]))
 
     def unfinished(self) -> None:
-        """Pass over the statement that is pending: another begins before its end."""
+        """Drop the pending statement: another one begins before its end."""
         self._faults.tell(self._pending_line, "statement without an end")
         self.pending.clear()
         self._open = 0
@@ -272,7 +272,7 @@ class _Reader:
         self.known.clear()
 
     def finish(self) -> None:
-        """Close a function that the file ends inside; tell of those that are declared only."""
+        """Close a function that has no end; report functions that are only declared."""
         body = self._body
         if body is not None:
             if self.pending:
@@ -284,7 +284,7 @@ class _Reader:
 
 
 class _Locator:
-    """Locations from `.loc` lines; equal ones are one object."""
+    """Locations from `.loc` lines; equal locations share one object."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -292,7 +292,7 @@ class _Locator:
         self._inlined: dict[Frame, Location] = {}
 
     def read(self, at: int, line: str) -> tuple[Location | None, bool]:
-        """The location, and whether the same line always means it (no `inlined_at`)."""
+        """The location, and whether the same line always has the same meaning (no `inlined_at`)."""
         found = _LOC.match(line)
         if found is None or int(found[2]) == 0:
             return None, True
@@ -301,8 +301,8 @@ class _Locator:
         if found[4] is None:
             chain = paths.chain(at, inner, paths.callers(line.partition("//")[2]))
             return chain and self._chains.setdefault(chain, chain), True
-        # One level only is named; the printer gives the location of a caller that is inlined
-        # itself before the first use of it, so the nearest one above tells the rest.
+        # Only one level is named. The printer writes the location of an inlined caller before its first use,
+        # so the nearest one above has the other levels.
         caller = paths.frame(at, found[4], found[5], found[6])
         chain = paths.chain(at, inner, self._inlined.get(caller, (caller,)))
         if chain is not None:
@@ -311,7 +311,7 @@ class _Locator:
 
 
 class _Body:
-    """A function while it is read."""
+    """A function under construction."""
 
     def __init__(self, name: str, line: int, arguments: tuple[str, ...]) -> None:
         self.name, self.line, self.arguments = name, line, arguments
@@ -320,23 +320,23 @@ class _Body:
         self._labels: list[tuple[int, str]] = []
         self._last_label = ""
         self._block_names: dict[int, str] = {}
-        """The compiler's names of blocks (`%bb.3`), by the instruction that they start at."""
+        """The compiler's names of blocks (`%bb.3`), by their first instruction."""
         self._tables: dict[str, tuple[str, ...]] = {}
         self._exits: dict[int, Exit] = {}
         self.asm = AsmLines(self.instructions)
 
     def name_block(self, name: str) -> None:
-        """The block that starts here has a name of the compiler's."""
+        """Record the compiler's name of the block that starts here."""
         self._block_names[len(self.instructions)] = name
 
     def label(self, name: str, *, cuts: bool) -> None:
-        """A label stands here; it `cuts` unless it is inside inline assembly."""
+        """Record a label; it `cuts` unless it is inside inline assembly."""
         if cuts:
             self._labels.append((len(self.instructions), name))
         self._last_label = name
 
     def is_directive(self, text: str) -> bool:
-        """Take in a directive; False for a statement of another kind."""
+        """Process a directive; False for other statements."""
         if text[0] != ".":
             return False
         if text.startswith(".branchtargets"):
@@ -346,7 +346,7 @@ class _Body:
     def add(
         self, line: int, text: str, found: re.Match[str], location: Location | None, *, cuts: bool
     ) -> bool:
-        """Add a statement; True where all that have its opcode and no guard are alike."""
+        """Add a statement; True if every statement with this opcode and without guard is equal in kind."""
         guard, opcode = found[1], found[2]
         base = opcode.partition(".")[0]
         if base in _CONTROL and cuts:
@@ -362,7 +362,7 @@ class _Body:
         return found
 
     def close(self, faults: Faults) -> Function:
-        """The function, cut into blocks."""
+        """The function with its basic blocks."""
         exits = {at: self._through_table(found) for at, found in self._exits.items()}
         wanted = {name for found in exits.values() for name in found.targets}
         marks = [(at, name) for at, name in self._labels if name.startswith("$L__BB") or name in wanted]
@@ -426,10 +426,10 @@ FORMAT = Format(
     conditions=PTX,
     figures=ptx_figures,
     cannot_read=(
-        "A load or store without a state space is counted as global: a generic address tells no more.",
-        "Branches and labels inside inline asm make no blocks and no edges.",
-        "Of two inlined calls that share a line of a helper, the caller named nearest above is taken.",
-        "The functions an indirect call may reach (`.callprototype`, `.calltargets`).",
-        "`trap` ends a block like `exit`; a debugger that goes on after it is not thought of.",
+        "A load or store without a state space (a generic address) counts as global.",
+        "Branches and labels inside inline asm do not create blocks or edges.",
+        "If two inlined calls share a line of a helper, the nearest preceding caller is used.",
+        "The possible targets of an indirect call (`.callprototype`, `.calltargets`).",
+        "`trap` ends a block like `exit`; continuing after it in a debugger is ignored.",
     ),
 )

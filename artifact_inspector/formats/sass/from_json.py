@@ -1,7 +1,7 @@
-"""The JSON of `nvdisasm -json`, as the text that the same tool prints.
+"""Converts the JSON of `nvdisasm -json` to the text that the tool prints.
 
-Its instructions have neither addresses, nor lines, nor encodings: they follow each other from the `start`
-of their function, 16 bytes each, and a branch names the address that it goes to.
+Its instructions have no addresses, lines or encodings. They follow each other from the `start` of their
+function, 16 bytes each, and a branch names its target address.
 
 **Source** CUDA Binary Utilities, "nvdisasm: JSON output", and the output of CUDA 12.8 and 13.1.
 """
@@ -14,13 +14,13 @@ from collections.abc import Iterator
 
 _WORD_BYTES = 16
 _JOINED = re.compile(r"(?<![\w.])(U?(?:R(?:\d+|Z)|P[\dT])(?:\.\w+)*)(?=(?:g?desc)?\[)")
-"""`R12[R0+0x10]`, `R8desc[UR8][R8.64]`, `P4[UR20]`: the comma in front of an address may be left out."""
+"""`R12[R0+0x10]`, `R8desc[UR8][R8.64]`, `P4[UR20]`: the comma before an address may be missing."""
 _OF_COPY = re.compile(r"(?:g?desc\[\w+\])?\[[^][]*\]|!?U?P[\dT]")
-"""An operand of LDGSTS, whose order is lost: `P5[R85][R8.64]`, `desc[UR8][R2.64],!P1[R38+0x800]`."""
+"""An operand of LDGSTS, whose order is not kept: `P5[R85][R8.64]`, `desc[UR8][R2.64],!P1[R38+0x800]`."""
 
 
 def as_listing(text: str) -> str:
-    """The listing that a JSON disassembly stands for; any other text as it is."""
+    """The listing of a JSON disassembly; other text is unchanged."""
     if not text.lstrip().startswith("["):
         return text
     try:
@@ -68,7 +68,7 @@ def _string(found: dict[str, object], key: str) -> str:
 
 
 def _place_in_copy(operand: str) -> int:
-    """Where an operand stands in a listing: the shared address, the global one (64 bits), the predicate."""
+    """Position of an operand in a listing: the shared address, the global one (64 bits), the predicate."""
     if not operand.endswith("]"):
         return 2
     return 1 if "desc[" in operand or ".64" in operand else 0

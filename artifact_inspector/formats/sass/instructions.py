@@ -1,6 +1,6 @@
-"""What single SASS instructions do: control codes, matrix shapes, transfers and waits.
+"""Semantics of SASS instructions: control codes, matrix shapes, transfers and waits.
 
-Every function takes the opcode with its modifiers and the text that holds its operands.
+Every function takes the opcode with its modifiers and the text with its operands.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def read_control(word: int) -> Control:
     """The control code in the second 64-bit word of an instruction (Volta and later).
 
     **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
-    Microbenchmarking" (2018), section 2.1, has the fields: from bit 105 of the 128 on 4 bits of stall
-    cycles, the yield flag, 3 bits each of write and read barrier, 6 of wait mask, 4 of reuse. That a
-    cleared flag yields and that 7 stands for no barrier is as triton/tools/disasm.py prints them.
+    Microbenchmarking" (2018), section 2.1, lists the fields: from bit 105 of the 128, 4 bits of stall cycles,
+    the yield flag, 3 bits each of write and read barrier, 6 of wait mask, 4 of reuse. According to
+    triton/tools/disasm.py, a cleared flag yields, and 7 is no barrier.
     """
     write, read = word >> 46 & 7, word >> 49 & 7
     return Control(
@@ -47,7 +47,7 @@ def read_control(word: int) -> Control:
 
 
 def dumped_control(wait: str, read: str, write: str, yields: str, stall: str) -> Control:
-    """The control code as Triton writes it: `02:-:1:Y:2`, the mask in decimal, the stall in hexadecimal."""
+    """The control code as Triton prints it: `02:-:1:Y:2`, mask in decimal, stall in hexadecimal."""
     return Control(
         int(stall, 16),
         yields == "Y",
@@ -64,7 +64,7 @@ _WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x([248])|B?F(1
 _POLICY = re.compile(
     r"\.(STRONG\.\w+|CONSTANT|STRONG|WEAK|MMIO|EF|EL|LU|EU|NA|BYPASS|ACCESS|LTC(?:64|128|256)B)(?=\.|$)"
 )
-"""How strong an access is goes with its scope: `STRONG.GPU`."""
+"""Ordering strength includes its scope: `STRONG.GPU`."""
 
 
 _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "SURED"))
@@ -89,7 +89,7 @@ def transfer_of(opcode: str) -> Transfer | None:
 
 
 def bytes_of(opcode: str) -> int:
-    """Bytes per thread that a memory operation moves; four where it names no width."""
+    """Bytes per thread that a memory operation moves; four if it has no width modifier."""
     found = _WIDTH.search(opcode)
     if found is None:
         return 4
@@ -110,7 +110,7 @@ _ADDRESS = re.compile(r"\[([^][]+)\]")
 
 
 def wait_of(instruction: Instruction, module: Module) -> Wait | None:
-    """What a wait waits for; None for a wait on scoreboards that no group holds."""
+    """What a wait waits for; None for a wait on a scoreboard that counts no groups."""
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("SYNCS.PHASECHK"):
         barrier = _ADDRESS.search(text)
@@ -125,13 +125,13 @@ def wait_of(instruction: Instruction, module: Module) -> Wait | None:
 
 
 class _Groups:
-    """The queue whose groups each scoreboard counts, of the module last asked about."""
+    """The queue whose groups each scoreboard counts; caches the last module."""
 
     def __init__(self) -> None:
         self._known: tuple[Module | None, dict[int, Queue]] = (None, {})
 
     def queue(self, scoreboard: int, module: Module) -> Queue | None:
-        """What `DEPBAR.LE` on a scoreboard waits for; None for loads that no instruction groups."""
+        """The queue that `DEPBAR.LE` on a scoreboard waits for; None for loads without groups."""
         if self._known[0] is not module:
             self._known = (module, self._read(module))
         return self._known[1].get(scoreboard)
@@ -142,7 +142,7 @@ class _Groups:
         for function in module.functions:
             for at, instruction in enumerate(function.instructions):
                 if instruction.opcode == "LDGDEPBAR":
-                    # ptxas has always given it the first; the text alone does not say.
+                    # ptxas has always used the first one; the text does not show it.
                     held = function.controls[at].write_barrier if function.controls else 0
                     queue = Queue.GROUP
                 elif instruction.opcode == "UTMACMDFLUSH":
@@ -159,7 +159,10 @@ _GROUPS = _Groups()
 
 
 def commit_queue(instruction: Instruction) -> Queue | None:
-    """The queue in which a commit closes a group; the last warpgroup product of a group closes its own."""
+    """The queue in which a commit closes a group.
+
+    The last warpgroup product of a group is also its commit.
+    """
     if instruction.kind is EventKind.MATRIX:
         return Queue.MATRIX if instruction.text.endswith("gsb0") else None
     if instruction.kind is EventKind.COMMIT:
@@ -183,10 +186,10 @@ _TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")
 
 @lru_cache(maxsize=1024)
 def matrix_of(opcode: str) -> MatrixOp | None:
-    """What one issue computes; None for tcgen05, whose shape stands in a descriptor.
+    """What one issue computes; None for tcgen05, whose shape is in a descriptor.
 
-    Volta cuts the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or into two where the
-    result is f16: each counts as its share. A sparse product counts as the dense one that its shape names.
+    Volta splits the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or two for an f16
+    result; each counts as its share. A sparse product counts as the dense product of its shape.
     """
     base, letter = opcode.partition(".")[0], opcode[0]
     shape = _SHAPE.search(opcode)

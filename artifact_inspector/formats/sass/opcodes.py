@@ -1,7 +1,7 @@
 """Kinds of SASS's opcodes, Volta and later.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", names the opcodes; what they do is NVIDIA's
-own knowledge, so each row was checked against the PTX that it was made from.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes without their semantics; each
+row was checked with the PTX that it was compiled from.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ _BASES = {
 OPCODES = OpcodeTable(
     (kind, " ".join(f"{base}." for base in bases.split())) for kind, bases in _BASES.items()
 )
-"""Every prefix ends in a dot, and so does the opcode that is looked up: no name stands for a longer one."""
+"""Every prefix and every opcode looked up ends in a dot, so no name matches a longer one."""
 
 
 @lru_cache(maxsize=4096)
 def kind_of(opcode: str) -> EventKind | None:
-    """The kind of an opcode, None where its operands decide."""
+    """The kind of an opcode; None if its operands decide."""
     return None if opcode.startswith(("HADD2.F32", "HFMA2", "FHADD")) else OPCODES.kind(f"{opcode}.")
 
 
 @lru_cache(maxsize=4096)
 def kind_by_operands(opcode: str, text: str) -> EventKind:
-    """Additions of nothing are conversions of a half; a product of nothing and an immediate is a constant."""
+    """Additions of zero are conversions of a half; a product of zero plus an immediate is a constant."""
     operands = text.partition(opcode)[2].split(",")
     if opcode.startswith("HFMA2"):
         if [operand.strip().lstrip("-") for operand in operands[1:3]] == ["RZ", "RZ"]:

@@ -1,10 +1,10 @@
-"""The registers that SASS instructions write and read, ranges spelled out one by one.
+"""Registers that SASS instructions write and read, with register ranges expanded.
 
-Of a range the text names the first register only; how many follow is told by the opcode. RZ, PT and their
-uniform kin, which hold nothing, are left out.
+The text only names the first register of a range; the opcode determines the length. RZ, PT and their uniform
+counterparts, which hold no value, are omitted.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", names the opcodes; the widths are those that
-`nvdisasm -print-life-ranges` shows, against which tests/oracle holds them.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes. The widths are those of
+`nvdisasm -print-life-ranges`; tests/oracle compares them.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ _NO_RESULT = _words("""
     UTCSHIFT UVIRTCOUNT ACQBULK PREEXIT PMTRIG ENDCOLLECTIVE
     """)
 _COMPARISONS = _words("ISETP FSETP DSETP HSETP2 PSETP PLOP3 UISETP UFSETP UPSETP UPLOP3")
-"""Two predicates and no register are written."""
+"""Writes two predicates and no register."""
 _CARRIES = _words("IADD IADD3 IADD32I UIADD3 LEA ULEA IMAD UIMAD VOTE VOTEU")
-"""Predicates right behind the result are written too."""
+"""Also writes the predicates right after the result."""
 _GLOBAL = _words("LD LDG ST STG ATOM ATOMG RED REDG CCTL LDGSTS QSPC")
 _SIZED = _words("LD LDG LDS LDL LDC LDCU ULDC ATOM ATOMG ATOMS ST STG STS STL RED REDG STAS REDAS")
 _SCALES = 5
-"""Place of the operand of `UTC*MMA` that holds the addresses of both scales, where there are scales."""
+"""Position of the `UTC*MMA` operand with the addresses of both scales, if there are scales."""
 _PACKED = _words("FADD2 FMUL2 FFMA2")
 _DOUBLES = _words("DADD DMUL DFMA DSETP DMNMX DSET")
 
 
 class _Widths(NamedTuple):
-    """Registers that operands of an opcode take."""
+    """Register counts of the operands of an opcode."""
 
     result: int
     sources: tuple[int, ...]
-    """Of the operands behind the results in turn, the last for all that follow."""
+    """Registers of each operand after the results; the last one also for all further operands."""
 
 
 @lru_cache(maxsize=DECODED)
 def decode(text: str) -> Operands:
-    """Operands: the results stand first, predicates in front of the register."""
+    """Operands: results come first, predicates before the register."""
     found = _STATEMENT.match(text)
     if found is None:
         return Operands((), ())
@@ -84,7 +84,7 @@ def decode(text: str) -> Operands:
             if plain is not None:
                 width = sources[min(place, len(sources) - 1)]
                 if base in _PACKED and plain[3].endswith(".F32"):
-                    width = 1  # one number for both
+                    width = 1  # one value for both
                 reads += _range(plain[1], plain[2], width)
             else:
                 reads += [name] if _held(name := operand.lstrip("!")) else []
@@ -92,7 +92,7 @@ def decode(text: str) -> Operands:
 
 
 def _masked(operands: list[str]) -> list[str]:
-    """The predicates that the mask of P2R and R2P chooses; all of them where it is no number."""
+    """The predicates in the mask of P2R and R2P; all of them if it is not a number."""
     mask = integer(operands[-1])
     mask = 127 if mask is None else mask
     return [f"P{number}" for number in range(7) if mask >> number & 1]
@@ -110,7 +110,7 @@ def _range(bank: str, first: str, width: int) -> list[str]:
 
 
 def _results(base: str, opcode: str, operands: list[str], widths: _Widths) -> tuple[list[str], int]:
-    """What is written, and the number of operands that say so."""
+    """The results, and the number of operands that name them."""
     if base in _NO_RESULT:
         return [], 0
     names: list[str] = []
@@ -154,7 +154,7 @@ def _addressed(base: str, opcode: str, operand: str, place: int) -> list[str]:
             if prefix in ("desc", "cx") or ".64" in suffix:
                 width = 2
             elif prefix == "gdesc":
-                width = 4 if base[1:] == "GMMA" else 2  # of a and b together, or of one
+                width = 4 if base[1:] == "GMMA" else 2  # for both a and b, or for one
             elif prefix == "tmem":
                 width = 2 if place == _SCALES else 1
             elif prefix == "" and base in _GLOBAL:
@@ -164,11 +164,11 @@ def _addressed(base: str, opcode: str, operand: str, place: int) -> list[str]:
                 else:
                     width = 2
             elif base.startswith("UBLK"):
-                # An address in global memory has 64 bits; beside that in shared memory stands the barrier.
+                # A global address has 64 bits; next to the shared address is the barrier.
                 width = 1 if place and ".G.S" in opcode else 2
             elif base.startswith("UTMA"):
                 found = _DIMENSIONS.search(opcode)
-                # Where in shared memory, a load's barrier, the coordinates; and the tensor map.
+                # The shared address, a load's barrier, the coordinates; and the tensor map.
                 width = 2 if place or found is None else int(found[1]) + (2 if base == "UTMALDG" else 1)
             names += _range(bank, first, width)
     return names
@@ -226,18 +226,18 @@ _BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "s4
 
 
 def _matrix_widths(opcode: str) -> _Widths:
-    """Registers of the fragments, spread over the 32 threads of the warp or the 128 of the warpgroup."""
+    """Registers of the fragments, spread over the 32 threads of a warp or the 128 of a warpgroup."""
     found = matrix_of(opcode)
     if found is None:
         return _Widths(1, (1,))
-    if ".STEP" in opcode:  # a pair of registers each, of four that the quarter of a warp holds
+    if ".STEP" in opcode:  # two of the four registers per quarter warp
         return _Widths(2, (2,))
     inputs, _, result = found.types.partition("→")
     a, b = inputs.split("×")
     threads = 128 if found.issuer == "warpgroup" else 32
 
     def registers(elements: int, element: str) -> int:
-        # QMMA keeps smaller floats in a byte each (PTX ISA, `mma` with `kind::f8f6f4`), OMMA packs them.
+        # QMMA keeps smaller floats in one byte each (PTX ISA, `mma` with `kind::f8f6f4`); OMMA packs them.
         bits = _BITS.get(element, 4 if opcode.startswith("OMMA") else 8)
         return max(1, elements * bits // (threads * 32))
 

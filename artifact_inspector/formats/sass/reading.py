@@ -1,9 +1,9 @@
-"""SASS, the machine code of NVIDIA's GPUs from Volta on, as NVIDIA's disassemblers print it.
+"""SASS, the machine code of NVIDIA GPUs from Volta on, as printed by NVIDIA's disassemblers.
 
-Read are the text of `nvdisasm` (with line marks and encodings or without) and its JSON, the text of
-`cuobjdump -sass`, and the `.sass` of Triton's dump directory (triton/tools/disasm.py).
+Reads the text of `nvdisasm` (with or without line marks and encodings) and its JSON, the text of `cuobjdump
+-sass`, and the `.sass` of Triton's dump directory (triton/tools/disasm.py).
 
-Not read: see `FORMAT.cannot_read`.
+Cannot read: see `FORMAT.cannot_read`.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ _new = tuple.__new__
 
 
 def sniff(text: str) -> bool:
-    """True when the text has a heading or a first instruction that only a disassembler writes."""
+    """True if the text has a heading or a first instruction in a disassembler's format."""
     return _SNIFFED.search(text[:20_000]) is not None
 
 
 def parse(source: SourceText, stage: Stage) -> Module:
-    """The module in a disassembly; what cannot be read is passed over and named in `problems`.
+    """The module in a disassembly; what cannot be read is skipped and reported in `problems`.
 
     Raises:
-        ParseError: the text holds no instruction.
+        ParseError: the text has no instruction.
     """
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
     faults = Faults(source)
@@ -95,7 +95,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
         raise ParseError(
             "no SASS instruction",
             source.span(0),
-            "Disassemble the cubin again: the file is empty, cut off, or no text of nvdisasm or cuobjdump.",
+            "Disassemble the cubin again: the file is empty, truncated, or not from nvdisasm or cuobjdump.",
         )
     attributes = {}
     target = _TARGET.search(text)
@@ -107,32 +107,32 @@ def parse(source: SourceText, stage: Stage) -> Module:
 
 
 class _Reader:
-    """Takes in lines; the state of what is being read lives here."""
+    """Processes lines, and keeps the parser state."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self._body = _Body("?", 1)
         self._bodies: list[_Body] = []
         self._symbols: set[str] = set()
-        """Names that are functions."""
+        """Names of functions."""
         self._ends: dict[str, str] = {}
-        """Function → the label behind its last instruction."""
+        """Function → the label after its last instruction."""
         self._labels: set[str] = set()
         self._controls: dict[str, Control] = {}
-        """By the digits that hold them: few differ."""
+        """Control codes by their hexadecimal digits: few distinct ones."""
         self._chains: dict[tuple[str, ...], Location] = {}
         self._marks: list[str] = []
-        """Line marks in front of the next instruction."""
+        """Line marks before the next instruction."""
         self._location: Location | None = None
 
     def take(self, number: int, address: str, text: str, guard: str | None, opcode: str) -> None:
-        """Take in an instruction."""
+        """Process an instruction."""
         if self._marks:
             self._locate()
         self._body.take(number, self._location, address, text, guard, opcode)
 
     def rest(self, number: int, line: str, code: str) -> None:
-        """Take in any other line; `code` is the same without its indent."""
+        """Process any other line; `code` is the line without indent."""
         if (found := _MARK.match(line)) is not None:
             self._marks.append(line)
         elif (found := _DUMPED.match(line)) is not None:
@@ -151,7 +151,7 @@ class _Reader:
             self._faults.tell(number, f"not an instruction: {line.strip()[:60]!r}")
 
     def control(self, word: str) -> None:
-        """Take in the second word of the last instruction."""
+        """Process the second word of the last instruction."""
         digits = word[:6]
         control = self._controls.get(digits)
         if control is None:
@@ -178,7 +178,7 @@ class _Reader:
         self._location, self._marks = None, []
 
     def finish(self) -> tuple[Function, ...]:
-        """The functions that hold an instruction; a listing without a heading is one."""
+        """The functions with instructions; a listing without a heading is one function."""
         bodies = [body for body in self._bodies or [self._body] if body.instructions]
         for body in bodies:
             if body.falls_off or (body.name in self._ends and self._ends[body.name] not in self._labels):
@@ -187,10 +187,10 @@ class _Reader:
 
 
 def _chain(marks: list[str]) -> Location:
-    """Frames of the marks in front of an instruction, innermost first.
+    """Frames of the marks before an instruction, innermost first.
 
-    `nvdisasm -gi` writes one for each frame, and with it where that is inlined; a mark that the one
-    before does not lead to begins anew.
+    `nvdisasm -gi` prints one mark per frame, with the caller's line for inlined frames. A mark that does not
+    continue the previous one starts a new chain.
     """
     frames: list[Frame] = []
     caller: Frame | None = None
@@ -204,7 +204,7 @@ def _chain(marks: list[str]) -> Location:
 
 
 class _Body:
-    """A function while it is read."""
+    """A function under construction."""
 
     def __init__(self, name: str, line: int) -> None:
         self.name, self.line = name, line
@@ -219,7 +219,7 @@ class _Body:
     ) -> None:
         """Add an instruction."""
         text = text.rstrip()
-        # What never runs (`@!PT LDS RZ, [RZ]` on Turing) only fills a place.
+        # An instruction that never runs (`@!PT LDS RZ, [RZ]` on Turing) is padding.
         kind = EventKind.OTHER if guard in _NEVER else kind_of(opcode)
         if kind is None:
             kind = kind_by_operands(opcode, text)
@@ -232,7 +232,7 @@ class _Body:
 
     @property
     def falls_off(self) -> bool:
-        """True when the code runs on behind its last instruction, which real code never does."""
+        """True if the code continues after its last instruction, which complete code never does."""
         last = next((x for x in reversed(self.instructions) if x.opcode != "NOP"), None)
         return last is None or last.kind is not EventKind.BRANCH
 
@@ -240,11 +240,11 @@ class _Body:
         instruction = self.instructions[at]
         found = _jump(instruction)
         if not found.targets and instruction.opcode.partition(".")[0] not in _LEAVES:
-            faults.tell(instruction.line, f"where {instruction.opcode} goes is not written")
+            faults.tell(instruction.line, f"target of {instruction.opcode} is unknown")
         return found
 
     def close(self, faults: Faults) -> Function:
-        """The function, cut into blocks."""
+        """The function with its basic blocks."""
         instructions, stop = self.instructions, len(self.instructions)
         labels = [(at, name) for at, name in self.labels if at < stop]
         addresses = {f"0x{address.lstrip('0') or '0'}": at for at, address in enumerate(self.addresses)}
@@ -267,12 +267,12 @@ class _Body:
 
 
 def _leaves_by_call(opcode: str, text: str) -> bool:
-    """True for `@!P3 CALL.REL.NOINC `(.L_x_1)`, by which ptxas leaves a loop: a function has a name."""
+    """True for `@!P3 CALL.REL.NOINC `(.L_x_1)`, which leaves a loop: functions have other labels."""
     return opcode.startswith("CALL") and "`(.L_x_" in text
 
 
 def _jump(instruction: Instruction) -> Exit:
-    """Where a jump goes, and whether it may fall through."""
+    """The targets of a jump, and whether it may fall through."""
     opcode, guard = instruction.opcode, instruction.guard
     operands = instruction.text.partition(opcode)[2]
     base = opcode.partition(".")[0]
@@ -283,7 +283,7 @@ def _jump(instruction: Instruction) -> Exit:
     else:
         table = _TABLE.search(operands)
         names = [] if table is None else table[1].split(",")
-    # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition beside the guard.
+    # `BRA.U UP0, …`, `BRA.DIV UR4, …`, `BRA P0, …`: a condition in addition to the guard.
     conditional = base in ("BRA", "JMP") and "," in operands
     return Exit(tuple(names), conditional or base == "CALL" or guard not in (None, "PT", "UPT"))
 
@@ -319,13 +319,13 @@ FORMAT = Format(
     conditions=SASS,
     listing=as_listing,
     cannot_read=(
-        "Code for GPUs before Volta (sm_70), whose instructions have another length and form.",
-        "Line tables name no column; where the PTX lets lines run on inside inline assembly (Triton 3.8 and "
-        "3.9), so do they.",
-        "Where an indirect branch goes, unless nvdisasm has followed it; a call makes no edge.",
-        "The shape and types of `UTC*MMA`, which stand in a descriptor that is made at run time.",
-        "Text without encodings gives no control codes: nvdisasm prints them with `-hex`, in JSON never, "
-        "cuobjdump always.",
-        "`WARPSYNC` and the convergence barriers of a warp (`BSSY`, `BSYNC`) are no barriers here.",
+        "Code for GPUs before Volta (sm_70), whose instructions have another length and encoding.",
+        "Line tables name no column; where the PTX counts lines inside inline assembly (Triton 3.8 and "
+        "3.9), they do too.",
+        "The target of an indirect branch, unless nvdisasm resolved it; a call creates no edge.",
+        "The shape and types of `UTC*MMA`, which are in a descriptor created at run time.",
+        "Text without encodings has no control codes: nvdisasm prints them with `-hex`, never in JSON; "
+        "cuobjdump always prints them.",
+        "`WARPSYNC` and the convergence barriers of a warp (`BSSY`, `BSYNC`) do not count as barriers.",
     ),
 )

@@ -1,10 +1,10 @@
-"""One SASS statement taken apart: guard, opcode with its modifiers, and operands as values.
+"""Parses one SASS statement: guard, opcode with its modifiers, and operands as values.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", names the opcodes; how operands are written
-was read off nvdisasm's output for sm_75 to sm_120. `@!P0 IMAD.WIDE.U32 R2, R3, c[0x0][0x210], R4` reads
-as a guard, an opcode, three modifiers and four operands.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes; the operand syntax is taken
+from nvdisasm's output for sm_75 to sm_120. `@!P0 IMAD.WIDE.U32 R2, R3, c[0x0][0x210], R4` has a guard, an
+opcode, two modifiers and four operands.
 
-What it cannot read becomes an operand of kind `TEXT`: no operand is dropped.
+Unknown text becomes an operand of kind `TEXT`: no operand is dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Operand", "OperandKind", "Statement", "bytes_moved", "parse_statemen
 
 
 class OperandKind(Enum):
-    """What an operand is."""
+    """Kind of an operand."""
 
     REGISTER = "register"
     """`R12`, `UR4`, `RZ`; `B0` holds the lanes of a convergence barrier."""
@@ -32,13 +32,13 @@ class OperandKind(Enum):
     NUMBER = "number"
     """An integer, with its sign: `-0x40`."""
     FLOAT = "float"
-    """A number written as one: `1.5`, `+INF`."""
+    """A floating-point literal: `1.5`, `+INF`."""
     CONSTANT = "constant"
-    """`c[0x0][0x210]`, whose offset may have registers: `c[0x0][R5+0x10]`."""
+    """`c[0x0][0x210]`; its offset may include registers: `c[0x0][R5+0x10]`."""
     ADDRESS = "address"
-    """`[R2.64+UR4+0x80]`, `desc[UR24][R2.64]`; of an LDGSTS there are two."""
+    """`[R2.64+UR4+0x80]`, `desc[UR24][R2.64]`; an LDGSTS has two."""
     LABEL = "label"
-    """Where a branch goes."""
+    """Target of a branch."""
     TEXT = "text"
     """Anything else: `SR_TID.X`, `gdesc[UR8].tnspB`, `gsb0`."""
 
@@ -50,34 +50,34 @@ class Operand(NamedTuple):
 
     kind: OperandKind
     name: str = ""
-    """The register, predicate or label; the text of what is none of them."""
+    """The register, predicate or label; for other kinds the text."""
     minus: bool = False
     invert: bool = False
     """`~R2` or `!P0`."""
     absolute: bool = False
     suffix: tuple[str, ...] = ()
-    """Selections behind a register: `H1_H1`, `64`, `X4`; without `reuse`."""
+    """Suffixes of a register: `H1_H1`, `64`, `X4`; without `reuse`."""
     value: int = 0
-    """The number, the offset of an address, or of a constant in its bank."""
+    """The number, or the offset of an address or of a constant in its bank."""
     bank: int = 0
-    """Of a constant."""
+    """Bank of a constant."""
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Registers that an address adds up, each with its suffixes."""
+    """Registers that an address adds, with their suffixes."""
     prefix: str = ""
-    """In front of brackets: `desc`, `gdesc`, `tmem`, `cx`."""
+    """Prefix of the brackets: `desc`, `gdesc`, `tmem`, `cx`."""
     descriptor: str = ""
-    """The register that a descriptor is in."""
+    """The register that holds a descriptor."""
     real: float = 0.0
-    """The number where it stands in decimals: of a float's instruction it is one, `105615` too."""
+    """The number as a float if written in decimal: `105615` may be an operand of a float instruction."""
 
 
 class Statement(NamedTuple):
     """One statement."""
 
     guard: str | None
-    """The predicate it runs under."""
+    """The guard predicate."""
     unless: bool
-    """The guard is negated."""
+    """True if the guard is negated."""
     opcode: str
     """With its modifiers."""
     base: str
@@ -100,7 +100,7 @@ _CONSTANT = re.compile(r"([-~!]?)(-?)(\|?)(cx?)\[([^\]]*)\]\[([^\]]*)\](\|?)((?:
 _ADDRESS = re.compile(r"(?:(\w+))?(?:\[([^\]]*)\])?\[([^\]]*)\]((?:\.\w+)*)$")
 _PART = re.compile(r"([+-]?)\s{0,8}(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
 _BESIDE = re.compile(r"(?<=\w)\s+(?=`\(|-?0x)")
-"""Between a register and the place that it is counted from: `R18 `(kernel)`, `R4 -0x30`."""
+"""Between a register and the location that it is relative to: `R18 `(kernel)`, `R4 -0x30`."""
 _TARGET = re.compile(r"`\(([^)`]*)\)$")
 
 

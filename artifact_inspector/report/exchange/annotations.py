@@ -1,6 +1,6 @@
-"""Remarks as workflow commands of GitHub Actions, which shows them beside the lines of a pull request.
+"""Remarks as workflow commands of GitHub Actions, shown on the lines of a pull request.
 
-Source: GitHub's "Workflow commands for GitHub Actions"; the escapes are those of its own toolkit.
+Source: GitHub's "Workflow commands for GitHub Actions"; escapes as in its toolkit.
 """
 
 from __future__ import annotations

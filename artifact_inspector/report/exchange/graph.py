@@ -1,4 +1,4 @@
-"""A kernel's graph for other tools: networkx, GraphML, JSON (node-link, as d3 and networkx read it), DOT."""
+"""A kernel's graph for other tools: networkx, GraphML, JSON (node-link, for d3 and networkx), DOT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STYLES = {"control": "bold", "holds": "dotted", "data": "solid", "address": "da
 
 
 def to_networkx(graph: Graph) -> networkx.DiGraph[str]:
-    """The graph with the fields of its nodes and edges as attributes; what is not known is absent."""
+    """The graph with the fields of its nodes and edges as attributes; unknown ones are absent."""
     import networkx
 
     made: networkx.DiGraph[str] = networkx.DiGraph()
@@ -39,7 +39,7 @@ def _as_graphml(graph: Graph) -> str:
     import networkx
 
     made = to_networkx(graph)
-    # what XML has no place for would be no XML
+    # XML cannot hold control characters or newlines in attributes
     told = (*(node[-1] for node in made.nodes.data()), *(edge[-1] for edge in made.edges.data()))
     for attributes in told:
         attributes |= {name: _on_a_line(one) for name, one in attributes.items() if isinstance(one, str)}
@@ -75,4 +75,4 @@ def _as_dot(graph: Graph) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Graph], str]] = {"graphml": _as_graphml, "json": _as_json, "dot": _as_dot}
-"""Name of a format → the graph as its text."""
+"""Name of a format → function that writes the graph in it."""

@@ -1,7 +1,7 @@
-"""A comparison of two caches as JUnit XML: one test case for each kernel.
+"""A comparison of two caches as JUnit XML: one test case per kernel.
 
 Source: the schema that Jenkins' xUnit plugin publishes (jenkins-junit.xsd), which CI systems read;
-XML 1.0, 2.2, for the characters that it holds.
+XML 1.0, 2.2, for the characters that it allows.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from artifact_inspector.report.printable import without_orders
 
 
 def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
-    """The document.
+    """The JUnit document.
 
-    A kernel fails where it shuts one of the gates; without any, where more than names differs.
+    A kernel fails if one of its gates fails; without gates, if more than names differ.
     """
     wanted = gates or GATES
     suite = ElementTree.Element("testsuite", name=suite_name)
@@ -27,7 +27,7 @@ def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-
         case = _case(suite, change.left)
         failures = change.failures(wanted)
         if failures:
-            message = ", ".join(change.categories) or "the text differs, no fact does"
+            message = ", ".join(change.categories) or "different code, equal facts"
             failure = ElementTree.SubElement(case, "failure", type=failures[0], message=f"changed: {message}")
             failure.text = _plain("\n".join(describe_changes_of(change)))
         elif change.degree is Degree.CHANGED:
@@ -57,7 +57,7 @@ def _lonely(suite: ElementTree.Element, corpus: Corpus, wanted: Sequence[str]) -
     for group in matching.ambiguous:
         for candidate in group[0]:
             kind = "failure" if "gone" in wanted or "any" in wanted else "skipped"
-            message = f"several kernels could be its like: {len(group[1])} {there}"
+            message = f"ambiguous: matches {len(group[1])} kernels {there}"
             ElementTree.SubElement(_case(suite, candidate), kind, message=message)
 
 
@@ -73,5 +73,5 @@ def _case(suite: ElementTree.Element, candidate: Candidate) -> ElementTree.Eleme
 
 
 def _plain(text: str) -> str:
-    """Text without the characters that XML cannot hold: controls, surrogates and two that are none."""
+    """Text without the characters that XML cannot hold: controls, surrogates and two noncharacters."""
     return escaped(text)

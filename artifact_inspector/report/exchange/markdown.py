@@ -1,4 +1,4 @@
-"""Comparisons as Markdown that fits the comment of a pull request."""
+"""Comparisons as Markdown for a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_KERNELS = 50
 MOST_FACTS = 4
 _MARKUP = re.compile(r"[\\`*\[\]<&|@~]")
 MOST_CHARACTERS = 60_000
-"""GitHub takes comments of at most 65,536."""
+"""GitHub accepts comments of at most 65,536."""
 
 
 def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
@@ -38,13 +38,13 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
             lines.append(f"| … | | | and {len(told) - MOST_KERNELS} more |")
     for sentence in (*describe_lonely(corpus), *describe_uncompared(corpus)):
         head, _, rest = sentence.partition("\n")
-        # one piece, that no cut may leave open
+        # one element, so that no cut leaves it open
         lines += ["", f"<details><summary>{_plain(head)}</summary>\n\n{_block(rest)}\n</details>"]
     return _bounded(lines)
 
 
 def pair_markdown(pair: Pair) -> str:
-    """Two kernels: who made them differ, and the facts that do."""
+    """Two kernels: the first divergence, and the facts that differ."""
     labels = side_labels(pair)
     lines = list(_attribution(pair, labels))
     lines += ["", f"| | unit | {_plain(labels[0])} | {_plain(labels[1])} |", "|---|---|---|---|"]
@@ -66,7 +66,7 @@ def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[str]:
         yield (
             "**No fact differs.**"
             if pair.is_same
-            else "**The verdicts agree at every stage that both have.**"
+            else "**Both kernels order loads and computes the same way at every stage.**"
         )
     yield from (f"**{_plain(describe_parting(pair, region) or '')}**" for region in parted)
     yield ""
@@ -86,7 +86,7 @@ def _row(change: Change) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that means nothing but itself: no markup, no end of a table cell, no mention, no order."""
+    """Text without markup: no end of a table cell, no mention, no CI command."""
     return _MARKUP.sub(_unmarked, escaped(text).replace("\n", " "))
 
 
@@ -96,24 +96,24 @@ def _unmarked(found: re.Match[str]) -> str:
 
 
 def _code(text: str) -> str:
-    """Code in a sentence or a table cell, that its text cannot leave."""
+    """Inline code in a sentence or a table cell; the text cannot end it."""
     plain = _plain(text)
     return f"`{text}`" if plain == text else f"<code>{plain}</code>"
 
 
 def _block(text: str) -> str:
-    """A block of code that its text cannot leave."""
+    """A code block; the text cannot end it."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
     return f"{fence}\n{escaped(text)}\n{fence}"
 
 
 def _bounded(lines: Sequence[str]) -> str:
-    """As many whole pieces as fit a comment."""
+    """As many whole elements as fit in a comment."""
     kept, size = [], 0
     for line in lines:
         size += len(line) + 1
         if size > MOST_CHARACTERS:
-            kept += ["", "… cut: a comment holds no more; `--format json` has it all"]
+            kept += ["", "… cut to the size of a comment; `--format json` has everything"]
             break
         kept.append(line)
     return "\n".join(kept) + "\n"

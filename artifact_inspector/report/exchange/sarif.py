@@ -1,7 +1,7 @@
 """Remarks as SARIF 2.1.0, which code-scanning services read.
 
-Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; and, for what a result needs
-to be shown beside a line, GitHub's "SARIF support for code scanning".
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; for the properties that
+show a result at a line, GitHub's "SARIF support for code scanning".
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from artifact_inspector.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "%SRCROOT%"
-"""The name by which readers know the root of the working tree."""
+"""The base id of the root of the working tree."""
 
 
 def sarif_document(kinds: Sequence[Kind], remarks: Iterable[Remark]) -> dict[str, Any]:
-    """One run.
+    """A SARIF document with one run.
 
     Args:
-        kinds: every rule that a remark may be made by.
+        kinds: every rule that a remark may refer to.
     """
     index = {kind.code: place for place, kind in enumerate(kinds)}
     return {
@@ -78,7 +78,7 @@ def _result(remark: Remark, rule: int) -> dict[str, Any]:
 
 
 def _without_links(text: str) -> str:
-    """Text in which no bracket begins a link: SARIF 2.1.0, 3.11.6."""
+    """Text in which no bracket starts a link: SARIF 2.1.0, 3.11.6."""
     pieces = text.split("]")
     kept = [a.replace("[", r"\[") if b.startswith("(") else a for a, b in pairwise(pieces)]
     return "]".join([*kept, pieces[-1]])

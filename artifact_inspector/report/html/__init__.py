@@ -1,7 +1,7 @@
-"""Reports to look at: one HTML file that opens from the disk, with no network and no server.
+"""HTML reports: one self-contained file, without network or server.
 
-What a page says is put together here from facts and rows of the vocabulary; templates lay it out, and say
-nothing of their own. Whatever a cache holds is text: templates escape it, and what scripts read is JSON.
+Python collects the content from facts and rows of the vocabulary; templates only lay it out. Text from a
+cache is not trusted: templates escape it, and scripts read it as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A page with a table on top and a leaf behind each row: of one cache, of two, of the forms of a kernel."""
+"""A page with a table whose rows open detail pages: a cache, two caches, the variants of a kernel."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from artifact_inspector.report.html.page import data, packed, page
 from artifact_inspector.report.html.table import Table, Tally
 
 MOST_LEAVES = 40
-"""Kernels whose own pages stand in a page; of more, it is the table alone."""
+"""Most kernels with detail pages; with more kernels, the page has the table only."""
 DIGITS = 12
-"""Of a hash, in what a page calls a kernel."""
+"""Characters of a hash in the id of a detail page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What stands behind a row."""
+    """The detail page of a row."""
 
     id: str
     markup: Markup
@@ -28,7 +28,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What stands below the table, a sentence with its list."""
+    """A collapsible list below the table."""
 
     head: str
     lines: tuple[str, ...]
@@ -36,7 +36,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What a page with a table says."""
+    """The content of a page with a table."""
 
     title: str
     heading: str
@@ -46,14 +46,14 @@ class Book:
     asides: tuple[Aside, ...] = ()
     problems: tuple[str, ...] = ()
     pivot: object = None
-    """Rows × columns of one figure at a time; None for none."""
+    """The pivot table of variants; None for none."""
 
 
 def bind(book: Book, leaves: Sequence[Leaf], *, alone: bool = False) -> str:
-    """The whole page.
+    """The HTML of the page.
 
     Args:
-        alone: there is one leaf, and it is all that the page shows.
+        alone: show the only detail page without the table.
     """
     parts = [data("about", {"leaves": [leaf.id for leaf in leaves], "alone": alone})]
     parts += [] if book.table is None else [data("table", book.table)]
@@ -64,7 +64,7 @@ def bind(book: Book, leaves: Sequence[Leaf], *, alone: bool = False) -> str:
 
 
 def name_leaves(hashes: Sequence[str]) -> list[str]:
-    """What a page calls each kernel: its hash, shortly; copies of one entry are numbered.
+    """The ids of detail pages: short hashes; copies of one entry are numbered.
 
     Example:
         >>> name_leaves(["9578fe4ce156c3ab", "9578fe4ce156c3ab", "<x>"])

@@ -1,4 +1,4 @@
-"""The page of a cache: what there is of each kind, every kernel in a row, and each kernel behind its row."""
+"""The page of a cache: counts, a table of kernels, and a detail page for each kernel."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 
 def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[KernelView]) -> str:
-    """One file: of a single kernel its page, of several a table with their pages, of many the table.
+    """The HTML of a cache: a single kernel's page, a table with detail pages, or the table only.
 
     Args:
-        kernels: those to show.
-        views: of each, what its own page shows; none for the table alone.
+        kernels: the kernels to show.
+        views: their detail pages; empty for the table only.
     """
     compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernels]
     labels = label_forms(compiled, vary_in(cache.entries))
@@ -38,6 +38,6 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
 def bind_leaves(
     kernels: Sequence[KernelFacts], labels: Sequence[str], views: Sequence[KernelView]
 ) -> list[Leaf]:
-    """A leaf for each view."""
+    """A detail page for each view."""
     names = name_leaves([kernel.artifact.hash for kernel in kernels])
     return [leaf_of(*each) for each in zip(views, names, labels, strict=False)]

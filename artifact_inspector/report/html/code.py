@@ -1,4 +1,4 @@
-"""The source and every stage of a kernel side by side: lines, their colours, and which belong together."""
+"""The source and every stage of a kernel side by side: lines, highlighting, and links between lines."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from artifact_inspector.report.listing import events_by_line
 from artifact_inspector.vocabulary.names import step_of
 
 MOST_HIGHLIGHTED = 30_000
-"""Lines of a file that are highlighted; a longer one is shown plain."""
+"""Most lines of a file that is highlighted; a longer file is shown plain."""
 MOST_CHARACTERS = 2_000
-"""Of a line; what is longer is cut, and says so."""
+"""Most characters of a line; a longer line is cut with a note."""
 
 Heat = Mapping[str, Mapping[int, float]]
-"""Title of a margin → line → figure."""
+"""Title of a margin → line → number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """Figures beside lines, shaded by how large they are."""
+    """Numbers next to lines, shaded by magnitude."""
 
     title: str
     most: float
@@ -53,42 +53,42 @@ class Pane:
     """One file."""
 
     name: str
-    """`ptx`, or the name of a file of the user's code."""
+    """`ptx`, or the name of a source file."""
     title: str
-    """Its path, and what is missing."""
+    """Its path, and the reason if the source is missing."""
     is_source: bool
     text: str
     numbers: tuple[int, ...] = ()
-    """Of its lines, where it is not all of them from 1 on."""
+    """Line numbers, if not all lines from 1 are shown."""
     patterns: tuple[str, ...] = ()
-    """Runs of characters of one class each, as `k4 1 nv3`; lines share them."""
+    """Token classes and lengths of a line, as `k4 1 nv3`; equal lines share one pattern."""
     colours: tuple[int, ...] = ()
-    """Line → its pattern; empty for a file that is not highlighted."""
+    """Index of each line's pattern; empty if the file is not highlighted."""
     links: tuple[int, ...] = ()
-    """Line → number of its set of source lines."""
+    """Index of each line's set of source lines."""
     begin: int = 1
-    """The line that is shown first."""
+    """The line to scroll to at first."""
     events: Mapping[int, str] = field(default_factory=dict)
-    """Line → letters of what it does, with their number."""
+    """Line → letters of its events, with their count."""
     notes: Mapping[int, str] = field(default_factory=dict)
-    """Line → what is known of it besides."""
+    """Line → note on its rounds and waits."""
     margins: tuple[Margin, ...] = ()
     parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """All files of a kernel, linked by lines of the user's code."""
+    """All files of a kernel, linked by source lines."""
 
     panes: tuple[Pane, ...]
     places: tuple[str, ...]
-    """Lines of the user's code, `file.py:line`."""
+    """Source lines, `file.py:line`."""
     sets: tuple[tuple[int, ...], ...]
-    """Places that a line comes from: innermost first, then who called."""
+    """Sets of source lines of one instruction: innermost first, then its callers."""
     usual: tuple[str, ...]
-    """Names of panes, those first that are shown where there is little room."""
+    """Names of panes in the order in which they are opened."""
     missing: tuple[str, ...]
-    """What is not there, in sentences."""
+    """Notes on missing files or locations."""
 
 
 def linked_code(
@@ -98,12 +98,12 @@ def linked_code(
     heat: Mapping[str, Heat] | None = None,
     look_at: str = "",
 ) -> Code:
-    """The files of a kernel, or of several that come from one source.
+    """The files of a kernel, or of several kernels of one source.
 
     Args:
-        kernels: what stands in front of the names of its stages → the kernel; empty for a single one.
-        heat: of a launch: stage or file of the source → margins.
-        look_at: the stage that matters most; the last one by default.
+        kernels: prefix of the stage names → kernel; an empty prefix for a single kernel.
+        heat: counters of a launch: stage or source file → margins.
+        look_at: the stage to open first; the last one by default.
     """
     heat = heat or {}
     links = _Links()
@@ -137,14 +137,14 @@ def linked_code(
 
 
 def _note_home(kernel: KernelFacts, sources: Sources, homes: dict[str, int]) -> None:
-    """Note the file that a kernel stands in, and its line there."""
+    """Record the source file of a kernel and its first line there."""
     place = None if kernel.program is None else kernel.program.place
     if place is not None:
         homes.setdefault(sources.hold(place, kernel.artifact.display_name), max(1, place.line))
 
 
 def _usual(kernels: Mapping[str, KernelFacts], own: Sequence[Pane], look_at: str) -> Iterator[str]:
-    """Panes by how much they tell: of several kernels, one stage of all before another."""
+    """Panes by importance; of several kernels, one stage of all of them before the next stage."""
     yield from (pane.name for pane in own[:1])
     orders = [_telling(kernel, look_at) for kernel in kernels.values()]
     for place in range(max(map(len, orders), default=0)):
@@ -162,25 +162,25 @@ def _telling(kernel: KernelFacts, look_at: str) -> list[str]:
 
 
 class _Links:
-    """Numbers for places of the user's code, and for sets of them."""
+    """Numbers source lines and sets of source lines."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
         self.sets: dict[tuple[int, ...], int] = {(): 0}
 
     def number(self, chains: Iterable[tuple[str, ...]]) -> int:
-        """Of the set that holds the places of some chains."""
+        """The number of the set of all source lines of some call chains."""
         found = dict.fromkeys(
             self.places.setdefault(place, len(self.places)) for chain in chains for place in chain
         )
         return self.sets.setdefault(tuple(found), len(self.sets))
 
     def files(self) -> list[str]:
-        """Names of all files that lines come from."""
+        """Names of all source files."""
         return list(dict.fromkeys(place.rpartition(":")[0] for place in self.places))
 
     def lines(self, file: str) -> list[int]:
-        """Lines of a file that something comes from."""
+        """Lines of a source file that instructions come from."""
         split = (place.rpartition(":") for place in self.places)
         return sorted(int(number) for name, _, number in split if name == file)
 
@@ -228,8 +228,9 @@ def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane
         told = tuple(known)
         ids = tuple(links.number([(f"{file}:{number}",)]) for number in told)
         text = "\n".join(f"{file}:{number}" for number in told)
-        why = "is another here than was compiled" if file in sources.changed else "is not at hand"
-        title = f"{file} {why}: its lines by number"
+        title = (
+            f"{file}: {'changed since it was compiled' if file in sources.changed else 'source not found'}"
+        )
         return Pane(file, title, True, text, told, links=ids, margins=margins)
     lines = _shown(found.text)
     patterns, colours = _highlighted(lines, PythonLexer(stripnl=False, ensurenl=False).get_tokens)
@@ -244,7 +245,7 @@ def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane
 
 
 def _shown(text: str) -> list[str]:
-    """The lines as they are shown: no tabs, nothing that turns them round, none of endless length."""
+    """The lines to show: without tabs and bidirectional controls, cut to a maximum length."""
     lines = text.removesuffix("\n").split("\n")
     return [_cut(escaped(line.expandtabs(4).rstrip("\r"))) for line in lines]
 
@@ -259,16 +260,16 @@ _CLASSES = (
     ("c", "c"), ("kt", "kt"), ("k", "k"), ("nb", "nb"), ("nf", "nf"), ("nc", "nc"), ("no", "no"),
     ("nl", "nl"), ("nv", "nv"), ("na", "na"), ("nd", "nd"), ("m", "m"), ("s", "s"), ("err", "err"),
 )  # fmt: skip
-"""Beginnings of Pygments' short names of tokens → the classes that the style has colours for."""
+"""Prefixes of Pygments' short token names → classes of the style sheet."""
 
 
 def _highlighted(
     lines: Sequence[str], scanned: Callable[[str], Iterable[tuple[object, str]]]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The patterns of a file, and which line has which.
+    """The patterns of a file, and the pattern of each line.
 
     Args:
-        scanned: gives the tokens of a text.
+        scanned: splits a text into tokens.
     """
     if len(lines) > MOST_HIGHLIGHTED:
         return (), ()
@@ -302,17 +303,17 @@ def _class_of(token: object) -> str:
 
 
 def _units(text: str) -> int:
-    """Characters as scripts count them."""
+    """The length in UTF-16 units, as JavaScript counts."""
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 
 def _levels(facts: StageFacts) -> dict[int, float]:
-    """Line → loads in flight after it, where the number changes."""
+    """Line → loads in flight after it, on lines where the number changes."""
     return {line: level for work in facts.work.values() for line, level in work.in_flight.levels}
 
 
 def _notes(facts: StageFacts) -> dict[int, str]:
-    """What is known of single lines: rounds, and waits."""
+    """Notes on lines: first and last lines of rounds, and waits."""
     said: dict[int, list[str]] = {}
     for region in facts.regions:
         for number, item in enumerate(region.rounds, 1):
@@ -337,14 +338,14 @@ def _margins(heat: Heat) -> Iterator[Margin]:
 
 
 def _missing(own: Sequence[Pane], stages: Sequence[Pane], *, alone: bool) -> Iterator[str]:
-    if own and own[0].numbers:  # of others, what is shown instead says it
-        yield f"{own[0].title}. Run the command where the source lies as it was compiled."
+    if own and own[0].numbers:  # the titles of other panes tell about them
+        yield f"{own[0].title}. Run the command from the directory of the sources."
     if not own and stages:
-        yield "No line of these files says where in the source it comes from: nothing can be lit."
+        yield "The files have no source locations, so lines cannot be linked."
     if len(stages) == 1 and alone:
-        yield f"There is one stage, {stages[0].name}: nothing to hold it against."
+        yield f"The cache has only one stage, {stages[0].name}."
     if not stages:
-        yield "No stage of this kernel can be read as text."
+        yield "This kernel has no stage that can be shown as text."
     long = [pane.name for pane in (*own, *stages) if pane.text and not pane.colours and not pane.numbers]
     if long:
-        yield f"{', '.join(long)}: not highlighted, for the length."
+        yield f"{', '.join(long)}: too long to highlight."

@@ -1,4 +1,4 @@
-"""The page of two caches: how much each kernel changed, worst first, and each pair behind its row."""
+"""The page of two caches: a table of changes, worst first, and a detail page for each pair."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from artifact_inspector.vocabulary.forms import Compiled, label_form
 MOST_SENTENCES = 6
 _COLUMNS = (
     Column("kernel", "kernel", "", False, True),
-    Column("form", "form", "", False, True),
+    Column("variant", "variant", "", False, True),
     Column("target", "target", "", False, True),
-    Column("changed", "changed", "how much", False, True),
-    Column("about", "about", "what the differing facts are about", False, is_long=True),
-    Column("facts", "facts", "that differ", True),
-    Column("what", "what", "what costs most first", False, is_long=True),
+    Column("changed", "changed", "degree of change", False, True),
+    Column("about", "about", "categories of the differing facts", False, is_long=True),
+    Column("facts", "facts", "number of differing facts", True),
+    Column("what", "what", "changes, the most costly first", False, is_long=True),
 )
 
 
@@ -44,9 +44,9 @@ def corpus_page(
     """The comparison of two caches, or of two kernels.
 
     Args:
-        passes: which pass made each fact of two kernels what it is, in sentences.
-        gates: what it is to fail on.
-        alone: two kernels are meant, and shown at once.
+        passes: sentences on the compiler pass behind each fact of the two kernels.
+        gates: the facts to fail on.
+        alone: show the only pair without the table.
     """
     told = [change for change in corpus.changes if change.pair is not None][:MOST_LEAVES]
     names = dict(
@@ -65,12 +65,12 @@ def corpus_page(
     lines = [_line(change, names.get(id(change), "")) for change in corpus.changes]
     degrees = Counter(change.degree.value for change in corpus.changes)
     book = Book(
-        f"{told[0].left.artifact.display_name}: two forms compared" if alone else "two caches compared",
+        f"{told[0].left.artifact.display_name}: two variants compared" if alone else "two caches compared",
         " · ".join(summary_pieces(corpus)),
         sentences=tuple(describe_gates(corpus, gates)),
         asides=tuple(_aside(said) for said in (*describe_lonely(corpus), *describe_uncompared(corpus))),
         tallies=(
-            Tally("changed", "how much", tuple(degrees.most_common())),
+            Tally("changed", "degree of change", tuple(degrees.most_common())),
             Tally("about", "about", tuple(corpus.by_category.items())),
         ),
         table=Table("kernels of both caches", _COLUMNS, tuple(lines)),
@@ -98,6 +98,6 @@ def _line(change: Change, name: str) -> Line:
 
 
 def _aside(said: str) -> Aside:
-    """A paragraph whose first line says what follows."""
+    """A paragraph as a heading with a list."""
     head, *lines = said.split("\n")
     return Aside(head, tuple(line.strip() for line in lines))

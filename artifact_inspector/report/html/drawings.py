@@ -1,4 +1,4 @@
-"""The pictures of a kernel as a page shows them: each with a title, how to read it, and parts to look at."""
+"""The pictures of a kernel on its page, each with a title, an explanation, and selectable views."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from artifact_inspector.report.diff import side_labels
 
 WIDTH, NARROW = 1240, 600
 MOST_REGIONS = 6
-"""Loops that can be looked at on their own."""
+"""Most loops with a view of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One way to look at a picture."""
+    """One view of a picture."""
 
     name: str
     svg: Markup
     side: str = ""
-    """Of two kernels, the one whose lines its events lead to."""
+    """In a comparison, the kernel whose code its events link to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture, in one or several parts."""
+    """A picture with one or more views."""
 
     id: str
     title: str
@@ -48,13 +48,13 @@ class Drawing:
 
 
 def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
-    """The pictures that a kernel's files give; of those that it is not made for, none."""
+    """The pictures that apply to a kernel."""
     loops = list(_loops(kernel))[:MOST_REGIONS]
     yield make_drawing(
         "timeline",
         "Timeline",
-        "A lane for each stage, its events in the order in which they run. Below them every load from its "
-        "issue to what completes it, and what is in flight. Choose an event to see its line.",
+        "One lane per stage, with its events in execution order. Below: each load from issue to completion, "
+        "and the amount in flight. Click an event to see its line.",
         {
             "the whole kernel": lambda: timeline(kernel, width=WIDTH, style=False),
             **{name: _zoomed(kernel, name) for name in loops},
@@ -67,20 +67,20 @@ def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
         yield make_drawing(
             "timetable",
             "Timetable",
-            "When each iteration is copied, waited for and computed on, and which buffer holds it.",
+            "When each iteration is loaded, waited for and computed, and which buffer holds it.",
             {name: _timetable(kernel, name) for name in pipelined},
         )
     if kernel.bill is not None and kernel.bill.entries:
         yield make_drawing(
             "shared",
             "Shared memory",
-            "What lies where in a block's shared memory, and from which line of TTGIR to which.",
+            "Offsets of the allocations of a block, and the lines of TTGIR at which they are live.",
             {"all": lambda: shared_map(kernel, width=WIDTH, style=False)},
         )
 
 
 def draw_resources(kernel: KernelFacts) -> Drawing:
-    """How many blocks each resource allows, for the first screen."""
+    """The number of blocks that each resource allows."""
     return make_drawing(
         "occupancy", "Occupancy", "", {"": lambda: occupancy_bars(kernel, width=NARROW, style=False)}
     )
@@ -90,18 +90,15 @@ def draw_pair(pair: Pair) -> Iterator[Drawing]:
     """The pictures of two kernels."""
     labels = side_labels(pair)
     made: dict[str, Callable[[], str]] = {
-        "where they part": lambda: pair_timelines(pair, labels, width=WIDTH, style=False),
-        "every stage of both": lambda: pair_timelines(
-            pair, labels, stages=tuple(Stage), width=WIDTH, style=False
-        ),
+        "first divergence": lambda: pair_timelines(pair, labels, width=WIDTH, style=False),
+        "every stage": lambda: pair_timelines(pair, labels, stages=tuple(Stage), width=WIDTH, style=False),
     }
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         made[label] = _zoomed(kernel, None)
     drawn = make_drawing(
         "timelines",
         "Timelines",
-        "Both on one scale, round below round, at the stages that decide; what one has and the other lacks "
-        "leaves a gap.",
+        "Both kernels on one scale, aligned by rounds, around the stage at which they first differ.",
         made,
     )
     views = (replace(view, side=view.name) if view.name in labels else view for view in drawn.views)
@@ -109,7 +106,7 @@ def draw_pair(pair: Pair) -> Iterator[Drawing]:
 
 
 def _loops(kernel: KernelFacts) -> Iterator[str]:
-    """Loops and partitions of the program, each once."""
+    """Loops and warp partitions of the program, each once."""
     seen: set[str] = set()
     for stage in kernel.stages.values():
         for region in stage.regions:
@@ -129,7 +126,7 @@ def _timetable(kernel: KernelFacts, region: str) -> Callable[[], str]:
 def make_drawing(
     id: str, title: str, reading: str, made: dict[str, Callable[[], str]], *, is_wide: bool = True
 ) -> Drawing:
-    """The parts that can be drawn, and why there are none where there are none."""
+    """A picture with the views that can be drawn, or the reason if none can."""
     views: list[View] = []
     missing = ""
     for name, make in made.items():

@@ -1,4 +1,4 @@
-"""A finding as pages show it, with the text of its lines."""
+"""A finding on a page, with the text of its source lines."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from artifact_inspector.report.findings import place_text
 from artifact_inspector.report.html.sources import Sources
 
 MOST_PLACES = 3
-"""Lines of the source beside a finding."""
+"""Most source lines shown with a finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of the user's code beside a finding."""
+    """A source line of a finding."""
 
     name: str
     text: str | None
-    """None where its file is not at hand."""
+    """None if its file was not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One finding, or what limits a kernel."""
+    """One finding, or the limit of a kernel."""
 
     code: str
     name: str
     level: str
-    """`warning`, `note`, or `none` where nothing was found."""
+    """`warning`, `note`, or `none` without a finding."""
     message: str
     where: str
     places: tuple[Place, ...]
     goes_to: str
-    """Stage and line where the code can be seen, `ptx:193`; empty where the evidence is no text."""
+    """Stage and line of the code to show, `ptx:193`; empty if the evidence has no line."""
 
 
 def show_finding(finding: Finding, sources: Sources) -> Shown:
-    """A finding as the page shows it."""
+    """The content of a finding."""
     level = "warning" if finding.severity is Severity.WARNING else "note"
     return _shown(finding.code, finding.name, level, finding.remark.message, finding.remark, sources)
 
 
 def show_limit(limit: Limit, first: Finding | None, sources: Sources) -> Shown:
-    """What limits a kernel as the page shows it.
+    """The content of the limit of a kernel.
 
     Args:
-        first: the finding that says so; None where another thing does.
+        first: the finding that states the limit; None if there is none.
     """
     if first is not None:
         return show_finding(first, sources)

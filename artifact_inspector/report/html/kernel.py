@@ -1,4 +1,4 @@
-"""One kernel as the page shows it: what limits it, what it takes, what stands out, every fact."""
+"""The page of one kernel: its limit, resources, findings, pictures, code and facts."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A verdict on the way from stage to stage."""
+    """The verdict at one stage."""
 
     stage: str
     phrase: str
     reading: str
     changed: bool
-    """It is another than at the stage before, and the order of rounds is what changed."""
+    """True if the order of rounds changed at this stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactLine:
-    """One row of the vocabulary."""
+    """One fact."""
 
     label: str
     value: str
@@ -52,14 +52,14 @@ class FactLine:
 
 @dataclass(frozen=True, slots=True)
 class KernelView:
-    """All that the page of a kernel lays out."""
+    """The content of the page of a kernel."""
 
     name: str
     identity: tuple[str, ...]
     hash: str
     directory: str
     lead: str
-    """What the sentence on top is headed by."""
+    """Heading of the limit."""
     limit: Shown
     findings: tuple[Shown, ...]
     steps: tuple[Step, ...]
@@ -67,12 +67,12 @@ class KernelView:
     changes: tuple[str, ...]
     resources: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, tuple[FactLine, ...]], ...]
-    """By region, what is said of the whole kernel first."""
+    """By region; facts of the whole kernel first."""
     problems: tuple[str, ...]
     occupancy: Drawing
     drawings: tuple[Drawing, ...]
     launch: LaunchView | None
-    """None where none is known."""
+    """None without a predicted launch."""
     code: Code
 
 
@@ -84,12 +84,12 @@ def view_kernel(
     peaks: Peaks | None = None,
     resident: Residency | None = None,
 ) -> KernelView:
-    """A kernel as the page shows it, of files that are at hand: what pictures need is asked of them again.
+    """The content of the page of a kernel; reads its files again for the pictures.
 
     Args:
-        launch: what one of its launches will do.
-        peaks: of the GPU that it is for.
-        resident: its first warps on a multiprocessor, modelled.
+        launch: the prediction of a launch.
+        peaks: of the target GPU.
+        resident: the modelled schedule of its first warps on an SM.
     """
     heat: dict[str, Heat] = {}
     seen: LaunchView | None = None
@@ -126,17 +126,17 @@ def view_kernel(
 
 
 def leaf_of(view: KernelView, name: str, form: str) -> Leaf:
-    """A kernel in a page of several.
+    """The detail page of a kernel.
 
     Args:
-        name: what the page calls it.
-        form: the label of its configuration.
+        name: id of the detail page.
+        form: the label of its variant.
     """
     return Leaf(name, fragment("kernel.html", kernel=view, id=name, form=form), view.code)
 
 
 def identify(kernel: KernelFacts) -> Iterator[str]:
-    """What a kernel was compiled for, by what, and how."""
+    """Target, Triton version, warps, num_stages and shared memory of a kernel."""
     artifact = kernel.artifact
     yield describe_target(kernel)
     yield "Triton unknown" if artifact.triton_version is None else f"Triton {artifact.triton_version}"
@@ -145,7 +145,7 @@ def identify(kernel: KernelFacts) -> Iterator[str]:
     if artifact.num_stages is not None:
         yield f"num_stages {artifact.num_stages}"
     if artifact.shared_bytes is not None:
-        yield f"{artifact.shared_bytes} B shared"
+        yield f"{artifact.shared_bytes} B of shared memory"
 
 
 def _steps(kernel: KernelFacts) -> Iterator[Step]:
@@ -163,5 +163,5 @@ def _facts(kernel: KernelFacts) -> tuple[tuple[str, tuple[FactLine, ...]], ...]:
     for row in summarise(kernel).rows:
         value = "?" if row.value is None else value_text(row.value)
         line = FactLine(row.label.strip(), value, row.unit, row.step)
-        groups.setdefault(row.region or "the kernel", []).append(line)
+        groups.setdefault(row.region or "whole kernel", []).append(line)
     return tuple((name, tuple(lines)) for name, lines in groups.items())

@@ -1,4 +1,4 @@
-"""A launch that was run on paper, as the page of its kernel shows it."""
+"""The simulated launch of a kernel on its page."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from artifact_inspector.report.prediction import describe_counters, describe_lim
 
 @dataclass(frozen=True, slots=True)
 class LaunchView:
-    """What a launch will do."""
+    """The content of the launch section."""
 
     title: str
     counters: tuple[tuple[str, str], ...]
     findings: tuple[Shown, ...]
     order: tuple[str, ...]
-    """Of its CTAs."""
+    """Sentences on the order of its CTAs."""
     limits: tuple[str, ...]
-    """What went wrong, and what is not known."""
+    """Out-of-bounds accesses and unknown counters."""
     is_sampled: bool
     drawings: tuple[Drawing, ...]
 
@@ -38,7 +38,7 @@ class LaunchView:
 def view_launch(
     found: Prediction, sources: Sources, peaks: Peaks | None, resident: Residency | None = None
 ) -> LaunchView:
-    """A launch as the page shows it."""
+    """The content of the launch section."""
     return LaunchView(
         f"grid {_grid(found)}, {found.threads} threads",
         tuple(describe_counters(found, peaks)),
@@ -53,7 +53,7 @@ def view_launch(
 
 
 def heat_of(found: Prediction) -> dict[str, Heat]:
-    """Figures beside the lines of machine code and of the source: stage or file → title → line → figure."""
+    """Counters next to lines of machine code and source: stage or file → title → line → number."""
     heat: dict[str, dict[str, dict[int, float]]] = {}
     for line in (*found.by_line, *found.by_source):
         file = (line.source or "").rpartition(":")[0]
@@ -67,21 +67,21 @@ def heat_of(found: Prediction) -> dict[str, Heat]:
 def _figures(line: Line) -> Iterator[tuple[str, int | None]]:
     yield "executed", line.executed
     yield "sectors", line.sectors
-    yield "sectors too many", line.extra_sectors
+    yield "excess sectors", line.extra_sectors
     yield "bank conflicts", line.conflicts
 
 
 def launch_page(leaves: Mapping[str, tuple[Leaf, Prediction]]) -> str:
-    """Launches, each with the page of its kernel.
+    """The HTML of some launches, each with the page of its kernel.
 
     Args:
-        leaves: what the page calls each → its leaf, and what it will do.
+        leaves: id → detail page and prediction.
     """
     names = dict.fromkeys(found.kernel for _, found in leaves.values())
     count = len(leaves)
     book = Book(
-        f"{', '.join(names)} run on paper",
-        f"{count} launches run on paper",
+        f"{', '.join(names)}: predicted launches",
+        f"{count} predicted launches",
         table=Table("launches", _COLUMNS, tuple(_row(name, found) for name, (_, found) in leaves.items())),
     )
     return bind(book, [leaf for leaf, _ in leaves.values()], alone=count == 1)
@@ -91,12 +91,12 @@ _COLUMNS = (
     Column("kernel", "kernel", "", False, True),
     Column("target", "target", "", False, True),
     Column("grid", "grid", "CTAs", False, True),
-    Column("instructions", "instructions", "that warps execute", True),
-    Column("tensor", "tensor", "instructions of the tensor pipe", True),
-    Column("sectors", "sectors", "of 32 B that loads ask for", True),
+    Column("instructions", "instructions", "executed by warps", True),
+    Column("tensor", "tensor", "tensor-core instructions", True),
+    Column("sectors", "sectors", "32 B pieces that loads request", True),
     Column("wavefronts", "wavefronts", "passes over shared memory", True),
-    Column("read", "read", "distinct bytes of global memory", True),
-    Column("written", "written", "distinct bytes of global memory", True),
+    Column("read", "read", "distinct bytes read from global memory", True),
+    Column("written", "written", "distinct bytes written to global memory", True),
     Column("findings", "findings", "of the launch", False, True),
 )
 

@@ -1,4 +1,4 @@
-"""The pictures of a launch that was run on paper; loaded with numpy, where there is one."""
+"""The pictures of a simulated launch; imported only with a launch, since it needs numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from artifact_inspector.pictures.roofline import roofline
 from artifact_inspector.report.html.drawings import NARROW, WIDTH, Drawing, make_drawing
 
 MOST_ACCESSES = 3
-"""To shared memory, of one line and opcode each, that can be looked at."""
+"""Most accesses to shared memory with a view, one per line and opcode."""
 
 
 def draw_launch(
@@ -27,7 +27,7 @@ def draw_launch(
         yield make_drawing(
             "grid",
             "Grid of CTAs",
-            "Which tile each CTA writes, and in which wave it runs.",
+            "The tile that each CTA writes, and the wave in which it runs.",
             {"all": lambda: cta_grid(found, width=WIDTH, style=False)},
         )
     worst: dict[str, SharedAccess] = {}
@@ -38,7 +38,7 @@ def draw_launch(
         yield make_drawing(
             "banks",
             "Bank conflicts",
-            "Which banks the lanes of one warp ask, and which wavefront serves each; the worst accesses.",
+            "Banks that the lanes of a warp access, and the wavefront of each; worst accesses first.",
             {
                 name: partial(bank_conflicts, found, one, width=NARROW + 320, style=False)
                 for name, one in list(worst.items())[:MOST_ACCESSES]
@@ -49,7 +49,7 @@ def draw_launch(
         yield make_drawing(
             "residency",
             "Resident warps",
-            "What warps of a multiprocessor compute and wait for, as the model has it; nothing was measured.",
+            "What the warps of an SM compute and wait for, according to a model; not measured.",
             {"all": lambda: residency(resident, width=WIDTH, style=False)},
         )
     place = find_roofline(found.counters, peaks)
@@ -57,7 +57,7 @@ def draw_launch(
         yield make_drawing(
             "roofline",
             "Roofline",
-            "What the product can do at most at the intensity of this launch; no time was measured.",
+            "The peak rate of the GPU at the arithmetic intensity of this launch; not measured.",
             {"all": lambda: roofline([(found.kernel, place)], width=NARROW + 120, style=False)},
             is_wide=False,
         )

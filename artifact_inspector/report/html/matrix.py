@@ -1,4 +1,4 @@
-"""The page of one kernel in all its forms: configurations × targets and versions, one figure at a time."""
+"""The page of one kernel in all its variants: configurations × targets and versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from artifact_inspector.vocabulary.names import STEPS
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What cells can show."""
+    """A quantity that the pivot table can show."""
 
     key: str
     heading: str
@@ -26,19 +26,19 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A form at its place."""
+    """A variant in the pivot table."""
 
     row: int
     column: int
     id: str
-    """Of its own page; empty for none."""
+    """Id of its detail page; empty for none."""
     values: tuple[Value, ...]
-    """Of each figure."""
+    """One value per figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """Configurations down, targets and versions across."""
+    """Configurations as rows, targets and versions as columns."""
 
     figures: tuple[Figure, ...]
     rows: tuple[str, ...]
@@ -47,18 +47,18 @@ class Pivot:
 
 
 def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
-    """All forms of a kernel.
+    """The HTML of all variants of a kernel.
 
     Args:
-        views: of each form in order, what its own page shows; none for the tables alone.
+        views: the detail page of each variant; empty for the tables only.
     """
     kernels = [form.kernel for form in matrix.forms]
     labels = [form.label for form in matrix.forms]
     leaves = bind_leaves(kernels, labels, views)
     ids = [leaf.id for leaf in leaves] or [""] * len(kernels)
     book = Book(
-        f"{matrix.name}: {len(kernels)} forms",
-        f"{matrix.name} in {len(kernels)} forms",
+        f"{matrix.name}: {len(kernels)} variants",
+        f"{matrix.name}: {len(kernels)} variants",
         tallies=tallies(kernels),
         table=kernel_table(kernels, ids, labels),
         pivot=_pivot(matrix, ids),

@@ -1,7 +1,7 @@
-"""One HTML file: a template, the styles and scripts of this room, and data that stays data.
+"""Renders one HTML file from a template, the styles and scripts of this package, and JSON data.
 
-A page allows itself nothing from elsewhere: its policy names its own script by its digest, and no other can
-run, whatever a cache holds. Text that turns lines round or shows nothing is shown by its escape.
+The page loads nothing from elsewhere: its content security policy allows only its own script, by digest.
+Bidirectional and invisible characters in text are shown as escapes.
 
 **Source** HTML Living Standard, "Restrictions for contents of script elements"; Content Security Policy
 Level 3; RFC 1950 for what `DecompressionStream("deflate")` reads.
@@ -31,11 +31,11 @@ _NOT_IN_HTML = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def page(template: str, title: str, **values: object) -> str:
-    """A whole page.
+    """The HTML of a page.
 
     Args:
-        template: name of a file of this room.
-        values: what it lays out.
+        template: name of a template of this package.
+        values: variables of the template.
     """
     script = "\n".join(_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
@@ -58,12 +58,12 @@ def page(template: str, title: str, **values: object) -> str:
 
 
 def fragment(template: str, **values: object) -> Markup:
-    """A part of a page."""
+    """The HTML of a part of a page."""
     return Markup(_environment().get_template(template).render(values))
 
 
 def data(name: str, value: object) -> Markup:
-    r"""A value as an element that scripts read, and browsers do not run.
+    r"""A value as a JSON element that scripts read and browsers do not run.
 
     Example:
         >>> print(data("x", {"name": "</script>"}))
@@ -76,14 +76,14 @@ def data(name: str, value: object) -> Markup:
 
 
 def packed(name: str, value: object) -> Markup:
-    """The same, compressed: for what is large, and seen only by who opens it."""
-    # Level 9 takes 13 times as long on what repeats little (5 s for 10 MB), and saves 3 to 8 %.
+    """A value as a compressed JSON element, for large data that is shown on demand."""
+    # Level 9 takes 13 times as long (5 s for 10 MB) and saves 3 to 8 %.
     content = base64.b64encode(zlib.compress(as_json(value).encode(), 6)).decode()
     return Markup('<script type="text/plain" data-packed id="{}">{}</script>').format(name, content)
 
 
 def as_json(value: object) -> str:
-    """A value as JSON: dataclasses as objects, and no text that moves a cursor or turns a line round."""
+    """A value as JSON: dataclasses as objects, control characters in text escaped."""
     return json.dumps(_plain(value), separators=(",", ":"))
 
 
@@ -119,7 +119,7 @@ def _shown(value: object) -> object:
 
 @cache
 def _asset(name: str) -> str:
-    """A style or script of this room, as it stands."""
+    """The text of a style sheet or script of this package."""
     environment = _environment()
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]

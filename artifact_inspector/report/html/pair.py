@@ -1,4 +1,4 @@
-"""Two kernels as a page shows them: where they part, the facts of both, their files linked by one source."""
+"""The page of two kernels: the first divergence, the facts of both, and their files linked by source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from artifact_inspector.vocabulary.rows import CATEGORIES
 
 @dataclass(frozen=True, slots=True)
 class PairSide:
-    """One of the two."""
+    """One of the two kernels."""
 
     label: str
     name: str
@@ -31,22 +31,22 @@ class PairSide:
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """A region at one stage of both."""
+    """A region at one stage of both kernels."""
 
     stage: str
     left: str
     right: str
     agree: bool | None
-    """None where it cannot be told."""
+    """None if it cannot be compared."""
     parts: bool
-    """The verdicts part here first."""
+    """True for the first divergence."""
     who: str
-    """Whose work the stage is."""
+    """The compiler component of the stage; only for the first divergence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionLines:
-    """A region from stage to stage."""
+    """A region at every stage."""
 
     name: str
     ids: str
@@ -55,32 +55,32 @@ class RegionLines:
 
 @dataclass(frozen=True, slots=True)
 class FactCells:
-    """One fact of both."""
+    """One fact of both kernels."""
 
     label: str
     unit: str
     left: str
     right: str
     why: str
-    """For what is not compared: the reason."""
+    """Why it was not compared."""
     is_decisive: bool
-    """It decides whether the kernel runs, or how well, rather than how."""
+    """True if it affects whether the kernel launches or how fast it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """All that the page of two kernels lays out."""
+    """The content of the page of two kernels."""
 
     title: str
     sides: tuple[PairSide, PairSide]
     differences: tuple[tuple[str, str, str], ...]
-    """What they are told apart by, on both sides."""
+    """Names and values of what distinguishes the two."""
     partings: tuple[str, ...]
     turns: tuple[str, ...]
     passes: tuple[str, ...]
     regions: tuple[RegionLines, ...]
     apart: tuple[FactCells, ...]
-    """Facts that differ, what costs most first."""
+    """Facts that differ, the most costly first."""
     open: tuple[FactCells, ...]
     """Facts that could not be compared."""
     same: tuple[FactCells, ...]
@@ -92,10 +92,10 @@ class PairView:
 def view_pair(
     pair: Pair, sources: Sources, disassemble: Disassemble | None = None, passes: Sequence[str] = ()
 ) -> PairView:
-    """Two kernels as the page shows them.
+    """The content of the page of two kernels.
 
     Args:
-        passes: which pass made each fact what it is, in sentences; none where nobody asked.
+        passes: sentences on the compiler pass behind each fact; empty if not requested.
     """
     labels = side_labels(pair)
     facts = (*pair.options, *pair.facts)
@@ -131,7 +131,7 @@ def view_pair(
 
 
 def leaf_of_pair(view: PairView, name: str) -> Leaf:
-    """Two kernels in a page of several, or alone."""
+    """The detail page of two kernels."""
     return Leaf(name, fragment("pair.html", pair=view, id=name), view.code)
 
 
@@ -178,5 +178,5 @@ def _stage_name(stage: StagePair) -> str:
 
 def _phrase(side: Side | None, stage: StagePair) -> str:
     if side is None:
-        return "no such region" if stage.compared else "not there"
+        return "no such region" if stage.compared else "no such stage"
     return side.region.phrase

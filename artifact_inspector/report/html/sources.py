@@ -1,4 +1,4 @@
-"""The lines of the user's code, where their files are at hand."""
+"""The lines of source files that can be found."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from artifact_inspector.model.location import base_name
 from artifact_inspector.model.text import SourceText
 
 ReadSource = Callable[[str], str | None]
-"""A file as the cache names it → its text; None for one that is not at hand."""
+"""A file as the cache names it → its text; None if it was not found."""
 
 
 def NO_SOURCES(_file: str) -> str | None:  # noqa: N802 - a constant that is called
-    """No file is at hand."""
+    """A reader that finds no file."""
     return None
 
 
 class Sources:
-    """Files by the name that lines of the user's code have, which is without directories."""
+    """Source files by name without directories, as source lines name them."""
 
     def __init__(self, read: ReadSource) -> None:
         self._read = cache(read)
         self._paths: dict[str, str] = {}
         self.changed: set[str] = set()
-        """Files that are not as they were compiled."""
+        """Files that changed since the kernel was compiled."""
 
     def hold(self, place: Frame, kernel: str) -> str:
-        """Know the file that a kernel stands in, and whether it is as it was compiled; returns its name."""
+        """Register the source file of a kernel and check whether it changed; returns its name."""
         self.know([place.file])
         name = base_name(place.file)
         found = self.text(name)
@@ -38,17 +38,17 @@ class Sources:
         return name
 
     def know(self, paths: Iterable[str]) -> None:
-        """Paths as compilers wrote them; the first of a name is the one that is read."""
+        """Register paths as the compiler wrote them; the first path of a name is read."""
         for path in paths:
             self._paths.setdefault(base_name(path), path)
 
     def text(self, file: str) -> SourceText | None:
-        """The text of a file; None where it is not at hand, or known to be another than was compiled."""
+        """The text of a file; None if it was not found or has changed."""
         text = None if file in self.changed else self._read(self._paths.get(file, file))
         return None if text is None else SourceText(file, text)
 
     def line(self, source: str) -> str | None:
-        """The text of a line, without its indent; None where its file is not at hand, or shorter."""
+        """The text of a line without indentation; None if its file was not found or is shorter."""
         place = source.innermost if isinstance(source, SourceLine) else source
         file, _, number = place.rpartition(":")
         found = self.text(file) if number.isdecimal() else None

@@ -1,4 +1,4 @@
-"""Kernels as a table to sort, filter and group: columns from the vocabulary, cells as values."""
+"""A table of kernels to sort, filter and group, with columns from the vocabulary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
 NOT_KNOWN = "?"
-"""A cell whose value is not known; an empty one says that there is none."""
+"""A cell with an unknown value; an empty cell means that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class Column:
     """One column."""
 
     key: str
-    """What a filter calls it."""
+    """Name of the column in filters."""
     heading: str
     unit: str
-    """As its heading says it on request."""
+    """Unit or explanation, shown as a tooltip of the heading."""
     is_number: bool
-    """Shaded by how large it is among the others."""
+    """True for numbers, which are shaded by magnitude."""
     is_group: bool = False
-    """Rows can be put together by it."""
+    """True if rows can be grouped by it."""
     is_long: bool = False
-    """Its cells hold sentences."""
+    """True if its cells hold sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class Line:
     """One row."""
 
     id: str
-    """What the page opens when it is chosen; empty for nothing."""
+    """Id of its detail page; empty for none."""
     cells: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What the page's script shows as a table."""
+    """A table that the page's script shows."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -54,16 +54,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many kernels there are of each kind, most first."""
+    """The number of kernels for each value of a column, most frequent first."""
 
     key: str
-    """The column that tells."""
+    """Key of the column."""
     title: str
     counts: tuple[tuple[str, int], ...]
 
     @property
     def is_same(self) -> bool:
-        """True where it is the same of all, which no row then has to repeat."""
+        """True if all kernels have the same value, so that rows need not repeat it."""
         return self.key in _ONCE and len(self.counts) == 1
 
 
@@ -74,8 +74,8 @@ def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Seq
     """A line for each kernel.
 
     Args:
-        ids: what the page calls each; empty for one that it does not show.
-        labels: of their forms.
+        ids: ids of their detail pages; empty for none.
+        labels: of their variants.
     """
     rows = rows_of(kernels, labels)
     facts = columns()
@@ -97,17 +97,17 @@ def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Seq
 
 _WORDS = {
     "kernel": ("kernel", "kernel", ""),
-    "form": ("form", "form", "tile, type, warps, stages, and what else tells it from others"),
-    "hash": ("hash", "hash", "as much of it as tells kernels of one name apart"),
+    "variant": ("variant", "variant", "tile, data type, warps, num_stages, other constants that differ"),
+    "hash": ("hash", "hash", "shortest prefix that distinguishes kernels of one name"),
     "target": ("target", "target", ""),
-    "triton": ("triton", "Triton", "the version that compiled it"),
-    "verdict": ("verdict", "verdict", "how its loads stand to its computes in the last stage"),
-    "changed": ("changed", "changed at", "the stage where the order of loads and computes changed first"),
-    "limit": ("limit", "first to look at", "the finding that costs most"),
-    "findings": ("findings", "findings", "codes, the decisive first"),
+    "triton": ("triton", "Triton", "version that compiled it"),
+    "verdict": ("verdict", "verdict", "order of loads and computes in the last stage"),
+    "changed": ("changed", "changed at", "first stage that changed the order of loads and computes"),
+    "limit": ("limit", "look at first", "finding with the largest cost"),
+    "findings": ("findings", "findings", "codes, the most important first"),
     "state": ("state", "state", ""),
 }
-_GROUPS = frozenset({"kernel", "form", "target", "triton", "verdict", "limit"})
+_GROUPS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
 
 
 def _words(row: Row, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
@@ -134,7 +134,7 @@ def _cell(value: Value | Absent) -> Value:
 
 
 def _without_empty(table: Table) -> Table:
-    """Without columns that say nothing of any kernel, or the same target or version of all."""
+    """The table without empty columns, and without a target or version that all kernels share."""
     kept = [
         at for at, column in enumerate(table.columns) if _tells(column, [x.cells[at] for x in table.lines])
     ]
@@ -151,7 +151,7 @@ def _tells(column: Column, cells: Sequence[Value]) -> bool:
 
 
 def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:
-    """What there is of each kind in a cache."""
+    """The number of kernels by target, version, verdict and finding."""
     findings = Counter(
         kind for kernel in kernels for kind in {(one.code, one.name): one for one in find_findings(kernel)}
     )

@@ -25,3 +25,5 @@ class RankingDocument(Document):
     problems: tuple[str, ...] = ()
     """What each launch computes, by its place among the launches: a kernel with its arguments. Launches
     of one problem alone are rivals. Empty where all are of one."""
+    notes: tuple[str, ...] = ()
+    """Options on record that were not passed to the compiler."""

@@ -1,5 +1,5 @@
-"""Pygments lexers for what lies in a cache: plugins of Pygments, and the colours of the tool's own excerpts.
+"""Pygments lexers for the files of a cache, also registered as Pygments plugins.
 
-A character that a language does not have is an error token. Every rule takes what it begins, closed or not,
-so no text costs more than its length.
+An unknown character is an error token. Every rule consumes what it starts, closed or not, so lexing takes
+linear time.
 """

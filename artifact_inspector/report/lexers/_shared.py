@@ -1,4 +1,4 @@
-"""What the lexers have in common."""
+"""Rules that the lexers share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Rules = list[tuple[Any, ...]]
 BLANK = (r"\s+", Whitespace)
 SLASHES = (r"//[^\n]*", Comment.Single)
 BLOCK_COMMENT = (r"/\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)", Comment.Multiline)
-"""To the end of the text where nothing closes it."""
+"""Extends to the end of the text if it is not closed."""
 STRING = (r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*(?:"|\\?$)', String.Double)
-"""To the end of the line where nothing closes it, which nobody then looks for again from within."""
+"""Extends to the end of the line if it is not closed."""
 FLOAT = (r"\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)", Number.Float)
 HEX = (r"0[xX][0-9a-fA-F]+", Number.Hex)
 INTEGER = (r"\d+", Number.Integer)

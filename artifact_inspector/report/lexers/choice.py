@@ -22,6 +22,6 @@ LEXERS = {
 
 
 def lexer_for(stage: Stage) -> Lexer:
-    """A lexer that keeps the text as it is, blank lines at its ends included."""
+    """The lexer of a stage; it keeps blank lines at both ends of the text."""
     lexer: Lexer = LEXERS[stage](stripnl=False, ensurenl=False)
     return lexer

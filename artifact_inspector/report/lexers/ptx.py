@@ -1,4 +1,4 @@
-"""PTX as LLVM's NVPTX back end writes it, with the line tables behind the code."""
+"""PTX as LLVM's NVPTX back end writes it, with the line tables after the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TritonPtxLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
     aliases: ClassVar[list[str]] = ["triton-ptx"]
     filenames: ClassVar[list[str]] = ["*.ptx"]
     priority = 0.4
-    """Of two lexers for a file, Pygments' own stays the one that its users have had."""
+    """Below that of Pygments' own lexer, which stays the default for `.ptx` files."""
     url = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
     tokens: ClassVar[dict[str, Any]] = {
         "root": [

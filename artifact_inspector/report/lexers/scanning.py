@@ -1,8 +1,7 @@
-"""What a lexer of this package makes of a text, found with one pattern.
+"""Splits a text into the tokens of a lexer with a single pattern, in a third of the time.
 
-Pygments tries the rules of a lexer one after the other, in Python, at every token. These lexers have one
-state, so all of their patterns in a row are one pattern, which takes the same rule at the same place, in a
-third of the time.
+Pygments tries the rules of a lexer one by one, in Python, at every token. These lexers have one state, so
+their rules can be joined into one pattern that matches the same tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from artifact_inspector.report.lexers.choice import LEXERS
 
 
 def scan(stage: Stage, text: str) -> Iterator[tuple[Any, str]]:
-    """The tokens of a file of a stage, in its order; together they are the text."""
+    """The tokens of a file of a stage, in order; concatenated, they are the text."""
     pattern, tokens = _scanner(stage)
     at = 0
     for found in pattern.finditer(text):
@@ -33,7 +32,7 @@ def scan(stage: Stage, text: str) -> Iterator[tuple[Any, str]]:
 
 @cache
 def _scanner(stage: Stage) -> tuple[re.Pattern[str], dict[int, Any]]:
-    """The rules of a lexer as one pattern, and the token of each of its groups."""
+    """The rules of a lexer as one pattern, and the token type of each group."""
     rules, tokens, group = [], {}, 1
     for rule, token in LEXERS[stage].tokens["root"]:
         written = rule.get() if isinstance(rule, words) else rule  # type: ignore[no-untyped-call,unused-ignore]

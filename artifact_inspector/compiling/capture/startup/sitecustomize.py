@@ -1,7 +1,7 @@
-"""Python runs this before the program that is captured: its directory stands first in PYTHONPATH.
+"""Install the import hooks of a capture; Python runs this file at startup, as its directory is in PYTHONPATH.
 
-Whatever starts Python under the program, by whatever name, is captured too. The interpreter need not be ours:
-what the stand-in imports is found where it lies.
+Python processes that the program starts are captured too. The interpreter need not be ours: the stand-ins
+import this package from its own directory.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ SETTING = "INSPECT_KERNEL_CAPTURE"
 
 
 class _Ours(MetaPathFinder):
-    """Finds packages where they lie."""
+    """Import finder for packages in given directories."""
 
     def __init__(self, places: "dict[str, str]") -> None:
         self.places = places
@@ -25,7 +25,7 @@ class _Ours(MetaPathFinder):
 
 
 def _next_sitecustomize() -> None:
-    """Run the one that would have run, had this not stood in front of it."""
+    """Run the next `sitecustomize` on the path, which this file hides."""
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - may be a very old Python
     paths = [path for path in sys.path if os.path.abspath(path) != here]  # noqa: PTH100
     spec = PathFinder.find_spec("sitecustomize", paths)
@@ -39,7 +39,7 @@ if os.environ.get(SETTING):
     settings = json.loads(os.environ[SETTING])
     if sys.version_info < (3, 10):  # noqa: UP036 - the program's own interpreter
         sys.exit("inspect-kernel capture needs Python 3.10 or newer, and this is " + sys.version.split()[0])
-    # the interpreter may have another version of this package
+    # the interpreter may have another version of this package installed
     sys.meta_path.insert(0, _Ours(settings["own"]))
     sys.path.extend(settings.get("lent", ()))
     from artifact_inspector.compiling.capture.program import stand_in_when_imported

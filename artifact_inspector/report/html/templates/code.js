@@ -1,4 +1,4 @@
-// Files side by side. A line stands in the document only while it can be seen.
+// Files side by side. Only visible lines are in the document.
 const LINE = 18;
 const SPARE = 12;
 const RUN = /([a-z]*)(\d+)/g;
@@ -46,7 +46,7 @@ class Pane {
       "section", { className: "pane", ariaLabel: this.data.name },
       make("header", {}, make("h3", {}, this.data.name), this.told, ...(this.data.parts.length ? [jump] : []),
         make("p", { className: "soft path", title: this.data.title }, this.data.title),
-        ...(titles.length ? [make("p", { className: "soft path" }, `beside lines: ${titles.join(", ")}`)] : [])),
+        ...(titles.length ? [make("p", { className: "soft path" }, `margin: ${titles.join(", ")}`)] : [])),
       make("div", { className: "body" }, this.scroll, this.map),
     );
     this.scroll.addEventListener("scroll", () => this.later(), { passive: true });
@@ -86,7 +86,7 @@ class Pane {
     });
   }
 
-  // Lines that can be seen, and a few more.
+  // Render the visible lines and a few more.
   draw(anew = false) {
     const first = Math.max(0, Math.floor(this.scroll.scrollTop / LINE) - SPARE);
     const last = Math.min(this.count, first + Math.ceil(this.scroll.clientHeight / LINE) + 2 * SPARE);
@@ -142,7 +142,7 @@ class Pane {
   show(lit) {
     this.lit = lit;
     this.draw(true);
-    this.told.textContent = lit.size ? `${lit.size} of ${this.count} lines lit` : `${this.count} lines`;
+    this.told.textContent = lit.size ? `${lit.size} of ${this.count} lines linked` : `${this.count} lines`;
   }
 
   drawMap() {
@@ -163,7 +163,7 @@ class Pane {
     for (const line of this.lit) paint.fillRect(0, at(line), width, tall);
   }
 
-  // Scroll to where there is something to see, the first time.
+  // Scroll to the main loop when the pane is first shown.
   begin() {
     if (this.begun || !this.scroll.clientHeight) return;
     this.begun = true;
@@ -172,7 +172,7 @@ class Pane {
     this.current = Math.max(0, at);
   }
 
-  // Scroll so that a line can be seen.
+  // Scroll a line into view.
   reveal(line) {
     const top = line * LINE;
     const { scrollTop, clientHeight } = this.scroll;
@@ -227,7 +227,7 @@ class Code {
       button.addEventListener("click", () => this.toggle(pane));
       return button;
     });
-    this.find = make("input", { type: "search", className: "filter", placeholder: "find in all files, Enter for the next", ariaLabel: "Find in all files", spellcheck: false });
+    this.find = make("input", { type: "search", className: "filter", placeholder: "find in all files, Enter for next", ariaLabel: "Find in all files", spellcheck: false });
     this.find.addEventListener("keydown", (event) => event.key === "Enter" && this.next(event.shiftKey ? -1 : 1));
     this.found = make("output", { className: "soft" });
     this.told = make("p", { className: "told" });
@@ -248,7 +248,7 @@ class Code {
     else this.light(null);
   }
 
-  // What tells most, as much of it as there is room for.
+  // The most important files that fit.
   usual() {
     const room = Math.max(1, Math.min(4, Math.floor(this.host.clientWidth / 380)));
     const names = this.data.usual.slice(0, room);
@@ -273,7 +273,7 @@ class Code {
     view.set({ files: this.shown.map((one) => one.data.name).join("|") });
   }
 
-  // Lines of a pane that come from where a line comes from.
+  // Lines of a pane with the same source lines as a given line.
   related(pane, source, line) {
     const link = source.data.links[line] || 0;
     const places = this.data.sets[link] || [];
@@ -291,7 +291,7 @@ class Code {
       else {
         this.pane = null;
         for (const one of this.panes) one.show(new Set());
-        this.told.textContent = "Point at a line, or pin it with a click: its lines in the other files light up.";
+        this.told.textContent = "Point at a line to see its lines in the other files; click to pin it.";
         return;
       }
     }
@@ -315,7 +315,7 @@ class Code {
     const places = (this.data.sets[pane.data.links[line] || 0] || []).map((place) => this.data.places[place]);
     const said = [`${pane.data.name} ${number}`];
     if (places.length && !pane.data.is_source) said.push(`from ${places.slice(0, 4).join(", ")}${places.length > 4 ? " …" : ""}`);
-    if (!places.length) said.push("comes from no line of the source that is known");
+    if (!places.length) said.push("no source location");
     if (pane.data.events[number]) said.push(pane.data.events[number]);
     if (pane.data.notes[number]) said.push(pane.data.notes[number]);
     for (const margin of pane.data.margins)

@@ -1,4 +1,4 @@
-// What the page shows: the list, or one kernel.
+// Shows the list or one kernel.
 const about = JSON.parse(document.getElementById("about").textContent);
 let table = null;
 let pivot = null;
@@ -30,7 +30,7 @@ const showKernel = async (id) => {
     shown = id;
     code = null;
     const [markup, lines] = await Promise.all([unpack(`page-${id}`), unpack(`code-${id}`)]);
-    if (shown !== id) return; // another was asked for meanwhile
+    if (shown !== id) return; // another kernel was opened meanwhile
     const parts = document.createElement("template");
     parts.innerHTML = markup;
     host.replaceChildren(parts.content);
@@ -85,7 +85,7 @@ const restore = async () => {
   document.documentElement.dataset.ready = id ?? "list";
 };
 
-// The part of a picture that is shown.
+// The selected view of a picture.
 const zoom = () => {
   for (const choice of document.querySelectorAll("[data-zoom]")) {
     const id = choice.dataset.zoom;

@@ -1,4 +1,4 @@
-// One figure of every form at a time: configurations down, targets and versions across.
+// One quantity of every variant: configurations as rows, targets and versions as columns.
 class Pivot {
   constructor(host, data) {
     Object.assign(this, { host, data });
@@ -18,7 +18,7 @@ class Pivot {
   restore() {
     const figure = this.data.figures.find((one) => one.key === view.get("figure")) || this.data.figures[0];
     this.choice.value = figure.key;
-    this.told.textContent = figure.is_number ? figure.unit : "≠ is not what most forms have";
+    this.told.textContent = figure.is_number ? figure.unit : "≠ differs from most variants";
     const at = this.data.figures.indexOf(figure);
     const known = this.data.cells.map((cell) => cell.values[at]).filter(Number.isFinite);
     const [least, most] = [Math.min(...known), Math.max(...known)];

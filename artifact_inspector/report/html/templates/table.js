@@ -1,4 +1,4 @@
-// A table to sort, filter and group. Rows are made as they are scrolled to.
+// A table to sort, filter and group. Rows are created as they are scrolled to.
 const AT_ONCE = 200;
 
 class DataTable {
@@ -21,7 +21,7 @@ class DataTable {
       ariaLabel: "Filter", spellcheck: false,
     });
     this.filter.addEventListener("input", () => this.change({ filter: this.filter.value }));
-    this.group = make("select", { ariaLabel: "Group by" }, make("option", { value: "" }, "one list"));
+    this.group = make("select", { ariaLabel: "Group by" }, make("option", { value: "" }, "not grouped"));
     for (const column of this.data.columns.filter((one) => one.is_group))
       this.group.append(make("option", { value: column.key }, `by ${column.heading}`));
     this.group.addEventListener("change", () => this.change({ group: this.group.value }));
@@ -72,7 +72,7 @@ class DataTable {
       chip.ariaPressed = String(filter.split(/\s+/).includes(chip.dataset.filter));
   }
 
-  // What one word of a filter asks of a row.
+  // The test of a row for one word of a filter.
   test(word) {
     const not = word.length > 1 && word.startsWith("-");
     const found = /^(\w+)([:<>=])(.+)$/.exec(not ? word.slice(1) : word);
@@ -108,7 +108,7 @@ class DataTable {
     return [...known, ...rest];
   }
 
-  // Rows, and heads of groups among them.
+  // Rows, and group headers between them.
   grouped(chosen, key) {
     const at = this.keys.indexOf(key);
     if (at < 0) return chosen.map((n) => ({ row: n }));

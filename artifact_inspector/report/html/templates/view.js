@@ -1,8 +1,8 @@
 "use strict";
-// What is shown stands behind the # of the address, so that a copied address shows the same again.
+// The state of the page is in the fragment of its address, so that a copied address shows the same.
 const view = {
   get: (key) => new URLSearchParams(location.hash.slice(1)).get(key),
-  // Changes keys; an empty value removes one. `open` makes a step that the browser's Back undoes.
+  // Changes keys; an empty value removes one. `open` adds an entry to the browser's history.
   set(changes, open = false) {
     const now = new URLSearchParams(location.hash.slice(1));
     for (const [key, value] of Object.entries(changes)) value ? now.set(key, value) : now.delete(key);
@@ -11,7 +11,7 @@ const view = {
   },
 };
 
-// An element with properties, text and children; text is never read as markup.
+// An element with properties, text and children; text is never parsed as markup.
 const make = (name, properties = {}, ...children) => {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -22,13 +22,13 @@ const make = (name, properties = {}, ...children) => {
   return made;
 };
 
-// Adds a value to those of a key.
+// Adds a value to the list of a key.
 const gather = (groups, key, value) => {
   const found = groups.get(key);
   found ? found.push(value) : groups.set(key, [value]);
 };
 
-// The value of an element of data, unpacked where it is compressed.
+// The value of a data element, decompressed if needed.
 const unpack = async (id) => {
   const node = document.getElementById(id);
   if (node.dataset.packed === undefined) return JSON.parse(node.textContent);
@@ -39,6 +39,6 @@ const unpack = async (id) => {
 
 const isTyping = (target) => /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 const HEATS = 8;
-// A class from h0 to h8 for how large a figure is among others.
+// A class from h0 to h8 for a value between the least and the most.
 const heatOf = (value, least, most) =>
   most > least ? `h${Math.round((HEATS * (value - least)) / (most - least))}` : "h0";
