@@ -21,7 +21,7 @@ from artifact_inspector.comparison.matching import (
     find_differences,
     match_candidates,
 )
-from artifact_inspector.comparison.pair import FactPair, State, compare_rows
+from artifact_inspector.comparison.pair import FactPair, PairSide, State, compare_rows
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
@@ -227,7 +227,9 @@ def _lost(fact: FactPair) -> FactPair:
     """A fact that is not known any more as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more", unknown=("right",))
+    return fact._replace(
+        state=State.ONE_SIDED, right=None, why="not known any more", unknown=(PairSide.RIGHT,)
+    )
 
 
 def _refuse_other_targets(recorded: Sequence[Recorded], found: Sequence[Candidate]) -> None:

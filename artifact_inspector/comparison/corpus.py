@@ -19,7 +19,7 @@ from artifact_inspector.comparison.matching import (
     find_differences,
     match,
 )
-from artifact_inspector.comparison.pair import FactPair, Pair, compare_kernels
+from artifact_inspector.comparison.pair import FactPair, Pair, PairSide, compare_kernels
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
@@ -77,7 +77,7 @@ class Change:
         ours, theirs = kinds_of(self.left.artifact), kinds_of(self.right.artifact)
         if not ours or not theirs:
             return ()
-        lacks = (("left", theirs.keys() - ours.keys()), ("right", ours.keys() - theirs.keys()))
+        lacks = ((PairSide.LEFT, theirs.keys() - ours.keys()), (PairSide.RIGHT, ours.keys() - theirs.keys()))
         return tuple(f"the {side} one has no {', '.join(sorted(kinds))}" for side, kinds in lacks if kinds)
 
     @property
@@ -200,7 +200,7 @@ def compare_corpora(
             progress(one.artifact.display_name)
         change = compare_candidates(one, other, inspect, always=always)
         if change.pair is not None:
-            for side, kernel in (("left", change.pair.left), ("right", change.pair.right)):
+            for side, kernel in ((PairSide.LEFT, change.pair.left), (PairSide.RIGHT, change.pair.right)):
                 problems.update(dict.fromkeys((side, problem) for problem in kernel.problems))
         changes.append(change)
     changes.sort(key=lambda change: (change.severity, str(change.left)))
@@ -234,7 +234,7 @@ def _compare_alike(one: Candidate, other: Candidate, inspect: Callable[[Artifact
     ours, theirs = (_limited(kernel, both, inspect) for kernel in found)
     lacking = tuple(
         f"the {side} one has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
-        for side, lacks in (("left", there - here), ("right", here - there))
+        for side, lacks in ((PairSide.LEFT, there - here), (PairSide.RIGHT, here - there))
         if lacks
     )
     pair = compare_kernels(ours, theirs)

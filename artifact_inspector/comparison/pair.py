@@ -16,13 +16,23 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
+from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.fact import Category, Row, Value
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import Summary, summarise, verdict_words
 
 ITSELF = "the program itself"
-SIDES = ("left", "right")
+
+
+class PairSide(Word):
+    """One of the two kernels that are compared."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+
+SIDES = (PairSide.LEFT, PairSide.RIGHT)
 
 
 class State(Enum):
@@ -51,8 +61,8 @@ class FactPair(NamedTuple):
     """For what is not compared: the reason."""
     step: str = ""
     """The stage that it was read from; empty for what no single text says."""
-    unknown: tuple[str, ...] = ()
-    """The sides, `left` and `right`, that it is not known of."""
+    unknown: tuple[PairSide, ...] = ()
+    """The sides for which it is unknown."""
 
     @property
     def title(self) -> str:
@@ -99,7 +109,7 @@ class StagePair:
 class Turn(NamedTuple):
     """Where a kernel's verdict first differs from its own previous stage."""
 
-    side: str
+    side: PairSide
     """`left` or `right`."""
     step: str
     components: tuple[str, ...]
@@ -210,10 +220,10 @@ def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> 
     assert row is not None
     values = (None if one is None else one.value, None if other is None else other.value)
     state, why = State.SAME, ""
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[PairSide, ...] = ()
     if one is None or other is None:
         there = right if other is None else left
-        lacking = "right" if other is None else "left"
+        lacking = PairSide.RIGHT if other is None else PairSide.LEFT
         state = State.ONE_SIDED
         if row.step and row.step not in there.steps:
             state, why = State.NOT_COMPARED, f"the {lacking} one has no {row.step}"
@@ -226,7 +236,7 @@ def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> 
     elif values[0] != values[1]:
         state = State.DIFFERENT
         if row.category == Category.FINDINGS and bool(left.options) != bool(right.options):
-            lacking = "right" if left.options else "left"
+            lacking = PairSide.RIGHT if left.options else PairSide.LEFT
             state, why = State.NOT_COMPARED, f"the {lacking} one has no metadata"
     if unknown:
         state = State.NOT_COMPARED
@@ -311,7 +321,7 @@ def _region_pair(
         for step in STEPS
         if step in one or step in other
     )
-    turns = (_turn("left", left, one), _turn("right", right, other))
+    turns = (_turn(PairSide.LEFT, left, one), _turn(PairSide.RIGHT, right, other))
     return RegionPair(
         name,
         ours,
@@ -361,7 +371,7 @@ def _parting(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...
     return None
 
 
-def _turn(side: str, kernel: KernelFacts, sides: Mapping[str, Side]) -> Turn | None:
+def _turn(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Side]) -> Turn | None:
     before: str | None = None
     for stage in kernel.stages:
         step = step_of(stage)
@@ -402,7 +412,7 @@ def _lines(side: Side | None) -> tuple[tuple[int, int], ...]:
 def _notes(
     ours: Summary, theirs: Summary, facts: tuple[FactPair, ...], differences: tuple[Difference, ...]
 ) -> Iterator[str]:
-    for side, own, other in (("left", ours, theirs), ("right", theirs, ours)):
+    for side, own, other in ((PairSide.LEFT, ours, theirs), (PairSide.RIGHT, theirs, ours)):
         missing = [step for step in STEPS if step in other.steps and step not in own.steps]
         if missing:
             yield f"the {side} one has no {', '.join(missing)}: what only that tells was not compared"

@@ -1,14 +1,15 @@
-"""Lanes wait for one another at the banks of shared memory.
+"""Lanes of a warp conflict on banks of shared memory.
 
-Shared memory has 32 banks of four bytes; lanes of a warp that want different words of one bank are served one
-after the other.
+Shared memory has 32 banks of four bytes. Lanes of a warp that access different words of one bank are
+served one after the other.
 
-**When it is said.** A launch was run on paper (`inspect-kernel predict`), and a source line takes at least
-half as many passes again as without conflicts, which is at least a twentieth of all passes. Copies from
-global memory (`LDGSTS`) are left out: they are written line by line as they come.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line takes at
+least 1.5 times the passes that it takes without conflicts. The added passes are at least a twentieth of
+all passes. Copies from global memory (`LDGSTS`) are left out: they are written line by line as they
+arrive.
 
-**What it is likely to cost.** Each further pass holds the load/store unit for a cycle, for all warps of the
-multiprocessor.
+**What it is likely to cost.** Each added pass occupies the load/store unit for a cycle, for all warps of
+the multiprocessor.
 """
 
 from __future__ import annotations

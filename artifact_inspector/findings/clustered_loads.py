@@ -1,17 +1,16 @@
-"""The loads of several rounds run ahead of computes that they do not feed.
+"""The loads of several rounds are issued before computes that they do not feed.
 
-Load, load, compute, compute: the order in which the kernel was written, load, compute, load, compute, is
-gone.
+The source order load, compute, load, compute became load, load, compute, compute.
 
-**When it is said.** A region of the program was written `interleaved` or `grouped`, and a later stage made it
-`clustered`, `grouped` or `staggered(d)`, which it still is at the last one. That loads stand together is said
-only where no direct compute of these rounds stands between them: a brace of `{1 2}{3}` holds rounds of which
-that is true. The message names the stage that made it so. Nothing is said of a loop that waits for its loads
-in turn (AI023): what is waited for at once is not in flight with the next.
+**When it is reported.** The source of a region was `interleaved` or `grouped`, and a later stage made it
+`clustered`, `grouped` or `staggered(d)`. The last stage still has that order. Loads count as clustered
+only if no direct compute of these rounds is between them: braces such as `{1 2}{3}` enclose such rounds.
+The message names the stage that changed the order. Loops that wait for their loads in turn (AI023) are
+not reported.
 
-**What it is likely to cost, or gain.** More loads are in flight at once, which hides latency where
-registers suffice; more registers are live, and the first compute waits for loads that a later one needs.
-Which of the two wins depends on the target: measure both.
+**What it is likely to cost, or gain.** More loads are in flight at once, which hides latency if registers
+suffice. More registers are live, and the first compute waits for loads that a later compute needs. Which
+effect wins depends on the target: measure both orders.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         sources = dict.fromkeys(source for found in region.rounds for source in found.sources)
         yield Remark(
             f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_words(region)} ({region.phrase}); "
-            f"{stage.made_by} made it so at {stage.value}, it was {before[-1].phrase} before",
+            f"{stage.made_by} changed the order at {stage.value}, it was {before[-1].phrase} before",
             last.stage,
             tuple(lines),
             tuple(sources),
@@ -57,10 +56,10 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 def _words(region: RegionFacts) -> str:
     if region.verdict is Verdict.CLUSTERED:
-        return "stand together"
+        return "are issued together"
     if any(" " in brace for brace in region.groups.split("}")):
-        return "stand together in part"
-    return "run ahead of computes in front of them"
+        return "are issued together in part"
+    return "are issued ahead of earlier computes"
 
 
 def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:

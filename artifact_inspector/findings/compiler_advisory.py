@@ -1,13 +1,13 @@
-"""The compiler itself says that something costs time.
+"""The compiler reports a performance problem.
 
-ptxas tells of a performance loss that it cannot avoid, or of an option that it ignored; MLIR warns.
-Its own words are the finding.
+ptxas reports a performance loss that it cannot avoid, or an option that it ignored; MLIR warns. The
+finding quotes the message.
 
-**When it is said.** The file of remarks that `inspect-kernel compile` keeps beside the kernel holds a
-warning, or an advisory of ptxas with a code: `(C7510)` and its neighbours when `wgmma` are serialised.
-What ptxas says of spills is AI007's.
+**When it is reported.** The remarks that `inspect-kernel compile` keeps beside the kernel hold a warning,
+or a ptxas advisory with a code such as `(C7510)` for serialised `wgmma`. Spills that ptxas reports are in
+AI007.
 
-**What it is likely to cost.** What the message says. Serialised `wgmma` run one at a time: the tensor cores
+**What it is likely to cost.** See the message. Serialised `wgmma` run one at a time: the tensor cores
 wait for registers or for the instructions between them.
 """
 

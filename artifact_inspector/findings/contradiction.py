@@ -1,13 +1,13 @@
-"""Two files of one kernel say different things of one fact.
+"""Two files of one kernel disagree on a fact.
 
-The number of warps, the target, the shared memory: metadata, text and binary should agree.
+Metadata, text and binary should agree on the number of warps, the target and the shared memory.
 
-**When it is said.** The metadata, the text and the binary are compared; each figure that differs is one
-finding, with both places. The report shows both and averages neither.
+**When it is reported.** The figures of the metadata, the text and the binary are compared. Each
+difference is one finding, with both sources. The report shows both values.
 
-**What it is likely to mean.** The entry was put together from two compiles, edited, or written by another
-version than it claims; or this tool reads one of the two wrongly. Figures that rest on the fact are in
-doubt.
+**What it is likely to mean.** The entry was combined from two compiles, edited, or written by another
+version of Triton than it claims. Or this tool misreads one of the files. Figures that depend on the fact
+are in doubt.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Not one block fits onto a multiprocessor of the target.
+"""No block fits on a multiprocessor of the target.
 
 A launch fails.
 
-**When it is said.** The occupancy on the target is known to be 0 blocks. The resource that is exceeded is
-named.
+**When it is reported.** The occupancy on the target is 0 blocks. The message names the exceeded resource.
 
-**What it is likely to cost.** Everything: the launch returns an error. An autotuner skips such a
-configuration silently.
+**What it is likely to cost.** The launch returns an error. An autotuner silently skips such a
+configuration.
 """
 
 from __future__ import annotations

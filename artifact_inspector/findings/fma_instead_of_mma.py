@@ -1,13 +1,13 @@
-"""A dot became multiply-adds of single lanes, where the target has matrix instructions.
+"""A dot is computed by scalar multiply-adds, although the target has matrix instructions.
 
-The report shows `MMA 0, FMA n`: n instructions of ordinary lanes in place of matrix instructions.
+The report shows `MMA 0, FMA n`: n multiply-adds in place of matrix instructions.
 
-**When it is said.** The tensor-level IR has a dot in a region, the last stage has no matrix instruction
-there, and the target has a matrix unit. The reason is named where the IR tells it: the types, the precision
-asked for, the tile, or a Triton that leaves the target's unit alone.
+**When it is reported.** The tensor-level IR has a dot in a region, the last stage has no matrix
+instruction there, and the target has a matrix unit. The reason is named where the IR shows it: the types,
+the requested precision, the tile, or a Triton version that does not use the unit.
 
-**What it is likely to cost.** A multiple of the time: matrix units do many times the multiply-adds of the
-ordinary lanes per cycle.
+**What it is likely to cost.** A multiple of the time: a matrix unit does many times the multiply-adds of
+the scalar lanes per cycle.
 """
 
 from __future__ import annotations

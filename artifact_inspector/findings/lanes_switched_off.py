@@ -1,11 +1,11 @@
-"""Many lanes are switched off where memory is accessed.
+"""Many lanes are inactive where memory is accessed.
 
-**When it is said.** A launch was run on paper (`inspect-kernel predict`), and of the lanes of its loads,
-stores and copies in global memory at least a quarter is switched off: blocks that stand over the edge of a
-tensor, or values that several lanes hold and one stores.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), and at least a quarter of the
+lanes of its global loads, stores and copies are inactive. Causes are blocks that pass the edge of a
+tensor, and values that several lanes hold and one lane stores.
 
-**What it is likely to cost.** The instructions are issued all the same; what such blocks compute is thrown
-away.
+**What it is likely to cost.** The instructions are issued all the same. The results of inactive lanes are
+discarded.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""A loop changes the layout of a tensor in every iteration, where it need not.
+"""A loop converts the layout of a tensor in every iteration without need.
 
-Through shared memory, that is a store, a barrier and a load.
+A conversion through shared memory is a store, a barrier and a load.
 
-**When it is said.** TTGIR has a `ttg.convert_layout` in a loop that goes through shared memory, or of which
-that cannot be told, and that every iteration runs. It converts what the loop does not change, and could be
-done once in front of it; or the loop has no dot and no loop inside, converts between what it computes and the
-layout of a dot elsewhere (it adds to the result of that dot, for example), and that is 1 KiB or more and at
-least a quarter of what it loads. Of other loops nothing is said: dots want their operands in layouts of their
-own, and loads and stores want theirs.
+**When it is reported.** TTGIR has a `ttg.convert_layout` that every iteration of a loop runs, and that
+goes through shared memory or may do so. Either it converts a loop-invariant value and could be hoisted,
+or the loop has no dot and no inner loop and converts to or from the layout of a dot outside it. Such a
+conversion has at least 1 KiB, and at least a quarter of what the loop loads. In other loops, dots, loads
+and stores need their own layouts.
 
-**What it is likely to cost.** Shared-memory traffic of twice the tensor and barriers between the warps, in
-every iteration.
+**What it is likely to cost.** Shared-memory traffic of twice the tensor, and barriers between the warps,
+in every iteration.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""A load is masked on no side where its tile passes the end.
+"""A load has no mask for an end that another access is masked for.
 
-Where a block stands over the edge of a tensor, what such a load reads lies behind the edge: of another row,
-of another tensor, or of nobody.
+Where a tile passes the edge of a tensor, the load reads past it: another row, another tensor, or unmapped
+memory.
 
-**When it is said.** The mask of another access compares an index of the tile with an end that the arguments
-give; the load is addressed by the same index, and its own mask, if it has one, does not ask for it. Nothing
-is said of a load that only some paths run (full tiles, where the last one is taken apart), of an index that
-was taken modulo the end, and of an end that is a multiple of the tile.
+**When it is reported.** The mask of another access compares an index with an end that the arguments give.
+The load uses the same index, and its own mask does not check that end. Not reported are a load that only
+some paths run, an index taken modulo the end, and an end that is a multiple of the tile.
 
-**What it is likely to cost.** Nothing, where the tensor is padded to whole tiles or what was read is thrown
-away. Else wrong results (a NaN behind the edge survives a multiplication by zero), or a fault of memory.
+**What it is likely to cost.** Nothing if the tensor is padded to whole tiles, or if the values are
+discarded. Otherwise wrong results (a NaN past the edge survives a multiplication by zero), or a memory
+fault.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         groups.setdefault((load.ends, load.masked), []).append(load)
     for (ends, is_masked), group in groups.items():
         names = ", ".join(dict.fromkeys(load.name or "a load" for load in group))
-        kind = "with a mask that does not ask" if is_masked else "without a mask"
+        verb = "have" if len(group) > 1 else "has"
+        lack = "a mask that does not check" if is_masked else "no mask for"
         lines = [line for load in group for line in (load.line, *load.compares)]
         yield Remark(
-            f"{names} {'are' if len(group) > 1 else 'is'} read {kind} for {' or '.join(ends)}, by an index "
-            "that is masked there elsewhere: a tile that passes the end reads what lies behind it",
+            f"possible out-of-bounds read: {names} {verb} {lack} {' or '.join(ends)}, but another access "
+            "with the same index is masked there. The last tile reads past the end",
             next(iter(kernel.stages), None),
             tuple(dict.fromkeys(lines)),
             tuple(dict.fromkeys(load.source for load in group if load.source is not None)),

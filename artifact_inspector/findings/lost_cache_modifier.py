@@ -1,15 +1,15 @@
-"""A cache modifier or an eviction policy was asked for and is not there at the end.
+"""The machine code does not have a requested cache modifier or eviction policy.
 
-The instructions that the access became say nothing of it.
+The instructions of the access use the default policy.
 
-**When it is said.** An access of the tensor-level IR has `cacheModifier` or `evictionPolicy` other than the
-default, its instructions at the last stage were found, and none bears it. Loads whose instructions say the
-same of caches are told together, and so are stores. Nothing is said of a load that a pipelined loop copies to
-shared memory, as Triton gives its asynchronous copies no policy, nor of `evict_last` on AMD, whose loads and
-stores have no bit for it.
+**When it is reported.** An access of the tensor-level IR has a `cacheModifier` or `evictionPolicy`, its
+instructions at the last stage are known, and none of them has it. Loads with the same result share one
+finding, and so do stores. Not reported are loads that a pipelined loop copies to shared memory, because
+Triton sets no policy for its asynchronous copies, and `evict_last` on AMD, whose instructions have no bit
+for it.
 
-**What it is likely to cost.** The cache treats the data as any other: a stream that should pass through may
-evict what is reused. On AMD, Triton passes cache modifiers on, eviction policies it does not.
+**What it is likely to cost.** The cache treats the data like any other: a stream may evict data that is
+reused. On AMD, Triton passes on cache modifiers, but not eviction policies.
 """
 
 from __future__ import annotations

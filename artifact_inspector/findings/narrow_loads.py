@@ -1,16 +1,16 @@
-"""A load moves few bytes at a time, because the IR proves too little for more.
+"""A load moves few bytes per instruction, because the IR cannot prove that more is safe.
 
-A thread can load 16 bytes at once. An address that nothing says is aligned, a stride that is not known to
-be 1, a mask that may part neighbours, addresses taken modulo a number: each of them forbids it.
+A thread can load 16 bytes at once. It cannot if the alignment of the address is unknown, if the stride
+may differ from 1, if the mask may differ between neighbours, or if addresses are taken modulo a number.
 
-**When it is said.** A load statement moves 4 bytes at a time or fewer at the last stage, 16 or more in all,
-and something other than the size of its tile or its layout limits it to that width. Bytes, width and the
-arguments in question are named: all that promises about arguments would widen together, other loads by what
-keeps them narrow; where no promise would do (a division, a stride), that alone is named. Nothing is said of a
-mask that compares indices with each other (a triangle) or with a number, nor of addresses that are loaded.
+**When it is reported.** A load statement moves at most 4 bytes at a time at the last stage, and at least
+16 in total. The limit is not the size of its tile or its layout. Loads that divisible arguments would
+widen share one finding, which names the arguments. Other loads are grouped by their cause, such as a
+division or a stride. Not reported are masks that compare indices with each other or with a number, and
+loaded addresses.
 
-**What it is likely to cost.** More instructions for the same bytes; below 4 bytes also no asynchronous
-copy, hence no pipelining on NVIDIA.
+**What it is likely to cost.** More instructions for the same bytes. Below 4 bytes there are also no
+asynchronous copies, and so no pipelining on NVIDIA.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""A store moves few bytes at a time, because the IR proves too little for more.
+"""A store moves few bytes per instruction, because the IR cannot prove that more is safe.
 
-A thread can store 16 bytes at once. What keeps a load narrow keeps a store narrow too: an address that
-nothing says is aligned, a stride that is not known to be 1, a mask that may part neighbours, addresses
-taken modulo a number.
+A thread can store 16 bytes at once. The causes are those of narrow loads (AI006): unknown alignment, a
+stride that may differ from 1, a mask that may differ between neighbours, addresses modulo a number.
 
-**When it is said.** As of loads (AI006): a store statement moves 4 bytes at a time or fewer, 16 or more in
-all, and something other than the size of its tile or its layout limits it to that width.
+**When it is reported.** As for loads (AI006): a store statement moves at most 4 bytes at a time and at
+least 16 in total, and the limit is not the size of its tile or its layout.
 
-**What it is likely to cost.** More instructions, and more requests to the memory, for the same bytes.
+**What it is likely to cost.** More instructions and more memory requests for the same bytes.
 """
 
 from __future__ import annotations

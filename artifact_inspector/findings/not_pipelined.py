@@ -1,17 +1,15 @@
-"""A loop loads what it computes on in the same iteration.
+"""A loop loads data in the same iteration that computes on it.
 
-All of it, or a part of it, though the compile was to make stages.
+None of its loads, or only some of them, are prefetched, although `num_stages` requests it.
 
-**When it is said.** A loop of the program with loads and computes has loads that run no iteration ahead,
-and the reason stands in the IR. Nothing is said where no reason is found, nor of a loop without a dot where
-`num_stages` is what Triton takes by itself (nobody asked for stages), nor of a loop that a compiler made
-from another one (the remainder of an unrolled loop): the other one is told. A loop that was compiled with
-`num_stages` 1 is left alone, and so is one whose warps are specialised, one around such a loop, and what
-is left of one that was flattened into the loop inside it. Loops that the same thing keeps from it are told
-together.
+**When it is reported.** A loop of the program has loads that run no iteration ahead, and the IR shows the
+reason. Not reported are loops without a known reason, and loops without a dot at the default
+`num_stages`. Remainders of unrolled loops, loops with `num_stages` 1, warp-specialised loops, loops
+around these, and loops flattened into an inner loop are not reported either. Loops with the same reason
+share one finding.
 
-**What it is likely to cost.** Inside a warp every iteration waits for the memory's latency; only other
-warps can fill the time.
+**What it is likely to cost.** Every iteration waits for the latency of memory. Only other warps can hide
+it.
 """
 
 from __future__ import annotations

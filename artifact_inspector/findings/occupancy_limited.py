@@ -1,15 +1,14 @@
-"""Registers or shared memory leave room for less than half of the warps.
+"""Registers or shared memory limit the occupancy to less than half.
 
-A multiprocessor could hold more warps of a leaner kernel.
+A multiprocessor could run more warps of a kernel that takes less.
 
-**When it is said.** The occupancy on the kernel's target is known, it is less than a half, and registers or
-shared memory, one of them alone, allow no more blocks; one more block is at least a third more warps, and
-what it takes is little beside that: an eighth less of them for a third more warps, three sixteenths for a
-half, a quarter for twice as many. Nothing is said where something else hides the latency of memory: a loop of
-matrix work that runs ahead with its loads, or whose warps are specialised, is meant to hold few warps.
+**When it is reported.** The occupancy is known and below one half, and only one of registers and shared
+memory limits it. One more block adds at least a third more warps at a small price: an eighth less of the
+resource for a third more warps, three sixteenths for half as many more, a quarter for twice as many. Not
+reported are kernels that hide latency otherwise: pipelined or warp-specialised loops with matrix work.
 
-**What it is likely to cost.** Fewer warps to switch to while one waits. A kernel that keeps enough loads in
-flight by itself (clustered loads, a deep prefetch) may need no more.
+**What it is likely to cost.** Fewer warps to switch to during a wait. A kernel with enough loads in
+flight (clustered loads, a deep prefetch) may need no more.
 """
 
 from __future__ import annotations

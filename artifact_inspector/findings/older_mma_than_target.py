@@ -1,12 +1,13 @@
-"""The matrix instructions are of an older generation than the target's newest.
+"""The kernel uses an older generation of matrix instructions than the target has.
 
-`mma.sync`, for example, where the target has `wgmma` or `tcgen05`.
+An example is `mma.sync` on a target with `wgmma` or `tcgen05`.
 
-**When it is said.** A region uses one family of matrix instructions and the target's newest is another. The
-reason is named where the IR tells it: a tile with fewer rows than the newest instruction takes. Nothing is
-said of tiles of 16 rows, the fewest that a dot may have: such a kernel was written for few rows.
+**When it is reported.** A region uses one family of matrix instructions, and the newest family of the
+target is another. The reason is named where the IR shows it: a tile with fewer rows than the newest
+instruction takes. Tiles of 16 rows, the minimum for a dot, are not reported: such a kernel was written
+for few rows.
 
-**What it is likely to cost.** The older instructions run, at a part of the newest unit's rate.
+**What it is likely to cost.** The older instructions reach only a part of the rate of the newest unit.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""An operand of matrix instructions comes out of shared memory word by word.
+"""An operand of matrix instructions is read from shared memory in single words.
 
-`ldmatrix` reads four tiles of 8×8 elements for a warp at once; without it each lane reads its registers by
-itself, 4 bytes or less at a time.
+`ldmatrix` reads four tiles of 8×8 elements for a warp at once. Without it each lane reads its own
+registers, at most 4 bytes at a time.
 
-**When it is said.** In a region at the last stage, 16 loads or more of 4 bytes or less feed `mma.sync` of 16
-rows, without a conversion between them. The number of `ldmatrix` that stand beside them is named. `ldmatrix`
-turns 16-bit elements alone: an operand of others that lies along the other side of its tile is read by
-words.
+**When it is reported.** In a region at the last stage, at least 16 loads of at most 4 bytes feed
+`mma.sync` of 16 rows, without a conversion between them. The message also counts the `ldmatrix` of the
+region. `ldmatrix` transposes 16-bit elements only: other operands along the other side of the tile are
+read in words.
 
 **What it is likely to cost.** Four times the instructions that `ldmatrix` would take, and bank conflicts
-where the rows of the tile are not swizzled for such reads. An operand of which the elements that are
-multiplied with one another lie together (`b` by columns) needs no turning.
+if the rows of the tile are not swizzled for such reads. An operand whose multiplied elements are
+contiguous (`b` by columns) needs no transposition.
 """
 
 from __future__ import annotations

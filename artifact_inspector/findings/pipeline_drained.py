@@ -1,15 +1,14 @@
 """A pipelined loop leaves nothing in flight at its wait.
 
-`cp.async.wait_group 0` in every iteration: all that was loaded ahead is waited for before the computes
-begin.
+`cp.async.wait_group 0` in every iteration: the loop waits for all prefetched data before it computes.
 
-**When it is said.** A loop runs ahead with asynchronous copies, and a wait for copies in it leaves none in
-flight, by its depth and by the copies that were issued in front of it. It is told what shared memory one
-stage more would take at most, where that is known; nothing is said where a block has no room for it.
+**When it is reported.** A loop prefetches with asynchronous copies, and a wait in it leaves none in
+flight. Both the depth of the wait and the copies issued before it count. The message names the shared
+memory that one more stage takes at most, where it is known. Nothing is reported if another stage does
+not fit.
 
-**What it is likely to cost.** The loads of the next iterations overlap with the computes behind the wait
-only, not with the wait. With `num_stages` 2 that is how the pipeline is built; with more it gives the
-additional stages away.
+**What it is likely to cost.** The next loads overlap with the computes after the wait, but not with the
+wait. With `num_stages` 2 the pipeline is built so; with more, the additional stages are wasted.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         more, room = _stage(kernel, name), _room(kernel)
         if more is not None and room is not None and more > room:
             continue
-        takes = "" if not more else f"; one stage more takes {more} B of shared memory at most"
-        one_more = takes if not takes or room is None else f"{takes}, and a block may have {room} more"
-        depth = f"num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else "its num_stages"
+        free = "" if room is None else f"; {room} B are free"
+        one_more = f". One more stage takes at most {more} B of shared memory{free}" if more else ""
+        depth = f" at num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else ""
         message = (
-            f"{name}: {', '.join(sorted(waits))} leaves no copy in flight in any iteration, "
-            f"at {depth}{one_more}"
+            f"{name}: the pipeline drains in every iteration: {', '.join(sorted(waits))} leaves no copy "
+            f"in flight{depth}{one_more}"
         )
         sources = () if region is None else tuple(s for found in region.rounds for s in found.sources)
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))

@@ -1,12 +1,12 @@
-"""The matrix instructions do more than the dots ask for.
+"""The matrix instructions do more work than the dots need.
 
-The tile is smaller than an instruction and is filled up, or several warps compute the same part.
+The tile is smaller than an instruction and is padded, or several warps compute the same part.
 
-**When it is said.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots, and the
-layout explains by how much. The dots that are done more than once are named, all of a kernel together.
+**When it is reported.** `count × flop × issuers` of the last stage is more than `2·M·N·K` of the dots,
+and the layout explains the factor. One finding names all such dots of a kernel.
 
-**What it is likely to cost.** The factor that is named, in matrix work; where memory is the limit it costs
-nothing.
+**What it is likely to cost.** Matrix work by the reported factor. It costs nothing where memory is the
+limit.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Registers are kept in memory.
+"""Registers are spilled to memory.
 
-The kernel needs more than it may have; what does not fit is written to memory and read back.
+The kernel needs more registers than a thread can have. The others are written to memory and read back.
 
-**When it is said.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN
-metadata counts spilled vector registers; stored and read back, they are 128 bytes or more for each thread
-(what LLVM spills is taken to be read back once). Less than 512 bytes of a kernel without a loop are a note.
+**When it is reported.** The cubin has spill stores or loads (`STL`, `LDL` of spill slots), or the AMDGCN
+metadata counts spilled vector registers. Together they move at least 128 bytes per thread; LLVM's spills
+are assumed to be read back once. Less than 512 bytes in a kernel without a loop is a note.
 
-**What it is likely to cost.** Memory traffic and latency inside the kernel. Outside loops it is paid once;
-in a loop, in every iteration.
+**What it is likely to cost.** Memory traffic and latency inside the kernel: once outside loops, in every
+iteration inside them.
 """
 
 from __future__ import annotations

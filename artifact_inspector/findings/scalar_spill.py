@@ -1,14 +1,14 @@
-"""Scalar registers are kept in lanes of vector registers.
+"""Scalar registers are spilled to lanes of vector registers.
 
-AMD's compiler writes a scalar that has no register into one lane of a vector register, and reads it back
-from there. Nothing goes to memory, so a count of spilled bytes does not show it.
+AMD's compiler writes a scalar without a register into one lane of a vector register, and reads it back
+from there. No memory is involved, so the count of spilled bytes does not include it.
 
-**When it is said.** The AMDGCN metadata counts 32 spilled scalar registers or more, a third of what a wave
-has.
+**When it is reported.** The AMDGCN metadata counts at least 32 spilled scalar registers, a third of what
+a wave has.
 
-**What it is likely to cost.** A vector instruction (`v_writelane`, `v_readlane`) for each write and each use,
-and the vector registers that hold them, which may cost occupancy. In a loop it is paid in every iteration.
-Fewer values at a time that are the same for all threads (pointers, strides, masks of guarded loads) help.
+**What it is likely to cost.** A vector instruction (`v_writelane`, `v_readlane`) for each write and each
+use, in every iteration of a loop. The vector registers for them may reduce the occupancy. Use fewer
+values that are uniform across threads: pointers, strides, masks of guarded loads.
 """
 
 from __future__ import annotations

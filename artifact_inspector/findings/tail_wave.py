@@ -1,9 +1,9 @@
 """The last wave of CTAs leaves most of the GPU idle.
 
-**When it is said.** A launch was run on paper (`inspect-kernel predict`), its CTAs take two to eight waves,
-and the last is less than half full.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), its CTAs take two to eight
+waves, and the last wave is less than half full.
 
-**What it is likely to cost.** The last wave takes as long as a full one where CTAs take equally long.
+**What it is likely to cost.** The last wave takes as long as a full one if all CTAs take equally long.
 """
 
 from __future__ import annotations

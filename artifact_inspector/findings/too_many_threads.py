@@ -1,12 +1,11 @@
-"""A block asks for more threads than a block may have.
+"""A block has more threads than the target allows.
 
-The launch fails, whatever else is right.
+The launch fails.
 
-**When it is said.** The warps that the launch asks for, times the lanes of a warp, are more than the target
-lets one block have.
+**When it is reported.** The warps of a block times the lanes of a warp exceed the limit of the target.
 
-**What it is likely to cost.** Everything: the launch returns an error. LLVM writes the most that is allowed
-into the file, so registers read there are those of a smaller block. Fewer warps (`num_warps`) launch.
+**What it is likely to cost.** The launch returns an error. LLVM writes the limit into the file, so its
+register counts are those of a smaller block. Use fewer warps (`num_warps`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Lanes of a warp touch more of global memory than they use.
+"""Lanes of a warp touch more global memory than they use.
 
-Memory moves in sectors of 32 bytes; lanes that stand apart take a sector each.
+Memory moves in sectors of 32 bytes. Lanes with distant addresses take one sector each.
 
-**When it is said.** A launch was run on paper (`inspect-kernel predict`), and a source line asks for at least
-twice the sectors that its bytes would fill side by side, which is at least a tenth of all.
+**When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line requests at
+least twice the sectors that its bytes would fill if they were contiguous. These are at least a tenth of
+all sectors.
 
-**What it is likely to cost.** The L1, the L2 and, where nobody else uses the rest, device memory move what is
-not used.
+**What it is likely to cost.** The L1 and the L2 move unused bytes, and so does device memory unless other
+warps use them.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""A loop waits for everything in flight several times in one iteration.
+"""A loop waits for all loads in flight several times per iteration.
 
-Load, wait until it is there, load the next, wait again: the loads of one iteration do not overlap with each
-other, and the latency of the memory is paid once for each.
+Load, wait, load, wait: the loads of one iteration do not overlap, and each pays the latency of memory.
 
-**When it is said.** In one iteration of a loop that no asynchronous copy feeds, three waits or more find
-loads of the loop in flight and leave none, at the last stage. Those that stand under a condition are counted
-apart, as not every iteration comes by them, and two or more stand under none. Where LLVM unrolled the loop,
-there are three for each iteration of the program. Of a loop around another, and where fewer than three stand
-under none, it is a note.
+**When it is reported.** In one iteration of a loop without asynchronous copies, at least three waits find
+loads of the loop in flight and leave none, at the last stage. At least two of them are unconditional. If
+LLVM unrolled the loop, there are three for each iteration of the program. For an outer loop, and with
+fewer than three unconditional waits, the finding is a note.
 
-**What it is likely to cost.** The latency of global memory, some hundred cycles, once for each wait, less
-what other warps can do meanwhile. Loads that do not depend on each other, issued together in front of the
-first wait, pay it once; registers must suffice for that.
+**What it is likely to cost.** The latency of global memory, some hundred cycles, for each wait, minus the
+work of other warps. Independent loads that are issued together before the first wait pay it once, if
+registers suffice.
 """
 
 from __future__ import annotations

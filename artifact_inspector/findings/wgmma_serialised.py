@@ -1,13 +1,13 @@
 """A loop waits for all of its wgmma in every iteration.
 
-After `wgmma.wait_group 0` nothing is left in flight: the tensor cores and the rest of the loop take turns.
+After `wgmma.wait_group 0` nothing is in flight: the tensor cores and the rest of the loop alternate.
 
-**When it is said.** A loop that issues `wgmma` holds waits for them of depth 0 alone at the last stage, and
-nothing else in it asks for the wait: no float operation, which might be on the result (attention's softmax),
-and no store to shared memory, which might be an operand of the next one (weights that are unpacked).
+**When it is reported.** All `wgmma` waits of a loop have depth 0 at the last stage, and nothing else in
+the loop needs the wait. A float operation might use the result (the softmax of attention), and a store to
+shared memory might write the next operand (unpacked weights): loops with either are not reported.
 
-**What it is likely to cost.** The matrix unit idles between the wait and the next `wgmma`, where one or more
-left in flight would keep it busy.
+**What it is likely to cost.** The matrix unit idles between the wait and the next `wgmma`. One or more
+`wgmma` in flight would keep it busy.
 """
 
 from __future__ import annotations

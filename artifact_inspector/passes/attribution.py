@@ -16,7 +16,7 @@ from artifact_inspector.passes.observation import What, what_of
 from artifact_inspector.passes.subject import of_entry, trace_passes
 from artifact_inspector.passes.trace import Change, PassTrace, Step
 from artifact_inspector.vocabulary.fact import Value
-from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.names import STEPS, FactKey
 
 
 class Asked(NamedTuple):
@@ -51,11 +51,9 @@ def earliest(facts: Iterable[tuple[str, str, str]]) -> tuple[Asked, ...]:
     found: dict[str, Asked] = {}
     for key, category, label in facts:
         what = what_of(category)
-        name, _, last = key.rpartition(".")
-        step = last if last in STEPS else None
         if what is None:
             continue
-        asked = Asked(key, key if step is None else name, step, what, label)
+        asked = Asked(key, FactKey(key).without_step, FactKey(key).step, what, label)
         known = found.get(asked.name)
         if known is None or _place(asked) < _place(known):
             found[asked.name] = asked

@@ -20,7 +20,7 @@ from artifact_inspector.model import LOADS, RegionKind, Stage
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.model.word import Word
 from artifact_inspector.vocabulary.fact import Category, Value
-from artifact_inspector.vocabulary.names import name_regions, step_of
+from artifact_inspector.vocabulary.names import FactKey, name_regions, step_of
 from artifact_inspector.vocabulary.rows import FACTS, summarise
 
 WIDEST = 16
@@ -120,7 +120,7 @@ def _facts(kernel: KernelFacts, stage: Stage) -> Iterator[Observation]:
         if what is not None and row.step in ("", step):
             label = row.label.strip().removesuffix(f" at {step}")
             yield Observation(
-                what, row.key.removesuffix(f".{step}"), f"{row.region} {label}".strip(), row.unit, row.value
+                what, FactKey(row.key).without_step, f"{row.region} {label}".strip(), row.unit, row.value
             )
     yield from _of_regions(own, names)
 

@@ -17,6 +17,7 @@ from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import (
     FactPair,
     Pair,
+    PairSide,
     RegionPair,
     Side,
     StagePair,
@@ -29,7 +30,7 @@ from artifact_inspector.report.aligned import Aligned
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.text import faults
 from artifact_inspector.report.words import describe_target, describe_verdict, legend, span
-from artifact_inspector.vocabulary.fact import Category, Value
+from artifact_inspector.vocabulary.fact import Category, Unit, Value
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 NO_LAUNCH = "AI013"
@@ -165,14 +166,14 @@ def describe_parting(pair: Pair, region: RegionPair) -> str | None:
 
 def describe_turn(turn: Turn, labels: tuple[str, str], region: str) -> str:
     """The stage at which one kernel's verdict changes."""
-    label = labels[turn.side == "right"]
+    label = labels[turn.side is PairSide.RIGHT]
     return f"{label}: {turn.before} → {turn.after} at {turn.step} ({_who(turn.components)})"
 
 
 def describe_fact(fact: FactPair) -> str:
     """One difference: `loop1: wait depth 4 → 0 left in flight`."""
     where = f"{fact.region}: " if fact.region else ""
-    unit = f" {fact.unit}" if fact.unit and not fact.unit.startswith("in the code") else ""
+    unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
     why = f" ({fact.why})" if fact.why else ""
     return f"{where}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{why}"
 

@@ -15,7 +15,7 @@ from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.comparison.reach import Compared, Reach
 from artifact_inspector.report.diff import value_text
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import brief_of
 
@@ -118,7 +118,7 @@ def _where_to_look(answer: Answer) -> Iterator[str]:
 
 def _told(fact: FactPair, name: str, principal: str) -> str:
     where = f"{fact.region}: " if fact.region not in ("", principal) else ""
-    return f"{where}{name} {_arrow(fact.left, fact.right, is_bytes=fact.unit.startswith('B per CTA'))}"
+    return f"{where}{name} {_arrow(fact.left, fact.right, is_bytes=fact.unit in BYTES_PER_BLOCK)}"
 
 
 def _otherwise(before: Value, after: Value) -> tuple[Value, Value]:

@@ -16,6 +16,7 @@ from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.text import integer
 from artifact_inspector.report.diff import value_text
+from artifact_inspector.vocabulary.fact import BYTES
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import brief_of, summarise
 
@@ -119,7 +120,7 @@ class Form:
         for row in told.rows:
             name = brief_of(row.key, row.region, told.steps)
             if name and row.value not in (None, (), 0):
-                unit = " B" if row.unit.startswith("B per") and isinstance(row.value, int) else ""
+                unit = " B" if row.unit in BYTES and isinstance(row.value, int) else ""
                 found.setdefault(row.region, []).append(f"{name} {value_text(row.value)}{unit}")
         return found
 

@@ -12,6 +12,28 @@ STEPS = ("ttir", "ttgir", "llir", "assembly", "sass")
 """Compilation stages by one name for both vendors; `assembly` is PTX or AMDGCN."""
 
 
+class FactKey(str):
+    """The key of a row: region, fact, and the stage of a fact that each stage has.
+
+    Example:
+        >>> FactKey("loop1.verdict.ttgir").step, FactKey("loop1.verdict.ttgir").without_step
+        ('ttgir', 'loop1.verdict')
+    """
+
+    __slots__ = ()
+
+    @property
+    def step(self) -> str | None:
+        """The stage; None for a fact that is not of each stage."""
+        last = self.rpartition(".")[2]
+        return last if last in STEPS else None
+
+    @property
+    def without_step(self) -> FactKey:
+        """The key that the fact has at every stage."""
+        return self if self.step is None else FactKey(self.rpartition(".")[0])
+
+
 def step_of(stage: Stage) -> str:
     """The name of a stage that both vendors share."""
     return STEPS[stage.order]

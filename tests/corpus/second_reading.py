@@ -128,7 +128,7 @@ def _of_news(kernel: KernelFacts) -> Iterator[tuple[str, str, str, str]]:
     last = kernel.last
     for finding in find_findings(kernel):
         name, _, said = finding.remark.message.partition(": ")
-        if finding.code != "AI001" or last is None or "stand together (" not in said:
+        if finding.code != "AI001" or last is None or "are issued together (" not in said:
             continue
         region = last.region(name)
         if region is not None and region.unrolled_by == 1 and re.search("LC+L", "".join(_words(region))):

@@ -134,7 +134,7 @@ def test_a_load_without_the_mask_of_the_others_is_read_past_the_end(tmp_path: Pa
     )
     (found,) = [finding.remark for finding in find_findings(facts) if finding.code == "AI025"]
     assert found.message.startswith(
-        "x is read without a mask for n, by an index that is masked there elsewhere"
+        "possible out-of-bounds read: x has no mask for n, but another access with the same index"
     )
     lines = text.splitlines()
     compare = next(number for number, line in enumerate(lines, 1) if "arith.cmpi" in line)
@@ -186,7 +186,7 @@ def test_loads_that_stand_together_as_written_are_no_news() -> None:
 def test_an_order_that_changed_twice_is_put_down_to_the_stage_that_made_the_last_one() -> None:
     # llir 25–41 load, 49–70 multiply, 140–168 load for two rounds; amdgcn 63–102 loads for all three
     (found,) = of_rule(saved("3.6.0/gfx942/unrolled_rounds_one_warp"), "AI001")
-    assert found.remark.message.endswith("back end made it so at amdgcn, it was grouped {1}{2 3} before")
+    assert found.remark.message.endswith("back end changed the order at amdgcn, it was grouped {1}{2 3} before")
 
 
 def test_the_remainder_of_an_unrolled_loop_is_no_second_loop_that_is_not_pipelined() -> None:
@@ -404,7 +404,7 @@ def test_one_stage_more_is_told_with_what_it_takes_and_not_where_there_is_no_roo
     (found,) = of_rule(saved(path), "AI002")
     room = 163 * 1024 - taken
     assert found.remark.message.endswith(
-        f"; one stage more takes 4096 B of shared memory at most, and a block may have {room} more"
+        f". One more stage takes at most 4096 B of shared memory; {room} B are free"
     )
     full = Figure(163 * 1024 - 4095, "metadata, shared")
     assert of_rule_where("AI002", path, shared=full) == []

@@ -311,7 +311,7 @@ def test_an_unpipelined_loop_fails_with_the_page_of_the_finding(run) -> None:
     assert "AI003 not-pipelined" in text
     assert "AI003 loop@28: not pipelined" in text
     assert "AI002 loop@30" not in text  # of the other loop
-    assert "When it is said." in text
+    assert "When it is reported." in text
 
 
 # -- stored facts -------------------------------------------------------------------------------

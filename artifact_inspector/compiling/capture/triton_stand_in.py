@@ -38,6 +38,7 @@ from artifact_inspector.compiling.publishing import entry_metadata
 from artifact_inspector.compiling.refusal import refusal
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import TritonVersion
 
 OLDEST = (3, 2)
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
@@ -87,7 +88,7 @@ class TritonStandIn:
         from triton.runtime import autotuner, jit
         from triton.runtime.driver import driver
 
-        if tuple(int(part) for part in triton.__version__.split(".")[:2]) < OLDEST:
+        if TritonVersion(triton.__version__).since(OLDEST) is False:
             raise CompileError(
                 f"Triton {triton.__version__} is too old to be captured.",
                 "Use Triton 3.2 or newer; `inspect-kernel compile` supports older ones.",

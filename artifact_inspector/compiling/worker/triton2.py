@@ -17,8 +17,9 @@ from triton.compiler import compiler
 from artifact_inspector.compiling.signature import Arguments
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import TritonVersion
 
-VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
+VERSION = TritonVersion(triton.__version__).release or (2, 0)
 
 
 class _KeyError(Exception):

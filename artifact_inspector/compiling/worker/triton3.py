@@ -25,8 +25,9 @@ from artifact_inspector.compiling.gpu_target import gpu_target
 from artifact_inspector.compiling.signature import Arguments, Type
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import TritonVersion
 
-VERSION = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
+VERSION = TritonVersion(triton.__version__).release or (3, 0)
 DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
 
 
