@@ -26,7 +26,7 @@ from artifact_inspector.version import __version__
 
 TYPE_CHECKING = False  # type checkers assume True; importing `typing` would take most of the import time
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
+    from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundFacts, RoundPair
     from artifact_inspector.api import (
         Inspection,
         RegionView,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         to_json,
         watch,
     )
+    from artifact_inspector.api.notebook import capture, inspect_cache
     from artifact_inspector.api.pruning import prune_configs
-    from artifact_inspector.api.shown import capture, inspect_cache
     from artifact_inspector.compiling import (
         CapturedKernel,
         CompileResult,
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts, WaitFacts
     from artifact_inspector.facts.modules import read_module
-    from artifact_inspector.files.cache import Artifact, Cache, Other, Problem, open_cache, read_stage
+    from artifact_inspector.files.cache import Artifact, Cache, OtherFile, Problem, open_cache, read_stage
     from artifact_inspector.hardware.targets import Target, parse_target
     from artifact_inspector.model import EventKind, Instruction, Module, Stage
 
-_PLACES = {
-    "analysis.order.facts": ("Pair", "RegionFacts", "RoundFacts"),
+_NAMES_BY_MODULE = {
+    "analysis.order.region_facts": ("RoundPair", "RegionFacts", "RoundFacts"),
     "api": (
         "Inspection",
         "RegionView",
@@ -80,7 +80,7 @@ _PLACES = {
         "compile_kernels",
     ),
     "api.pruning": ("prune_configs",),
-    "api.shown": ("capture", "inspect_cache"),
+    "api.notebook": ("capture", "inspect_cache"),
     "compiling.reference": ("Workload",),
     "errors": ("CacheError", "CompileError", "InspectorError", "ParseError", "UsageError"),
     "facts.kernel": ("KernelFacts", "RegionWork", "StageFacts", "WaitFacts"),
@@ -89,7 +89,7 @@ _PLACES = {
     "model": ("EventKind", "Instruction", "Module", "Stage"),
     "hardware.targets": ("Target", "parse_target"),
 }
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+_MODULE_BY_NAME = {name: module_name for module_name, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "Artifact",
@@ -105,8 +105,7 @@ __all__ = [
     "KernelFacts",
     "KernelRequest",
     "Module",
-    "Other",
-    "Pair",
+    "OtherFile",
     "ParseError",
     "Problem",
     "ProgramRun",
@@ -114,6 +113,7 @@ __all__ = [
     "RegionView",
     "RegionWork",
     "RoundFacts",
+    "RoundPair",
     "Stage",
     "StageFacts",
     "Target",
@@ -142,10 +142,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    place = _PLACE_OF.get(name)
-    if place is None:
+    module = _MODULE_BY_NAME.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{place}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:

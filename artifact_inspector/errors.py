@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from artifact_inspector.model.text import Span
+    from artifact_inspector.model.text import SourcePosition
 
 
 class InspectorError(Exception):
@@ -44,10 +44,10 @@ class DeviceError(InspectorError):
 class ParseError(InspectorError):
     """Invalid structure in a file; prints location, problem and the line with a caret."""
 
-    def __init__(self, message: str, span: Span, remedy: str | None = None) -> None:
+    def __init__(self, message: str, span: SourcePosition, remedy: str | None = None) -> None:
         super().__init__(message, remedy)
         self.span = span
 
     def __str__(self) -> str:
-        text = f"{self.span.place}: {self.message}\n{self.span.excerpt}"
+        text = f"{self.span.label}: {self.message}\n{self.span.excerpt}"
         return text if self.remedy is None else f"{text}\n{self.remedy}"

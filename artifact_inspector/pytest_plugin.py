@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_OWN_FIXTURES = frozenset({"compile_kernel", "inspect_kernel", "saved_ir", "triton_cache"})
+_PLUGIN_FIXTURES = frozenset({"compile_kernel", "inspect_kernel", "saved_ir", "triton_cache"})
 _EVIDENCE = pytest.StashKey[list[str]]()
 
 
@@ -34,8 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="search this directory of saved compiler output in the fixture saved_ir; "
-        "may be repeated (ini: saved_ir)",
+        help="search this directory of saved compiler output in the fixture saved_ir; may be repeated (ini: saved_ir)",
     )
     group.addoption(
         "--update-facts",
@@ -49,8 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker `targets`."""
     config.addinivalue_line(
         "markers",
-        "targets(*gpus): run the test once per GPU, passed as `target`: "
-        '@pytest.mark.targets("sm_80", "gfx942")',
+        'targets(*gpus): run the test once per GPU, passed as `target`: @pytest.mark.targets("sm_80", "gfx942")',
     )
 
 
@@ -61,15 +59,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if "target" in metafunc.fixturenames:
         # a test that parametrizes `target` itself does not use the marker for it
-        if not any("target" in _names(mark) for mark in metafunc.definition.iter_markers("parametrize")):
+        if not any("target" in _parametrized_names(mark) for mark in metafunc.definition.iter_markers("parametrize")):
             metafunc.parametrize("target", list(dict.fromkeys(gpus)))
-    elif _OWN_FIXTURES & set(metafunc.fixturenames):
+    elif _PLUGIN_FIXTURES & set(metafunc.fixturenames):
         raise pytest.UsageError(
             f"{metafunc.definition.nodeid} has the marker targets but no argument `target`. Add the argument."
         )
 
 
-def _names(parametrize: pytest.Mark) -> list[str]:
+def _parametrized_names(parametrize: pytest.Mark) -> list[str]:
     """The arguments that a marker `parametrize` supplies."""
     names = parametrize.args[0] if parametrize.args else parametrize.kwargs.get("argnames", "")
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
@@ -129,13 +127,11 @@ def stored_facts(request: pytest.FixtureRequest) -> StoredFacts:
     return StoredFacts(request.path, name, update=update)
 
 
-def pytest_assertrepr_compare(
-    config: pytest.Config, op: str, left: object, right: object
-) -> list[str] | None:
+def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
     """Explain a failed comparison; its evidence is kept for the report."""
-    for found, other in ((left, right), (right, left)):
-        if type(found).__module__.partition(".")[0] == __name__.partition(".")[0]:
-            explain = getattr(found, "explain_comparison", None)
+    for operand, other in ((left, right), (right, left)):
+        if type(operand).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            explain = getattr(operand, "explain_comparison", None)
             if explain is not None:
                 sentences, evidence = explain(other)
                 config.stash.setdefault(_EVIDENCE, []).append(evidence)
@@ -147,9 +143,9 @@ def pytest_assertrepr_compare(
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Add the evidence of a failed comparison to the failure, in full: pytest would truncate it."""
     outcome: Any = yield
-    kept = item.config.stash.get(_EVIDENCE, [])
-    if kept and call.excinfo is not None:
+    evidence = item.config.stash.get(_EVIDENCE, [])
+    if evidence and call.excinfo is not None:
         failure = outcome.get_result().longrepr
         if hasattr(failure, "addsection"):
-            failure.addsection("what was compiled", kept[-1])
-    kept.clear()
+            failure.addsection("what was compiled", evidence[-1])
+    evidence.clear()

@@ -23,9 +23,7 @@ os.environ["ARTIFACT_INSPECTOR_INDEX"] = "off"
 # Hundreds of processes are started; without bytecode each compiles the package again. Where none is to be
 # written beside the source, it is kept apart.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(
-        Path(tempfile.gettempdir(), "artifact-inspector-pyc")
-    )
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir(), "artifact-inspector-pyc"))
 sys.dont_write_bytecode = False
 
 _OF_A_KERNEL = re.compile(r"\[.*?(\d+\.\d+\.\d+/(?:sm_|gfx)\w+)/(\w*)")
@@ -48,9 +46,7 @@ LONGEST = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--update-docs", action="store_true", help="write what the commands print now into the pages"
-    )
+    parser.addoption("--update-docs", action="store_true", help="write what the commands print now into the pages")
 
 
 def piece_of(nodeid: str) -> str:

@@ -24,10 +24,7 @@ READERS = [
     module
     for module in MODULES
     if module.relative_to(PACKAGE).parts[0] in ("formats", "analysis", "facts")
-    or (
-        module.parent == PACKAGE / "files"
-        and module.stem in ("artifact", "cache", "metadata", "reading", "walking")
-    )
+    or (module.parent == PACKAGE / "files" and module.stem in ("artifact", "cache", "metadata", "reader", "walker"))
 ]
 
 
@@ -41,7 +38,7 @@ def layers() -> list[set[str]]:
 GATHERING = {
     "LocatedRound", "LocatedStatement", "Ahead",  # a reader of places fills them in, round by round
     "Measure", "Counts",  # a walk counts in them
-    "Region",  # of formats/mlir: open until its last line is read
+    "OpenRegion",  # of formats/mlir: open until its last line is read
     "Block", "Row",  # a drawing measures its boxes, then places them
     "_Document",  # an editor types in it
     "StoredFacts",  # tells what it wrote
@@ -103,9 +100,7 @@ def seen(module: Path) -> Seen:
             keys = {
                 key.value
                 for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant)
-                and isinstance(value, ast.Attribute)
-                and value.attr == key.value
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Attribute) and value.attr == key.value
             }
             copied.append((node.lineno, frozenset(keys)))
     spelt = spells(tree) if module.is_relative_to(PACKAGE / "analysis") else []
@@ -139,17 +134,13 @@ def test_imports_point_down() -> None:
 
 
 def test_the_contract_names_every_module() -> None:
-    found = {
-        p.name.removesuffix(".py")
-        for p in PACKAGE.iterdir()
-        if p.suffix == ".py" or (p / "__init__.py").exists()
-    }
+    found = {p.name.removesuffix(".py") for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
     assert set().union(*layers()) == found - {"__init__"}
 
 
 def languages() -> list[str]:
     """The folders of `formats` that hold a language: what has a reader."""
-    return sorted(reader.parent.name for reader in (PACKAGE / "formats").glob("*/reading.py"))
+    return sorted(reader.parent.name for reader in (PACKAGE / "formats").glob("*/parser.py"))
 
 
 def test_a_format_imports_no_other_format() -> None:
@@ -158,11 +149,7 @@ def test_a_format_imports_no_other_format() -> None:
         for module in (PACKAGE / "formats" / language).glob("*.py"):
             for name in imported(module):
                 room = name.removeprefix("artifact_inspector.formats.").split(".")[0]
-                assert (
-                    not name.startswith("artifact_inspector.formats.")
-                    or room.startswith("_")
-                    or room == language
-                )
+                assert not name.startswith("artifact_inspector.formats.") or room.startswith("_") or room == language
 
 
 def test_every_format_module_is_listed_and_under_the_contract() -> None:
@@ -174,9 +161,7 @@ def test_what_lies_in_a_cache_is_never_executed() -> None:
     for module in READERS:
         text = seen(module).text
         roots = {name.partition(".")[0] for name in imported(module)}
-        assert roots.isdisjoint(
-            {"subprocess", "importlib", "pickle", "ctypes", "runpy", "marshal", "triton", "torch"}
-        )
+        assert roots.isdisjoint({"subprocess", "importlib", "pickle", "ctypes", "runpy", "marshal", "triton", "torch"})
         assert re.search(r"(?<![.\w])(?:eval|exec|__import__)\(", text) is None
 
 
@@ -185,9 +170,7 @@ def test_reading_a_cache_loads_neither_triton_nor_torch_nor_the_command_line() -
         "import sys, artifact_inspector.facts.inspection\n"
         "print(*sorted({'triton', 'torch', 'numpy', 'typer', 'rich', 'pygments'} & set(sys.modules)))"
     )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert loaded.stdout.split() == []
 
 
@@ -220,9 +203,7 @@ def test_nothing_repeats_the_fields_of_a_dataclass() -> None:
 
 
 def test_numpy_is_for_running_on_paper_alone() -> None:
-    users = {
-        m.relative_to(PACKAGE).parts[0] for m in MODULES if any(n.startswith("numpy") for n in imported(m))
-    }
+    users = {m.relative_to(PACKAGE).parts[0] for m in MODULES if any(n.startswith("numpy") for n in imported(m))}
     assert users == {"execution"}
 
 
@@ -283,7 +264,7 @@ PATTERNS_OF_VIEWS = {
     "report/json/_facts.py": "keys of facts, for the patterns of a schema",
     "report/json/schema.py": "docstrings, for descriptions",
     "report/passes.py": "places in the text of a pass that is shown",
-    "report/printable.py": "what a terminal or a CI system would obey",
+    "report/ci_escaping.py": "what a terminal or a CI system would obey",
     "vocabulary/forms.py": "types of a signature and numbers of tiles, for a label",
 }
 """Views that match text, and what it is of; `report/lexers` colours the languages and spells them."""
@@ -321,9 +302,7 @@ def test_text_in_an_analysis_would_be_seen(line: str) -> None:
 
 
 def test_no_two_modules_import_each_other() -> None:
-    names = {
-        ".".join(m.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__") for m in MODULES
-    }
+    names = {".".join(m.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__") for m in MODULES}
     edges = {}
     for module in MODULES:
         own = ".".join(module.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")

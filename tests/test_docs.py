@@ -39,9 +39,7 @@ SHOWN = re.compile(
     r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```",
     re.S,
 )
-EXAMPLE = re.compile(
-    r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M
-)
+EXAMPLE = re.compile(r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
@@ -97,9 +95,7 @@ def run(command: str, directory: Path) -> CommandResult:
 
 def run_process(command: list[str], directory: Path, settings: dict[str, str]) -> CommandResult:
     """What a program of its own says."""
-    process = subprocess.run(
-        command, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False
-    )
+    process = subprocess.run(command, cwd=directory, env=settings, capture_output=True, encoding="utf-8", check=False)
     return CommandResult(process.returncode, process.stdout, process.stderr)
 
 
@@ -276,9 +272,7 @@ def test_python_on_the_pages_runs(
     assert "clustered" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```pycon" in text_of(page)], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if "```pycon" in text_of(page)], ids=lambda page: page.name)
 def test_sessions_in_python_print_what_the_page_shows(
     page: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +291,7 @@ def test_an_example_of_a_verdict_is_real(example: tuple[str, ...]) -> None:
     phrase, path, region, stage, events = example
     facts = saved(path).facts.stages[Stage(stage)].region(region)
     assert facts is not None
-    assert (facts.phrase, facts.readable) == (phrase, events)
+    assert (facts.phrase, facts.named_signature) == (phrase, events)
 
 
 def test_every_verdict_has_its_definition_and_its_example() -> None:
@@ -349,7 +343,7 @@ def test_the_bounds_on_the_page_are_current(request: pytest.FixtureRequest) -> N
     page = ROOT / "docs" / "untrusted-caches.md"
     head, _, tail = text_of(page).partition("<!-- bounds -->\n")
     table = "| variable | bound | unit |\n|---|---|---|\n"
-    table += "".join(f"| `{limit.switch}` | {limit.default:,} | {limit.what} |\n" for limit in LIMITS)
+    table += "".join(f"| `{limit.variable}` | {limit.default:,} | {limit.subject} |\n" for limit in LIMITS)
     end = "<!-- end of bounds -->\n"
     current = f"{head}<!-- bounds -->\n{table}{end}{tail.partition(end)[2]}"
     if request.config.getoption("--update-docs", default=False):
@@ -415,9 +409,7 @@ def dialect_in(text: str) -> list[str]:
     return [f"{match[0]}: {line.strip()}" for line in text.splitlines() for match in pattern.finditer(line)]
 
 
-@pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
-)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_uses_plain_words(page: Path) -> None:
     text = BLOCK.sub(lambda block: block[2] if block[1] in ("console", "text") else "", text_of(page))
     assert dialect_in(re.sub(r"^\$ .*$|`[^`\n]*`|<!--[^>]*-->|\]\([^)]*\)", "", text, flags=re.M)) == []
@@ -470,9 +462,7 @@ def test_links_resolve(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", prose_of(page))
     targets = [((page.parent / path) if path else page, anchor) for path, anchor in links]
     assert [target for target, _ in targets if not target.exists()] == []
-    assert [
-        (target, anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)
-    ] == []
+    assert [(target, anchor) for target, anchor in targets if anchor and anchor not in anchors_of(target)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -528,9 +518,7 @@ def test_the_chinese_readme_has_the_blocks_of_the_english_one(request: pytest.Fi
             chinese_body if kind == "sh" else english_body
             for (kind, english_body), (_, chinese_body) in zip(english, chinese, strict=True)
         )
-        page.write_text(
-            BLOCK.sub(lambda block: f"```{block[1]}\n{next(bodies)}```", text_of(page)), encoding="utf-8"
-        )
+        page.write_text(BLOCK.sub(lambda block: f"```{block[1]}\n{next(bodies)}```", text_of(page)), encoding="utf-8")
         chinese = BLOCK.findall(text_of(page))
     assert [_commands_without_comments(*block) for block in chinese] == [
         _commands_without_comments(*block) for block in english
@@ -545,15 +533,12 @@ def test_the_two_readmes_have_the_same_links() -> None:
     english, chinese = text_of(ROOT / "README.md"), text_of(ROOT / "README.zh-CN.md")
     assert "](README.zh-CN.md)" in english
     assert "](README.md)" in chinese
-    links = [
-        [link for link in LINK.findall(text) if not link.startswith("README")] for text in (english, chinese)
-    ]
+    links = [[link for link in LINK.findall(text) if not link.startswith("README")] for text in (english, chinese)]
     assert links[0] == links[1]
     assert [link for link in LINK.findall(chinese) if not (ROOT / link).exists()] == []
     headings = [re.findall(r"^(#+) ", BLOCK.sub("", text), re.M) for text in (english, chinese)]
     assert headings[0] == headings[1]
     rows = [
-        [re.findall(r"`([^`]+)`", row) for row in re.findall(r"^\|(.*?)\|", text, re.M)]
-        for text in (english, chinese)
+        [re.findall(r"`([^`]+)`", row) for row in re.findall(r"^\|(.*?)\|", text, re.M)] for text in (english, chinese)
     ]
     assert rows[0] == rows[1]

@@ -37,7 +37,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.html.table import kernel_table
 from artifact_inspector.report.json.schema import schema_of
-from artifact_inspector.report.meaning import explain_word
+from artifact_inspector.report.definitions import explain_word
 from artifact_inspector.serving.items import row_item
 from artifact_inspector.vocabulary.rows import FACTS
 

@@ -61,9 +61,7 @@ def test_no_page_installs_a_name_that_is_not_published() -> None:
     asked = [
         words
         for page in pages
-        for words in re.findall(
-            r"pip install [^`\n]*artifact-inspector[^`\n]*", page.read_text(encoding="utf-8")
-        )
+        for words in re.findall(r"pip install [^`\n]*artifact-inspector[^`\n]*", page.read_text(encoding="utf-8"))
     ]
     assert len(asked) >= 3
     assert [words for words in asked if " @ git+" not in words] == []

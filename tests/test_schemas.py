@@ -21,14 +21,14 @@ from artifact_inspector.cli import capture as capture_command
 from artifact_inspector.cli import compile as compile_command
 from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
 from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.compiling.capture.places import Place
+from artifact_inspector.compiling.capture.call_site import CallSite
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import measure as measuring
 from artifact_inspector.passes import bisection, subject
-from artifact_inspector.passes.bisection import Bisection, Difference, Tried
-from artifact_inspector.passes.observation import Observation, What
-from artifact_inspector.passes.trace import Change, Level, PassTrace, Step
+from artifact_inspector.passes.bisection import Bisection, ReleaseDifference, ReleaseResult
+from artifact_inspector.passes.dump_facts import DumpFact, Topic
+from artifact_inspector.passes.trace import FactChange, PassLevel, PassRun, PassTrace
 from artifact_inspector.report.json import SCHEMA_VERSION, as_text
 from artifact_inspector.report.json.cache import cache_document, findings_document
 from artifact_inspector.report.json.schema import DOCUMENTS, describe_document, schema_of
@@ -116,22 +116,25 @@ def answer(*arguments: str) -> tuple[int, Any]:
 
 
 def a_trace() -> PassTrace:
-    change = Change(What.ORDER, "straight.verdict", "straight verdict", "", "interleaved", "clustered")
+    change = FactChange(Topic.ORDER, "straight.verdict", "straight verdict", "", "interleaved", "clustered")
     steps = (
-        Step(1, "Canonicalizer", "canonicalize", Level.TTIR, 1, False, None, ()),
-        Step(2, "SROAPass", None, Level.LLVM, 90, True, 0.001, (change,)),
+        PassRun(1, "Canonicalizer", "canonicalize", PassLevel.TTIR, 1, False, None, ()),
+        PassRun(2, "SROAPass", None, PassLevel.LLVM, 90, True, 0.001, (change,)),
     )
-    widths = Observation(What.WIDTHS, "loads.widths", "loads", "B per thread × count", ("16 ×4",))
+    widths = DumpFact(Topic.WIDTHS, "loads.widths", "loads", "B per thread × count", ("16 ×4",))
     return PassTrace("gemv_splitk", "gfx942", "3.2.0", steps, (widths,), ("a note",))
 
 
 def a_bisection() -> Bisection:
     found = a_trace()
-    tried = (Tried("3.2.0", {"llir straight.verdict": "clustered"}, None), Tried("3.3.1", {}, "refused"))
-    difference = Difference(
+    tried = (
+        ReleaseResult("3.2.0", {"llir straight.verdict": "clustered"}, None),
+        ReleaseResult("3.3.1", {}, "refused"),
+    )
+    difference = ReleaseDifference(
         "llir", "straight.verdict", "clustered", None, found.last_change({"straight.verdict"}), None
     )
-    return Bisection("gemv_splitk", "gfx942", (What.ORDER,), tried, ("3.2.0", "3.3.1"), (difference,))
+    return Bisection("gemv_splitk", "gfx942", (Topic.ORDER,), tried, ("3.2.0", "3.3.1"), (difference,))
 
 
 @pytest.fixture(scope="module")
@@ -146,18 +149,18 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, baseline: str, 
         CompileResult("softmax", parse_target("T4"), 0.1234, tmp_path / "AB", None),
         CompileResult("softmax", parse_target("MI300X"), 2.0, None, "refused"),
     ]
-    monkeypatch.setattr(compile_command, "_compile", lambda *_: rows)
+    monkeypatch.setattr(compile_command, "_compile_requests", lambda *_: rows)
     t4, launch = parse_target("T4"), Launch((8, 1, 1), "lib/a.py:3", "script.py:9", 2)
     made = CapturedKernel(
         "scale", "ab12", t4, {"x": "*fp32:16"}, {"BLOCK": "128"}, {"num_warps": 4, "maxnreg": None}, (launch,),
-        0, Place("lib/a.py:3", "script.py:9"), 0.5, tmp_path / "AB", None, "needs more",
+        0, CallSite("lib/a.py:3", "script.py:9"), 0.5, tmp_path / "AB", None, "needs more",
     )  # fmt: skip
     refused = dataclasses.replace(made, hash=None, directory=None, message="refused", launches=())
     runs = [
         ProgramRun(t4, 0, "", (made, refused), (Note("A grid has a zero.", "script.py:9", (t4,)),), None),
         ProgramRun(t4, 1, "Traceback", (), (), ("Nothing.", "Do something.")),
     ]
-    monkeypatch.setattr(capture_command, "_run", lambda *_: runs)
+    monkeypatch.setattr(capture_command, "_run_program", lambda *_: runs)
     failed = a_measurement(milliseconds=None, spread=None, deviation=None, message="no", facts=None)
     monkeypatch.setattr(measuring, "measure", lambda *_, **__: a_bench(a_measurement(), failed))
     states = [ROOT / "fixtures" / release / "sm_75" / "gemv_splitk" for release in ("3.6.0", "3.9.0")]
@@ -255,9 +258,7 @@ def test_the_shipped_schema_is_that_of_the_types(name: str, request: pytest.Fixt
         shipped.parent.mkdir(parents=True, exist_ok=True)
         shipped.write_text(current, encoding="utf-8")
     else:
-        assert shipped.read_text(encoding="utf-8") == current, (
-            "run pytest tests/test_schemas.py --update-docs"
-        )
+        assert shipped.read_text(encoding="utf-8") == current, "run pytest tests/test_schemas.py --update-docs"
 
 
 def test_nothing_else_is_shipped() -> None:

@@ -11,20 +11,20 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers assume True
 if TYPE_CHECKING:
     from artifact_inspector.api.compiling import compile_and_inspect
-    from artifact_inspector.api.plain import from_json, to_json
-    from artifact_inspector.api.reading import inspect
+    from artifact_inspector.api.inspection import Inspection
+    from artifact_inspector.api.inspector import inspect
+    from artifact_inspector.api.object_json import from_json, to_json
     from artifact_inspector.api.region import RegionView, Verdict
-    from artifact_inspector.api.view import Inspection
     from artifact_inspector.api.watching import Watched, watch
 
-_PLACES = {
+_MODULE_BY_NAME = {
     "compile_and_inspect": "compiling",
-    "from_json": "plain",
-    "to_json": "plain",
-    "inspect": "reading",
+    "from_json": "object_json",
+    "to_json": "object_json",
+    "inspect": "inspector",
     "RegionView": "region",
     "Verdict": "region",
-    "Inspection": "view",
+    "Inspection": "inspection",
     "Watched": "watching",
     "watch": "watching",
 }
@@ -44,6 +44,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use: a command needs at most one of them."""
-    if name not in _PLACES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.api._plain import errors_are_the_callers
-from artifact_inspector.api.reading import inspect
-from artifact_inspector.api.view import Inspection
+from artifact_inspector.api._tracebacks import hide_internal_frames
+from artifact_inspector.api.inspection import Inspection
+from artifact_inspector.api.inspector import inspect
 from artifact_inspector.compiling import compile_kernel
 
 
@@ -17,9 +17,9 @@ class KernelCompiler:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._kept: dict[tuple[object, ...], Inspection] = {}
+        self._inspections: dict[tuple[object, ...], Inspection] = {}
 
-    @errors_are_the_callers
+    @hide_internal_frames
     def __call__(
         self,
         kernel: Any,
@@ -44,9 +44,9 @@ class KernelCompiler:
             UsageError: no such kernel or target, missing arguments.
             CompileError: the compiler failed; the message is its own.
         """
-        asked = (kernel, target, repr(signature), repr(constexprs), repr(sorted(options.items())))
-        if asked not in self._kept:
-            made = compile_kernel(
+        request_key = (kernel, target, repr(signature), repr(constexprs), repr(sorted(options.items())))
+        if request_key not in self._inspections:
+            compile_result = compile_kernel(
                 kernel,
                 target,
                 signature=signature,
@@ -54,8 +54,8 @@ class KernelCompiler:
                 out_dir=self.directory,
                 **options,
             )
-            self._kept[asked] = inspect(made)
-        return self._kept[asked]
+            self._inspections[request_key] = inspect(compile_result)
+        return self._inspections[request_key]
 
     def __repr__(self) -> str:
         return f"<compiler into {self.directory}>"

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.api._plain import errors_are_the_callers
-from artifact_inspector.api.reading import inspect
-from artifact_inspector.api.view import Inspection
+from artifact_inspector.api._tracebacks import hide_internal_frames
+from artifact_inspector.api.inspection import Inspection
+from artifact_inspector.api.inspector import inspect
 from artifact_inspector.compiling import compile_kernel
 
 
-@errors_are_the_callers
+@hide_internal_frames
 def compile_and_inspect(
     kernel: Any,
     target: str,
@@ -44,7 +44,7 @@ def compile_and_inspect(
         >>> compile_and_inspect("softmax", "sm_90").registers  # doctest: +SKIP
         22
     """
-    made = compile_kernel(
+    compile_result = compile_kernel(
         kernel,
         target,
         signature=signature,
@@ -52,4 +52,4 @@ def compile_and_inspect(
         out_dir=None if out_dir is None else Path(out_dir),
         **options,
     )
-    return inspect(made, sass=sass)
+    return inspect(compile_result, sass=sass)

@@ -13,16 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
-from artifact_inspector.compiling.ask.compile import processors
-from artifact_inspector.compiling.ask.compiled import files_of
+from artifact_inspector.compiling.ask.compile import count_processors
+from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.requests import parse_document_of
-from artifact_inspector.execution.timing.contestants import Contestant
-from artifact_inspector.execution.timing.ranking import Ranked, rank_launches
-from artifact_inspector.files.cache import hold_files
-from artifact_inspector.files.objdump import disassembling
+from artifact_inspector.execution.launch_requests import parse_document_of
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.ranking import RankedLaunch, rank_launches
+from artifact_inspector.files.cache import cache_in_memory
+from artifact_inspector.files.objdump import binary_disassembler
 
-_OF_LAUNCH = frozenset(("grid", "warmup"))
+_LAUNCH_KEYWORDS = frozenset(("grid", "warmup"))
 
 
 def prune_configs(keep: int = 5, gpu: str | None = None) -> Pruner:
@@ -54,7 +54,7 @@ class Pruner:
     def __init__(self, keep: int, gpu: str | None = None) -> None:
         self.keep = keep
         self.gpu = gpu
-        self.ranked: list[Ranked] = []
+        self.ranked: list[RankedLaunch] = []
         """Of the last call: all configurations, best first; `launch` is the index in the list passed."""
         self.failed: dict[int, str] = {}
         """Of the last call: index of a configuration that did not compile → error message."""
@@ -79,65 +79,65 @@ class Pruner:
                 "Call prune.bind(kernel) after @triton.autotune made the kernel.",
             )
         start = time.perf_counter()
-        made = self._compile(configs, named_args, kwargs)
-        compiled = time.perf_counter()
-        self.ranked = [] if not made else self._rank(made)
-        self.seconds = {"compile": compiled - start, "rank": time.perf_counter() - compiled}
-        scored = [row for row in self.ranked if row.score is not None and row.same_as is None]
+        candidates = self._compile(configs, named_args, kwargs)
+        compile_end = time.perf_counter()
+        self.ranked = [] if not candidates else self._rank(candidates)
+        self.seconds = {"compile": compile_end - start, "rank": time.perf_counter() - compile_end}
+        scored = [row for row in self.ranked if row.score is not None and row.identical_to is None]
         # an unranked configuration may be fast: time it if fewer than `keep` are ranked
-        others = [row for row in self.ranked if row.score is None and row.same_as is None and row.fits]
-        kept = [configs[row.launch] for row in (*scored, *others)][: self.keep]
-        return kept or list(configs)
+        unranked = [row for row in self.ranked if row.score is None and row.identical_to is None and row.fits]
+        selected = [configs[row.launch] for row in (*scored, *unranked)][: self.keep]
+        return selected or list(configs)
 
     def _compile(
         self, configs: Sequence[Any], named_args: Mapping[str, Any], kwargs: Mapping[str, Any]
-    ) -> dict[int, Contestant]:
+    ) -> dict[int, RankingCandidate]:
         """Index of each configuration that compiles → its launch."""
-        function = _innermost(self._autotuned)
-        given = {name: value for name, value in kwargs.items() if name not in _OF_LAUNCH}
-        found: dict[int, Contestant] = {}
+        function = _unwrap(self._autotuned)
+        launch_options = {name: value for name, value in kwargs.items() if name not in _LAUNCH_KEYWORDS}
+        candidates: dict[int, RankingCandidate] = {}
         self.failed = {}
-        for at, config in enumerate(configs):
-            options = {**given, **config.all_kwargs()}
+        for index, config in enumerate(configs):
+            options = {**launch_options, **config.all_kwargs()}
             meta = {**named_args, **options}
             grid = kwargs["grid"]
             extents = grid(meta) if callable(grid) else grid
             try:
                 kernel = self._autotuned.fn.warmup(*named_args.values(), grid=extents, **options)
-                cache = hold_files(*files_of(kernel))
+                cache = cache_in_memory(*read_kernel_files(kernel))
             except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the autotuner raises it again
-                self.failed[at] = f"{type(error).__name__}: {error}"
+                self.failed[index] = f"{type(error).__name__}: {error}"
                 continue
             args = describe_arguments(
                 function, list(named_args.values()), options, values=lambda _: True, addresses=True
             )
             (request,) = parse_document_of({"grid": [*map(int, extents)], "args": args}, "the call")
-            found[at] = Contestant(cache.entries[0], request, {**config.kwargs}, label=str(config))
-        return found
+            candidates[index] = RankingCandidate(cache.entries[0], request, {**config.kwargs}, label=str(config))
+        return candidates
 
-    def _rank(self, made: Mapping[int, Contestant]) -> list[Ranked]:
-        places = list(made)
+    def _rank(self, candidates: Mapping[int, RankingCandidate]) -> list[RankedLaunch]:
+        indices = list(candidates)
         rows = rank_launches(
-            list(made.values()),
-            disassembling(),
-            gpu=self.gpu or _device(),
-            processors=processors(),
+            list(candidates.values()),
+            binary_disassembler(),
+            gpu=self.gpu or _device_name(),
+            processors=count_processors(),
         )
-        firsts = [None if row.same_as is None else places[row.same_as] for row in rows]
+        identical_indices = [None if row.identical_to is None else indices[row.identical_to] for row in rows]
         return [
-            replace(row, launch=places[row.launch], same_as=first)
-            for row, first in zip(rows, firsts, strict=True)
+            replace(row, launch=indices[row.launch], identical_to=identical_index)
+            for row, identical_index in zip(rows, identical_indices, strict=True)
         ]
 
 
-def _innermost(kernel: Any) -> Any:
+def _unwrap(kernel: Any) -> Any:
     """The `@triton.jit` function below its decorators."""
     while not hasattr(kernel, "params") and hasattr(kernel, "fn"):
         kernel = kernel.fn
     return kernel
 
 
-def _device() -> str | None:
+def _device_name() -> str | None:
     """The name of the GPU that torch uses; None if there is none or it is unknown."""
     try:
         import torch
@@ -147,10 +147,10 @@ def _device() -> str | None:
         return None
     from artifact_inspector.hardware.targets import parse_target
 
-    for word in name.split():
+    for name_part in name.split():
         try:
-            parse_target(word)
+            parse_target(name_part)
         except UsageError:
             continue
-        return word
+        return name_part
     return None

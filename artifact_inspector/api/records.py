@@ -15,7 +15,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
     What is said of the kernel as a whole (registers, shared memory …) is repeated on each of its rows.
     """
     artifact = kernel.artifact
-    whole = {
+    kernel_values = {
         "name": artifact.display_name,
         "hash": artifact.hash,
         "target": None if artifact.target is None else artifact.target.arch,
@@ -30,18 +30,18 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
             ahead = region.distance
             low, high = ahead if isinstance(ahead, tuple) else (ahead, ahead)
             row = {
-                **whole,
+                **kernel_values,
                 "stage": stage.value,
                 "region": region.id,
                 "kind": region.kind,
                 "depth": region.depth,
                 "principal": region.id == kernel.principal,
-                "in_program": region.in_program,
+                "is_in_program": region.is_in_program,
                 "verdict": region.verdict,
                 "phrase": region.phrase,
                 "distance_min": low,
                 "distance_max": high,
-                "unrolled_by": region.unrolled_by,
+                "unroll_factor": region.unroll_factor,
                 "first_line": region.lines[0],
                 "last_line": region.lines[1],
                 "rounds": len(region.rounds),

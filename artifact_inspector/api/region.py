@@ -8,25 +8,25 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from artifact_inspector.api._pictures import small_timeline
-from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, explain
+from artifact_inspector.api.evidence import MATRIX, ORDER, count_matching, describe_shortfall, format_evidence
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.selection import narrow
-from artifact_inspector.model.printable import escaped
-from artifact_inspector.report.markup import to_html
-from artifact_inspector.report.story import KernelReport
-from artifact_inspector.report.words import describe_verdict, span
+from artifact_inspector.model.escaping import escape_unprintable
+from artifact_inspector.report.kernel_report import KernelReport
+from artifact_inspector.report.notebook_html import to_html
+from artifact_inspector.report.phrases import describe_verdict, span
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.matrix.work import MatrixWork
-    from artifact_inspector.analysis.order.facts import RegionFacts
-    from artifact_inspector.analysis.overlap.inflight import InFlight
+    from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
+    from artifact_inspector.analysis.order.region_facts import RegionFacts
+    from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
     from artifact_inspector.analysis.overlap.pipeline import Pipeline
     from artifact_inspector.facts.kernel import KernelFacts, StageFacts
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.model import Stage
 
 
-class Inspected(Protocol):
+class InspectedKernel(Protocol):
     """The kernel of a region; `Inspection` implements it."""
 
     @property
@@ -54,36 +54,36 @@ class Verdict(str):
 
     _region: RegionView
 
-    def __new__(cls, word: str, region: RegionView) -> Verdict:
+    def __new__(cls, verdict: str, region: RegionView) -> Verdict:
         """The word of a region's verdict."""
-        made = super().__new__(cls, word)
-        made._region = region
-        return made
+        instance = super().__new__(cls, verdict)
+        instance._region = region
+        return instance
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         # another process receives the plain word
         return str, (str(self),)
 
-    def explain_comparison(self, other: object) -> tuple[list[str], str]:
+    def explain_comparison(self, expected: object) -> tuple[list[str], str]:
         """The message of a failed comparison with another word: sentences, then the evidence."""
         region = self._region
         meaning = describe_verdict(str(self))
-        said = f"{region.id} of {region.inspection.title} is {region.phrase} at {region.stage.value}"
-        return [said if meaning is None else f"{said}: {meaning}"], region.evidence()
+        sentence = f"{region.id} of {region.inspection.title} is {region.phrase} at {region.stage.value}"
+        return [sentence if meaning is None else f"{sentence}: {meaning}"], region.evidence()
 
 
 @dataclass(frozen=True, eq=False)
 class RegionView:
     """One region of a kernel at all stages. Properties describe the last stage that has it."""
 
-    inspection: Inspected
+    inspection: InspectedKernel
     id: str
 
     @cached_property
     def stages(self) -> dict[Stage, RegionFacts]:
         """The stages that have it, in compilation order."""
-        found = {stage: facts.region(self.id) for stage, facts in self.inspection.details.stages.items()}
-        return {stage: region for stage, region in found.items() if region is not None}
+        regions = {stage: facts.region(self.id) for stage, facts in self.inspection.details.stages.items()}
+        return {stage: region for stage, region in regions.items() if region is not None}
 
     @property
     def last(self) -> RegionFacts:
@@ -103,13 +103,13 @@ class RegionView:
         """
         __tracebackhide__ = True
         facts = self.inspection.stage(stage)
-        found = facts.region(self.id)
-        if found is None:
+        region = facts.region(self.id)
+        if region is None:
             raise UsageError(
                 f"{self._name} has no region {self.id} at {facts.stage.value}.",
-                f"Stages that have it: {', '.join(one.value for one in self.stages)}.",
+                f"Stages that have it: {', '.join(other_stage.value for other_stage in self.stages)}.",
             )
-        return found
+        return region
 
     @property
     def verdict(self) -> Verdict:
@@ -148,7 +148,7 @@ class RegionView:
         return () if work is None else work.matrix
 
     @property
-    def in_flight(self) -> InFlight | None:
+    def in_flight(self) -> LoadsInFlight | None:
         """Loads and copies in flight in it."""
         work = self.inspection.details.stages[self.stage].work.get(self.id)
         return None if work is None else work.in_flight
@@ -175,9 +175,7 @@ class RegionView:
         if distance is not None and self.distance != distance:
             self._fail(f"is {self.phrase}; expected a distance of {distance}", ORDER)
 
-    def assert_mma(
-        self, count: int | None = None, *, op: str | None = None, shape: str | None = None
-    ) -> None:
+    def assert_mma(self, count: int | None = None, *, op: str | None = None, shape: str | None = None) -> None:
         """Fail unless it has matrix instructions with this opcode and shape.
 
         Args:
@@ -186,24 +184,24 @@ class RegionView:
             shape: `m16n8k16`.
         """
         __tracebackhide__ = True
-        found = count_matching(self.matrix_work, op, shape) if op or shape else self.matrix
-        if not (found if count is None else found == count):
-            self._fail(describe_shortfall(found, count, op, shape, self.stage, self.matrix_work), MATRIX)
+        count_present = count_matching(self.matrix_work, op, shape) if op or shape else self.matrix
+        if not (count_present if count is None else count_present == count):
+            self._fail(describe_shortfall(count_present, count, op, shape, self.stage, self.matrix_work), MATRIX)
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:
         """The region at every stage with its lines, and the pages of its findings."""
         kernel = narrow(self.inspection.details, (), self.id)
-        own = {name: found for name, found in kernel.pipelines.items() if name == self.id}
-        return explain(self.inspection.cache, replace(kernel, pipelines=own), codes)
+        pipelines = {name: pipeline for name, pipeline in kernel.pipelines.items() if name == self.id}
+        return format_evidence(self.inspection.cache, replace(kernel, pipelines=pipelines), codes)
 
-    def _assert_verdict(self, word: str) -> None:
+    def _assert_verdict(self, verdict: str) -> None:
         __tracebackhide__ = True
-        if self.verdict != word:
-            self._fail(f"is {self.phrase} at {self.stage.value}, not {word}", ORDER)
+        if self.verdict != verdict:
+            self._fail(f"is {self.phrase} at {self.stage.value}, not {verdict}", ORDER)
 
     def _fail(self, sentence: str, codes: Iterable[str]) -> None:
         __tracebackhide__ = True
-        raise AssertionError(escaped(f"{self.id} of {self._name} {sentence}\n\n{self.evidence(codes)}"))
+        raise AssertionError(escape_unprintable(f"{self.id} of {self._name} {sentence}\n\n{self.evidence(codes)}"))
 
     @property
     def _name(self) -> str:
@@ -211,10 +209,10 @@ class RegionView:
 
     def __repr__(self) -> str:
         matrix = f", {self.matrix} MMA" if self.matrix else ""
-        where = f"{self.stage.value} lines {span(*self.lines)}"
-        return f"<{self.id} of {self._name}: {self.phrase}, {where}{matrix}>"
+        location = f"{self.stage.value} lines {span(*self.lines)}"
+        return f"<{self.id} of {self._name}: {self.phrase}, {location}{matrix}>"
 
     def _repr_html_(self) -> str:
         kernel = narrow(self.inspection.details, (), self.id)
         picture = small_timeline(self.inspection.details, self.id)
-        return picture + to_html(KernelReport(self.inspection.cache, kernel, one_region=True))
+        return picture + to_html(KernelReport(self.inspection.cache, kernel, is_one_region=True))

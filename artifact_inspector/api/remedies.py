@@ -9,29 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
-from artifact_inspector.compiling.ask.again import Again, compile_again
+from artifact_inspector.compiling.ask.recompile import Recompilation, recompile_texts
 from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.findings import RULES, Finding, Switch, SwitchKind, find_findings
-from artifact_inspector.formats.mlir.retold import with_divisor, with_input_precision
-from artifact_inspector.passes.subject import of_entry
-from artifact_inspector.report.remedies import Tried
+from artifact_inspector.formats.mlir.rewriting import with_divisor, with_input_precision
+from artifact_inspector.passes.subject import subject_of_entry
+from artifact_inspector.report.remedies import RemedyTrial
 
 
 def switches_of(kernel: KernelFacts) -> list[tuple[Finding, Switch]]:
     """Pairs of finding and suggested switch; the first finding of each rule represents it."""
     by_code = {rule.code: rule for rule in RULES}
-    found: dict[tuple[str, Switch], Finding] = {}
+    finding_by_switch: dict[tuple[str, Switch], Finding] = {}
     for finding in find_findings(kernel):
         switches = by_code[finding.code].switches
         for switch in () if switches is None else switches(kernel):
-            found.setdefault((finding.code, switch), finding)
-    return [(finding, switch) for (_, switch), finding in found.items()]
+            finding_by_switch.setdefault((finding.code, switch), finding)
+    return [(finding, switch) for (_, switch), finding in finding_by_switch.items()]
 
 
-def try_switches(kernel: KernelFacts) -> tuple[list[Tried], tuple[str, ...]]:
+def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...]]:
     """Compile a kernel from its saved TTIR with each suggested switch; also returns notes about the compile.
 
     The baseline is the kernel compiled again without a switch: a later release, or a start from TTIR, may
@@ -41,57 +41,60 @@ def try_switches(kernel: KernelFacts) -> tuple[list[Tried], tuple[str, ...]]:
         UsageError: the kernel has no TTIR, or its target is unknown.
         CompileError: Triton is not usable in this environment.
     """
-    asked = switches_of(kernel)
-    if not asked:
+    suggestions = switches_of(kernel)
+    if not suggestions:
         return [], ()
     try:
-        here = installed("triton")
+        triton_version = installed("triton")
     except PackageNotFoundError:
-        here = ""
-    subject = of_entry(kernel.artifact, here)
-    options = dict(subject.ask["options"])
-    saved = subject.saved or ""
-    distinct = list(dict.fromkeys(switch for _, switch in asked))
-    texts = [_switched(saved, options, switch) for switch in distinct]
-    notes = [f"compiled again by Triton {here} from the cached TTIR"]
+        triton_version = ""
+    subject = subject_of_entry(kernel.artifact, triton_version)
+    options = dict(subject.request["options"])
+    saved = subject.saved_ttir or ""
+    switches = list(dict.fromkeys(switch for _, switch in suggestions))
+    texts = [_apply_switch(saved, options, switch) for switch in switches]
+    notes = [f"compiled again by Triton {triton_version} from the cached TTIR"]
     if subject.dropped_options:
         notes.append(describe_dropped(subject.dropped_options))
-    own = kernel.artifact.triton_version
-    if own is not None and not own.fits(here):
-        notes.append(f"the cached kernel is from Triton {own}: its numbers may differ")
+    cached_version = kernel.artifact.triton_version
+    if cached_version is not None and not cached_version.may_match(triton_version):
+        notes.append(f"the cached kernel is from Triton {cached_version}: its numbers may differ")
     with scratch_directory() as scratch:
-        possible = [text for text in texts if text is not None]
-        base, *made = compile_again(
-            [(saved, options), *possible], subject.name, subject.target, Path(scratch)
+        applicable = [text for text in texts if text is not None]
+        baseline, *recompiled = recompile_texts(
+            [(saved, options), *applicable], subject.name, subject.target, Path(scratch)
         )
-        if base.artifact is None:
-            why = f"Triton {here} cannot compile the TTIR of Triton {own or 'unknown'}: {base.message}"
-            return [Tried(finding, switch, None, None, why) for finding, switch in asked], ()
-        answers = iter(made)
-        found = {
-            switch: None if text is None else next(answers)
-            for switch, text in zip(distinct, texts, strict=True)
+        if baseline.artifact is None:
+            message = f"Triton {triton_version} cannot compile the TTIR of Triton {cached_version or 'unknown'}: {baseline.message}"
+            return [RemedyTrial(finding, switch, None, None, message) for finding, switch in suggestions], ()
+        results = iter(recompiled)
+        result_by_switch = {
+            switch: None if text is None else next(results) for switch, text in zip(switches, texts, strict=True)
         }
-        return list(_tried(asked, found, base)), tuple(notes)
+        return list(_compare_switches(suggestions, result_by_switch, baseline)), tuple(notes)
 
 
-def _tried(
-    asked: Sequence[tuple[Finding, Switch]], found: dict[Switch, Again | None], base: Again
-) -> Iterator[Tried]:
-    assert base.artifact is not None
-    for finding, switch in asked:
-        again = found[switch]
-        if again is None:
-            yield Tried(finding, switch, None, None, "the cached TTIR has nothing to apply it to")
-        elif again.artifact is None:
-            yield Tried(finding, switch, None, None, again.message)
+def _compare_switches(
+    suggestions: Sequence[tuple[Finding, Switch]],
+    result_by_switch: dict[Switch, Recompilation | None],
+    baseline: Recompilation,
+) -> Iterator[RemedyTrial]:
+    assert baseline.artifact is not None
+    for finding, switch in suggestions:
+        recompiled = result_by_switch[switch]
+        if recompiled is None:
+            yield RemedyTrial(finding, switch, None, None, "the cached TTIR has nothing to apply it to")
+        elif recompiled.artifact is None:
+            yield RemedyTrial(finding, switch, None, None, recompiled.message)
         else:
-            reach = find_reach(base.artifact, again.artifact, inspect_artifact)
-            left = {one.code for one in find_findings(inspect_artifact(again.artifact))}
-            yield Tried(finding, switch, reach, finding.code not in left, None)
+            reach = find_reach(baseline.artifact, recompiled.artifact, inspect_artifact)
+            remaining_codes = {
+                finding_after.code for finding_after in find_findings(inspect_artifact(recompiled.artifact))
+            }
+            yield RemedyTrial(finding, switch, reach, finding.code not in remaining_codes, None)
 
 
-def _switched(saved: str, options: dict[str, Any], switch: Switch) -> tuple[str, dict[str, Any]] | None:
+def _apply_switch(saved: str, options: dict[str, Any], switch: Switch) -> tuple[str, dict[str, Any]] | None:
     """TTIR and options with a switch applied; None if the TTIR has nothing to apply it to."""
     if switch.kind is SwitchKind.OPTION:
         return saved, {**options, switch.name: switch.value}

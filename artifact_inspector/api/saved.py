@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from artifact_inspector.api._plain import errors_are_the_callers
-from artifact_inspector.api.view import Inspection
+from artifact_inspector.api._tracebacks import hide_internal_frames
+from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.selection import choose, parse_which
+from artifact_inspector.facts.selection import choose, parse_filters
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
-OWN = Path(__file__).parents[2] / "fixtures"
+PROJECT_FIXTURES = Path(__file__).parents[2] / "fixtures"
 """The fixtures of this project; they exist in a checkout only."""
-MOST_NAMES = 8
+MAX_NAMES = 8
 
 
 class SavedIR:
@@ -25,11 +25,14 @@ class SavedIR:
     """
 
     def __init__(self, directories: Iterable[Path]) -> None:
-        self.directories = (*directories, *([OWN] if (OWN / "manifest.json").is_file() else []))
+        self.directories = (
+            *directories,
+            *([PROJECT_FIXTURES] if (PROJECT_FIXTURES / "manifest.json").is_file() else []),
+        )
         self._caches: dict[Path, Cache] = {}
-        self._read: dict[tuple[Path, str, str], Inspection] = {}
+        self._inspections: dict[tuple[Path, str, str], Inspection] = {}
 
-    @errors_are_the_callers
+    @hide_internal_frames
     def __call__(
         self, kernel: str | None = None, *, target: str | None = None, triton: str | None = None
     ) -> Inspection:
@@ -43,17 +46,17 @@ class SavedIR:
         Raises:
             UsageError: none or several match; the remedy lists them.
         """
-        cache, found = self._find(kernel, target, triton)
-        if len(found) > 1:
-            titles = [f"{x.display_name} for {x.target} in {x.directory}" for x in found]
-            more = f" and {len(titles) - MOST_NAMES} more" if len(titles) > MOST_NAMES else ""
+        cache, artifacts = self._find(kernel, target, triton)
+        if len(artifacts) > 1:
+            titles = [f"{x.display_name} for {x.target} in {x.directory}" for x in artifacts]
+            omitted = f" and {len(titles) - MAX_NAMES} more" if len(titles) > MAX_NAMES else ""
             raise UsageError(
-                f"{len(found)} saved kernels match: {', '.join(titles[:MOST_NAMES])}{more}.",
+                f"{len(artifacts)} saved kernels match: {', '.join(titles[:MAX_NAMES])}{omitted}.",
                 "Give the whole name, target= or triton=.",
             )
-        return self._inspection(cache, found[0])
+        return self._inspection(cache, artifacts[0])
 
-    @errors_are_the_callers
+    @hide_internal_frames
     def all(
         self, kernel: str | None = None, *, target: str | None = None, triton: str | None = None
     ) -> list[Inspection]:
@@ -62,55 +65,53 @@ class SavedIR:
         Raises:
             UsageError: none matches.
         """
-        cache, found = self._find(kernel, target, triton)
-        return [self._inspection(cache, artifact) for artifact in found]
+        cache, artifacts = self._find(kernel, target, triton)
+        return [self._inspection(cache, artifact) for artifact in artifacts]
 
-    def _find(
-        self, kernel: str | None, target: str | None, triton: str | None
-    ) -> tuple[Cache, list[Artifact]]:
-        why = UsageError(
+    def _find(self, kernel: str | None, target: str | None, triton: str | None) -> tuple[Cache, list[Artifact]]:
+        error_to_raise = UsageError(
             "No directory of saved compiler output is configured.", "Give one: pytest --saved-ir=DIR."
         )
-        for place, directory in enumerate(self.directories):
+        for index, directory in enumerate(self.directories):
             if directory not in self._caches:
                 self._caches[directory] = open_cache(directory)
             cache = self._caches[directory]
             try:
-                return cache, _narrow(cache, kernel, target, triton)
+                return cache, _select(cache, kernel, target, triton)
             except UsageError as error:
-                why = error if place == 0 else why
-        raise why
+                error_to_raise = error if index == 0 else error_to_raise
+        raise error_to_raise
 
     def __repr__(self) -> str:
         return f"<saved compiler output in {', '.join(x.name for x in self.directories) or 'no directory'}>"
 
     def _inspection(self, cache: Cache, artifact: Artifact) -> Inspection:
         key = (cache.root, artifact.directory, artifact.stem)
-        if key not in self._read:
-            self._read[key] = Inspection(inspect_artifact(artifact), cache)
-        return self._read[key]
+        if key not in self._inspections:
+            self._inspections[key] = Inspection(inspect_artifact(artifact), cache)
+        return self._inspections[key]
 
 
-def _narrow(cache: Cache, kernel: str | None, target: str | None, triton: str | None) -> list[Artifact]:
-    found = [*choose(cache, kernel, parse_which([] if target is None else [target]))]
+def _select(cache: Cache, kernel: str | None, target: str | None, triton: str | None) -> list[Artifact]:
+    artifacts = [*choose(cache, kernel, parse_filters([] if target is None else [target]))]
     # an exact directory name wins over names that contain the word
-    inside = [x for x in found if kernel in x.directory.split("/")]
-    found = inside or found
+    in_directory = [x for x in artifacts if kernel in x.directory.split("/")]
+    artifacts = in_directory or artifacts
     if triton is not None:
-        fitting = [x for x in found if _is_of(x, triton)]
-        if not fitting:
-            have = dict.fromkeys(x.triton_version or "unknown" for x in found)
+        of_version = [x for x in artifacts if _is_of_version(x, triton)]
+        if not of_version:
+            versions = dict.fromkeys(x.triton_version or "unknown" for x in artifacts)
             raise UsageError(
                 f"No matching saved kernel is from Triton {triton}.",
-                f"Available versions: {', '.join(have) or 'none'}.",
+                f"Available versions: {', '.join(versions) or 'none'}.",
             )
-        found = fitting
-    if not found:
+        artifacts = of_version
+    if not artifacts:
         raise UsageError(f"No kernels in {cache.root}.", "Give a cache: pytest --saved-ir=DIR.")
-    return found
+    return artifacts
 
 
-def _is_of(artifact: Artifact, version: str) -> bool:
+def _is_of_version(artifact: Artifact, version: str) -> bool:
     """Whether the metadata or a directory names this version."""
-    said = (artifact.triton_version, *artifact.directory.split("/"))
-    return any(one is not None and TritonVersion(one).is_of(version) for one in said)
+    names = (artifact.triton_version, *artifact.directory.split("/"))
+    return any(version_name is not None and TritonVersion(version_name).matches(version) for version_name in names)

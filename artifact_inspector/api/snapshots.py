@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.files.reading import read_content
-from artifact_inspector.files.writing import write_text
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.files.reader import read_content
+from artifact_inspector.files.writer import write_text
+from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.rows import Summary
 
-STORED = ("verdict", "spills", "waits", "mma", "shared", "registers")
+STORED_CATEGORIES = ("verdict", "spills", "waits", "mma", "shared", "registers")
 """Stored categories of rows."""
 VERSION = 1
 DIRECTORY = "facts"
@@ -37,7 +37,7 @@ class StoredFacts:
     """The test and its parameters."""
     update: bool = False
     """Write the file instead of comparing."""
-    _written: dict[str, Any] | None = field(default=None, repr=False)
+    _last_content: dict[str, Any] | None = field(default=None, repr=False)
 
     def __call__(self, name: str) -> StoredFacts:
         """Stored facts of a second kernel in the same test."""
@@ -49,37 +49,41 @@ class StoredFacts:
         file = f"{_UNSAFE.sub('-', self.name).strip('-')}.json"
         return self.module.parent / DIRECTORY / self.module.stem / file
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Summary):
+    def __eq__(self, summary: object) -> bool:
+        if not isinstance(summary, Summary):
             return NotImplemented
         if self.update:
-            self._write(other)
+            self._write_content(summary)
             return True
-        stored = self._read()
-        return stored is not None and not _changes(stored, other)
+        stored = self._read_content()
+        return stored is not None and not _describe_changes(stored, summary)
 
     __hash__ = None  # type: ignore[assignment] # equality depends on a file
 
     def __repr__(self) -> str:
         return f"<facts stored in {DIRECTORY}/{self.module.stem}/{self.path.name}>"
 
-    def explain_comparison(self, other: object) -> tuple[list[str], str]:
+    def explain_comparison(self, summary: object) -> tuple[list[str], str]:
         """The message of a failed comparison: each changed row, then the evidence."""
-        if not isinstance(other, Summary):
-            return [f"stored facts cannot be compared with {type(other).__name__}: use kernel.facts"], ""
-        inspection = getattr(other, "inspection", None)
+        if not isinstance(summary, Summary):
+            return [f"stored facts cannot be compared with {type(summary).__name__}: use kernel.facts"], ""
+        inspection = getattr(summary, "inspection", None)
         evidence = "" if inspection is None else inspection.evidence()
-        stored = self._read()
+        stored = self._read_content()
         if stored is None:
             return [f"no facts are stored for this test. {_REVIEW}"], evidence
-        changes = _changes(stored, other)
-        before, now = stored.get("triton"), other.triton
-        by = "" if before == now else f" (stored with Triton {before}, now {now})"
-        head = f"{len(changes)} of {len(stored['facts'])} stored facts of {other.name} changed{by}:"
-        said = [escaped(head), *(escaped(f"  {change}") for change in changes)]
-        return [*said, _REVIEW], "\n".join([*said, "", evidence])
+        changes = _describe_changes(stored, summary)
+        stored_version, current_version = stored.get("triton"), summary.triton
+        version_note = (
+            ""
+            if stored_version == current_version
+            else f" (stored with Triton {stored_version}, now {current_version})"
+        )
+        head = f"{len(changes)} of {len(stored['facts'])} stored facts of {summary.name} changed{version_note}:"
+        lines = [escape_unprintable(head), *(escape_unprintable(f"  {change}") for change in changes)]
+        return [*lines, _REVIEW], "\n".join([*lines, "", evidence])
 
-    def _read(self) -> dict[str, Any] | None:
+    def _read_content(self) -> dict[str, Any] | None:
         """The content of the file; None if there is none.
 
         Raises:
@@ -94,59 +98,59 @@ class StoredFacts:
         if not isinstance(content, dict) or not isinstance(content.get("facts"), dict):
             raise UsageError(f"{self.path} has no stored facts.", _REVIEW)
         if content.get("version") != VERSION:
-            raise UsageError(
-                f"{self.path} has version {content.get('version')}; expected {VERSION}.", _REVIEW
-            )
+            raise UsageError(f"{self.path} has version {content.get('version')}; expected {VERSION}.", _REVIEW)
         return content
 
-    def _write(self, summary: Summary) -> None:
+    def _write_content(self, summary: Summary) -> None:
         content = {
             "version": VERSION,
             "kernel": summary.name,
             "target": summary.target,
             "triton": summary.triton,
-            "facts": {row.key: row.value for row in _kept(summary)},
+            "facts": {row.key: row.value for row in _stored_rows(summary)},
         }
-        if self._written not in (None, content):
+        if self._last_content not in (None, content):
             raise UsageError(
                 f"One test stores two kernels in {self.path}.",
                 'Name the second: assert kernel.facts == stored_facts("second").',
             )
-        self._written = content
+        self._last_content = content
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         if not self.path.exists() or self.path.read_text(encoding="utf-8") != text:
             write_text(self.path, text)
 
 
-def _kept(summary: Summary) -> list[Row]:
-    return [row for row in summary.rows if row.category in STORED]
+def _stored_rows(summary: Summary) -> list[Row]:
+    return [row for row in summary.rows if row.category in STORED_CATEGORIES]
 
 
-def _changes(stored: dict[str, Any], summary: Summary) -> list[str]:
+def _describe_changes(stored: dict[str, Any], summary: Summary) -> list[str]:
     """One sentence per changed row; a single one if the kernel or target differs."""
-    for key, found in (("kernel", summary.name), ("target", summary.target)):
-        if stored.get(key) != found:
-            return [f"{key} is {found}, stored was {stored.get(key)}"]
-    before: dict[str, Value] = {key: _value(value) for key, value in stored["facts"].items()}
-    rows = {row.key: row for row in _kept(summary)}
+    for key, current in (("kernel", summary.name), ("target", summary.target)):
+        if stored.get(key) != current:
+            return [f"{key} is {current}, stored was {stored.get(key)}"]
+    stored_values: dict[str, Value] = {key: _decode_value(value) for key, value in stored["facts"].items()}
+    rows = {row.key: row for row in _stored_rows(summary)}
     changes = []
-    for key in dict.fromkeys([*before, *rows]):
+    for key in dict.fromkeys([*stored_values, *rows]):
         row = rows.get(key)
         if row is None:
-            changes.append(f"{key} was {_words(before[key])}, is gone")
-        elif key not in before:
-            changes.append(f"{key} is new: {_words(row.value)} {row.unit}".rstrip())
-        elif before[key] != row.value:
-            changes.append(f"{key} was {_words(before[key])}, is {_words(row.value)} {row.unit}".rstrip())
+            changes.append(f"{key} was {_format_value(stored_values[key])}, is gone")
+        elif key not in stored_values:
+            changes.append(f"{key} is new: {_format_value(row.value)} {row.unit}".rstrip())
+        elif stored_values[key] != row.value:
+            changes.append(
+                f"{key} was {_format_value(stored_values[key])}, is {_format_value(row.value)} {row.unit}".rstrip()
+            )
     return changes
 
 
-def _value(value: Any) -> Value:
+def _decode_value(value: Any) -> Value:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _words(value: Value) -> str:
+def _format_value(value: Value) -> str:
     if value is None:
         return "unknown"
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)

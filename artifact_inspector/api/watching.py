@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, overload
 
-from artifact_inspector.api.view import Inspection
+from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.files.cache import Cache, hold_files
-from artifact_inspector.report.markup import to_html
-from artifact_inspector.report.text import CacheReport
+from artifact_inspector.files.cache import Cache, cache_in_memory
+from artifact_inspector.report.cache_report import CacheReport
+from artifact_inspector.report.notebook_html import to_html
 
 
 class Watched(Sequence[Inspection]):
@@ -22,13 +22,13 @@ class Watched(Sequence[Inspection]):
 
     def __init__(self) -> None:
         self._caches: dict[tuple[str, str], Cache] = {}
-        self._read: dict[tuple[str, str], Inspection] = {}
+        self._inspections: dict[tuple[str, str], Inspection] = {}
         self.limit = ""
         """What this Triton version does not report; empty if it reports everything."""
 
-    def take(self, stem: str, contents: Mapping[str, bytes]) -> None:
+    def add(self, stem: str, contents: Mapping[str, bytes]) -> None:
         """Add a kernel by its files."""
-        cache = hold_files(stem, contents)
+        cache = cache_in_memory(stem, contents)
         for artifact in cache.entries:
             self._caches.setdefault((artifact.hash, artifact.stem), cache)
 
@@ -37,11 +37,11 @@ class Watched(Sequence[Inspection]):
         """Why there are no kernels, or may be more; empty if the list is complete."""
         if self._caches:
             return self.limit
-        told = f"; {self.limit}" if self.limit else ""
+        limit_text = f"; {self.limit}" if self.limit else ""
         return (
             "Triton compiled nothing here. Kernels that this process launched before are not compiled again. "
             "Other processes are not watched (Inductor compiles in some). Under TRITON_INTERPRET=1 nothing "
-            f"is compiled{told}."
+            f"is compiled{limit_text}."
         )
 
     def named(self, name: str) -> Inspection:
@@ -50,11 +50,11 @@ class Watched(Sequence[Inspection]):
         Raises:
             LookupError: none or several have it.
         """
-        found = [kernel for kernel in self if kernel.name == name]
-        if len(found) != 1:
-            have = ", ".join(dict.fromkeys(kernel.title for kernel in self)) or "none"
-            raise LookupError(f"{len(found) or 'no'} kernels {name!r} were compiled; compiled: {have}")
-        return found[0]
+        matching = [kernel for kernel in self if kernel.name == name]
+        if len(matching) != 1:
+            names = ", ".join(dict.fromkeys(kernel.title for kernel in self)) or "none"
+            raise LookupError(f"{len(matching) or 'no'} kernels {name!r} were compiled; compiled: {names}")
+        return matching[0]
 
     def to_records(self) -> list[dict[str, Any]]:
         """The records of all kernels; see `Inspection.to_records`."""
@@ -64,20 +64,24 @@ class Watched(Sequence[Inspection]):
         return len(self._caches)
 
     @overload
-    def __getitem__(self, place: int) -> Inspection: ...
+    def __getitem__(self, index: int) -> Inspection: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Inspection]: ...
-    def __getitem__(self, place: int | slice) -> Inspection | list[Inspection]:
+    def __getitem__(self, index: slice) -> list[Inspection]: ...
+    def __getitem__(self, index: int | slice) -> Inspection | list[Inspection]:
         """The kernel at an index, or the kernels of a slice."""
         keys = [*self._caches]
-        return [self._at(key) for key in keys[place]] if isinstance(place, slice) else self._at(keys[place])
+        return (
+            [self._inspect_key(key) for key in keys[index]]
+            if isinstance(index, slice)
+            else self._inspect_key(keys[index])
+        )
 
-    def _at(self, key: tuple[str, str]) -> Inspection:
-        if key not in self._read:
+    def _inspect_key(self, key: tuple[str, str]) -> Inspection:
+        if key not in self._inspections:
             cache = self._caches[key]
             artifact = next(x for x in cache.entries if (x.hash, x.stem) == key)
-            self._read[key] = Inspection(inspect_artifact(artifact), cache)
-        return self._read[key]
+            self._inspections[key] = Inspection(inspect_artifact(artifact), cache)
+        return self._inspections[key]
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(repr, self))}]" if self._caches else f"<no kernels: {self.note}>"
@@ -86,8 +90,8 @@ class Watched(Sequence[Inspection]):
         if not self._caches:
             return to_html(self.note)
         problems = tuple(problem for cache in self._caches.values() for problem in cache.problems)
-        whole = Cache(Path("memory"), tuple(x.details.artifact for x in self), (), problems)
-        return to_html(CacheReport(whole, [x.details for x in self], narrowed=False))
+        combined = Cache(Path("memory"), tuple(x.details.artifact for x in self), (), problems)
+        return to_html(CacheReport(combined, [x.details for x in self], is_narrowed=False))
 
 
 @contextmanager
@@ -106,9 +110,9 @@ def watch() -> Iterator[Watched]:
         >>> kernels[0].verdict  # doctest: +SKIP
         'single'
     """
-    from artifact_inspector.compiling.ask.hooks import hooked
+    from artifact_inspector.compiling.ask.hooks import report_compiles
 
     watched = Watched()
-    with hooked(watched.take) as limit:
+    with report_compiles(watched.add) as limit:
         watched.limit = limit
         yield watched

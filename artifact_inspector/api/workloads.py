@@ -9,46 +9,46 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
-from artifact_inspector.execution.requests import Request, parse_document
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document
 from artifact_inspector.files.artifact import Artifact
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling.ask.captured import CapturedKernel
-    from artifact_inspector.execution.timing.trying import Refused
+    from artifact_inspector.execution.timing.variations import FailedConfiguration
 
 
 def is_reference(entry: Artifact) -> bool:
     """Whether an entry is a reference kernel, which has a workload."""
-    return entry.place in REFERENCE_KERNELS
+    return entry.requested_kernel in REFERENCE_KERNELS
 
 
 def run_workload(
     entry: Artifact,
-    out: Path,
-    tries: Mapping[str, Sequence[str]] | None = None,
+    directory: Path,
+    varied: Mapping[str, Sequence[str]] | None = None,
     configs: str | None = None,
-) -> tuple[tuple[Request, ...], tuple[Refused, ...]]:
+) -> tuple[tuple[LaunchRequest, ...], tuple[FailedConfiguration, ...]]:
     """The launches of a reference kernel's workload for the target of an entry, and failed compiles.
 
     Args:
         entry: a reference kernel.
-        out: the cache directory to compile into.
-        tries: constant or option → values; every combination is launched.
+        directory: the cache directory to compile into.
+        varied: constant or option → values; every combination is launched.
         configs: `all`, or how many of the workload's configurations; None for that of the kernel.
     """
     from artifact_inspector.compiling.ask.running import capture_program
 
     assert entry.target is not None
     program = _PROGRAM.format(
-        module=REFERENCE_KERNELS[str(entry.place)],
-        tries={name: [_value(text) for text in texts] for name, texts in (tries or {}).items()},
+        module=REFERENCE_KERNELS[str(entry.requested_kernel)],
+        tries={name: [_parse_value(text) for text in texts] for name, texts in (varied or {}).items()},
         configs="[{}]" if configs is None else f"own.configs[:{'' if configs == 'all' else int(configs)}]",
     )
-    (run,) = capture_program(["python", "-c", program], [str(entry.target)], out)
-    rows = list(read_launches(out))
+    (run,) = capture_program(["python", "-c", program], [str(entry.target)], directory)
+    rows = list(read_launches(directory))
     requests = parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
-    return requests, tuple(_refused(one) for one in run.kernels if one.directory is None)
+    return requests, tuple(_failed_variant(kernel) for kernel in run.kernels if kernel.directory is None)
 
 
 # Warnings of Triton are hidden; a failed launch is printed, and all output of the program goes to stderr.
@@ -68,13 +68,15 @@ for config in [{{**config, **tried}} for config in {configs} for tried in combin
 """
 
 
-def _refused(kernel: CapturedKernel) -> Refused:
-    from artifact_inspector.execution.timing.trying import Refused  # this import loads the compiler modules
+def _failed_variant(kernel: CapturedKernel) -> FailedConfiguration:
+    from artifact_inspector.execution.timing.variations import (
+        FailedConfiguration,
+    )  # this import loads the compiler modules
 
     options = {name: kernel.options[name] for name in ("num_warps", "num_stages") if name in kernel.options}
-    told = {**kernel.constexprs, **options}
-    return Refused(" ".join(f"{name}={value}" for name, value in told.items()), kernel.message or "")
+    arguments = {**kernel.constexprs, **options}
+    return FailedConfiguration(" ".join(f"{name}={value}" for name, value in arguments.items()), kernel.message or "")
 
 
-def _value(text: str) -> int | str:
-    return text if (number := integer(text)) is None else number
+def _parse_value(text: str) -> int | str:
+    return text if (number := parse_integer(text)) is None else number

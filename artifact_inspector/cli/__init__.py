@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._exit import INTERRUPTED, exit_codes, report_error, unwritten
+from artifact_inspector.cli._exit import INTERRUPTED, exit_codes, report_error, report_write_error
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ COMMANDS = frozenset({
     "lsp", "matrix", "mcp", "passes", "predict", "rank", "report", "try", "watch",
 })  # fmt: skip
 """All commands. A command name wins over a directory of the same name."""
-_HOMES = {"bisect": "passes", "demo": "compile", "try": "trial"}
+_MODULE_BY_COMMAND = {"bisect": "passes", "demo": "compile", "try": "trial"}
 """Command → module that defines it, where the two names differ."""
 
 
@@ -42,44 +42,48 @@ def __getattr__(name: str) -> object:
     return _with_commands()
 
 
-def _with_commands(wanted: Collection[str] = ()) -> Typer:
+def _with_commands(modules: Collection[str] = ()) -> Typer:
     """The application with the commands of these modules; of all modules by default."""
     from pkgutil import iter_modules
 
     from artifact_inspector.cli._app import app
 
-    for module in (one.name for one in iter_modules(__path__) if not one.name.startswith("_")):
-        if not wanted or module in wanted:
+    for module in (module_info.name for module_info in iter_modules(__path__) if not module_info.name.startswith("_")):
+        if not modules or module in modules:
             import_module(f"{__name__}.{module}")
     return app
 
 
-def _wanted(words: list[str]) -> Collection[str]:
+def _required_modules(arguments: list[str]) -> Collection[str]:
     """The modules that a command line needs; empty for all of them."""
-    if is_default(words):
+    if is_default_command(arguments):
         return ("inspect",)
-    return ("inspect", _HOMES.get(words[0], words[0])) if words and words[0] in COMMANDS else ()
+    return (
+        ("inspect", _MODULE_BY_COMMAND.get(arguments[0], arguments[0]))
+        if arguments and arguments[0] in COMMANDS
+        else ()
+    )
 
 
-def is_default(words: list[str]) -> bool:
+def is_default_command(arguments: list[str]) -> bool:
     """Whether a command line runs the default command: it starts with a directory and requests no help."""
     if (
-        not words
-        or words[0] in COMMANDS
-        or words[0].startswith("-")
-        or not {"-h", "--help"}.isdisjoint(words)
+        not arguments
+        or arguments[0] in COMMANDS
+        or arguments[0].startswith("-")
+        or not {"-h", "--help"}.isdisjoint(arguments)
     ):
         return False
-    return os.path.isdir(words[0])  # noqa: PTH112 - pathlib raises where the name is too long
+    return os.path.isdir(arguments[0])  # noqa: PTH112 - pathlib raises where the name is too long
 
 
-SELDOM = 50_000
+GC_THRESHOLD = 50_000
 """New objects between two garbage collections. Python's default of 700 costs a tenth of the start time."""
 
 
 def main() -> None:
     """Run the command on the process's arguments."""
-    gc.set_threshold(SELDOM)
+    gc.set_threshold(GC_THRESHOLD)
     if sys.platform != "win32":
         # on SIGTERM, unwind so that temporary directories are removed; child processes exit at once
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -90,18 +94,18 @@ def main() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
         elif hasattr(stream, "reconfigure"):  # typer's own messages may hold any character
             stream.reconfigure(errors="backslashreplace")
-    words = sys.argv[1:]
+    arguments = sys.argv[1:]
     try:
         _require_working_directory()
-        if len(words) == 1 and is_default(words):
-            _list(Path(words[0]))
+        if len(arguments) == 1 and is_default_command(arguments):
+            _list_cache(Path(arguments[0]))
         else:
-            app = _with_commands(_wanted(words))
+            app = _with_commands(_required_modules(arguments))
             app(prog_name="inspect-kernel")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except OSError as error:  # raised while help is printed, outside of `exit_codes`
-        sys.exit(unwritten(error))
+        sys.exit(report_write_error(error))
     finally:
         gc.freeze()  # skip the collection that Python runs at exit
 
@@ -119,9 +123,9 @@ def _require_working_directory() -> None:
         )
 
 
-def _list(cache: Path) -> None:
+def _list_cache(cache: Path) -> None:
     """Run the default command on one directory, without typer."""
-    from artifact_inspector.cli._showing import report
+    from artifact_inspector.cli._listing import print_cache
 
     with exit_codes(json=False):
-        report(cache)
+        print_cache(cache)

@@ -16,11 +16,11 @@ from typer.core import TyperGroup
 
 from artifact_inspector import __version__
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._telling import say
+from artifact_inspector.cli._output import say
 from artifact_inspector.errors import UsageError
 
 DEFAULT_COMMAND = "inspect"
-_SOURCE = re.compile(r".+\.py(:\w+)?")
+_PYTHON_SOURCE = re.compile(r".+\.py(:\w+)?")
 """An argument to compile rather than to inspect: `FILE.py`, `FILE.py:KERNEL`."""
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Commands to get kernels": ("capture", "compile", "demo"),
@@ -32,7 +32,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Heading of the help → its commands."""
 OPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Select kernels": ("target", "where", "stage", "region", "finding", "verdict", "severity"),
+    "Select kernels": ("target", "properties", "stage", "region", "finding", "verdict", "severity"),
     "Choose a view": ("ir", "context", "timeline", "graph", "registers", "svg", "on"),
     "Format the output": ("json", "output", "brief", "sort", "newest", "limit"),
     "Read machine code": ("sass", "assemble", "nvdisasm"),
@@ -66,18 +66,18 @@ OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
 """Command → former option → how it is spelled now."""
 
 
-def _be_brief(wanted: bool) -> None:
-    from artifact_inspector.report.brief import set_brief
+def _set_brief(is_brief: bool) -> None:
+    from artifact_inspector.report.line_limit import set_brief
 
-    set_brief(wanted=wanted)
+    set_brief(enabled=is_brief)
 
 
 @cache
-def _brief() -> Any:
+def _brief_option() -> Any:
     """The option `--brief`, which every command has."""
-    own = typer.Typer(add_completion=False)
+    helper_app = typer.Typer(add_completion=False)
 
-    @own.command()
+    @helper_app.command()
     def _(
         brief: Annotated[
             bool,
@@ -85,23 +85,23 @@ def _brief() -> Any:
                 "--brief",
                 metavar="",
                 help="Print at most 12 lines.",
-                callback=_be_brief,
+                callback=_set_brief,
                 expose_value=False,
             ),
         ] = False,
     ) -> None: ...
 
-    return next(one for one in typer.main.get_command(own).params if "--brief" in one.opts)
+    return next(param for param in typer.main.get_command(helper_app).params if "--brief" in param.opts)
 
 
-class _Plainly:
+class _PlainConversion:
     """Converts words, paths and numbers without pydantic, whose import by typer takes 85 ms."""
 
     def __init__(self, convert: Callable[[], Any]) -> None:
         self._convert = convert
 
     @classmethod
-    def of(cls, param: Any) -> None:
+    def attach(cls, param: Any) -> None:
         """Give a parameter this conversion, where its version of typer (0.29) has one to replace."""
         if hasattr(type(param), "get_runtime_param") and "get_runtime_param" not in vars(param):
             plain = cls(param.get_runtime_param)
@@ -118,34 +118,34 @@ class _Plainly:
         return self._convert().coerce(value, param=param, ctx=ctx)
 
 
-def _plain_help(get: Callable[[Any], Any], ctx: Any) -> Any:
+def _plain_help_option(get: Callable[[Any], Any], ctx: Any) -> Any:
     option = get(ctx)
-    _Plainly.of(option)
+    _PlainConversion.attach(option)
     return option
 
 
-class _Group(TyperGroup):
+class _CommandGroup(TyperGroup):
     """Commands, and a default one for arguments that name no command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for command in self.commands.values():
-            command.params.append(_brief())
-        for one in (self, *self.commands.values()):
-            for param in one.params:
-                _Plainly.of(param)
-            setattr(one, "get_help_option", partial(_plain_help, one.get_help_option))  # noqa: B010 - of one object
+            command.params.append(_brief_option())
+        for owner in (self, *self.commands.values()):
+            for param in owner.params:
+                _PlainConversion.attach(param)
+            setattr(owner, "get_help_option", partial(_plain_help_option, owner.get_help_option))  # noqa: B010 - of one object
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for param in self.params:  # typer adds parameters of its own after __init__
-            _Plainly.of(param)
-        return super().parse_args(ctx, self._with_new_options(self._with_command(args)))
+            _PlainConversion.attach(param)
+        return super().parse_args(ctx, self._with_new_options(self._add_command(args)))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        shown = copy.copy(self)
+        help_group = copy.copy(self)
         default = self.commands[DEFAULT_COMMAND]
-        shown.params = [*default.params, *self.params]
-        TyperGroup.format_help(shown, ctx, formatter)
+        help_group.params = [*default.params, *self.params]
+        TyperGroup.format_help(help_group, ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options and commands, each under the heading of its task."""
@@ -166,32 +166,30 @@ class _Group(TyperGroup):
         for heading, names in COMMAND_GROUPS.items():
             commands = {name: self.commands[name] for name in names if name in self.commands}
             if commands:
-                rows = [
-                    (name, (command.help or "").partition("\n\n")[0]) for name, command in commands.items()
-                ]
+                rows = [(name, (command.help or "").partition("\n\n")[0]) for name, command in commands.items()]
                 with formatter.section(heading):
                     formatter.write_dl(rows)
 
-    def _with_command(self, args: list[str]) -> list[str]:
+    def _add_command(self, args: list[str]) -> list[str]:
         """The arguments with the command in front of its options; the default command where none is named."""
-        own = {name for param in self.params for name in param.opts} | {"--help", "-h"}
-        if args and args[0] in own:
+        group_options = {name for param in self.params for name in param.opts} | {"--help", "-h"}
+        if args and args[0] in group_options:
             return args
         takes_value = _options_with_value(self.commands[DEFAULT_COMMAND])
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] != "--":
-            at += 2 if args[at] in takes_value else 1
-        word = args[at] if at < len(args) else ""
-        if word in self.commands:
-            return [word, *args[:at], *args[at + 1 :]]
-        if _SOURCE.fullmatch(word):
+        position = 0
+        while position < len(args) and args[position].startswith("-") and args[position] != "--":
+            position += 2 if args[position] in takes_value else 1
+        argument = args[position] if position < len(args) else ""
+        if argument in self.commands:
+            return [argument, *args[:position], *args[position + 1 :]]
+        if _PYTHON_SOURCE.fullmatch(argument):
             return ["compile", *args]
-        near = get_close_matches(word.lower(), self.commands, 1, 0.75)
-        if (near or word in OLD_COMMANDS) and not Path(word).exists():
+        near_names = get_close_matches(argument.lower(), self.commands, 1, 0.75)
+        if (near_names or argument in OLD_COMMANDS) and not Path(argument).exists():
             with exit_codes(json=False):
-                if word in OLD_COMMANDS:
-                    raise UsageError(f"`inspect-kernel {word}` is now: inspect-kernel {OLD_COMMANDS[word]}")
-                raise UsageError(f"There is no command and no directory {word}.", f"Did you mean {near[0]}?")
+                if argument in OLD_COMMANDS:
+                    raise UsageError(f"`inspect-kernel {argument}` is now: inspect-kernel {OLD_COMMANDS[argument]}")
+                raise UsageError(f"There is no command and no directory {argument}.", f"Did you mean {near_names[0]}?")
         return [DEFAULT_COMMAND, *args]
 
     def _with_new_options(self, args: list[str]) -> list[str]:
@@ -207,9 +205,7 @@ class _Group(TyperGroup):
             argument, position = arguments[index], index
             if not (is_mixed or argument.startswith("-")):
                 break
-            option, equals, _ = (
-                argument.partition("=") if argument.startswith("--") else (argument[:2], "", "")
-            )
+            option, equals, _ = argument.partition("=") if argument.startswith("--") else (argument[:2], "", "")
             index += 2 if argument in takes_value else 1
             if option in renamed:
                 say(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
@@ -224,7 +220,7 @@ def _options_with_value(command: Any) -> set[str]:
 
 
 app = typer.Typer(
-    cls=_Group,
+    cls=_CommandGroup,
     subcommand_metavar="| COMMAND ...",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich's boxes would take half of the time that help takes
@@ -233,8 +229,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"inspect-kernel {__version__}")
         raise typer.Exit
 
@@ -243,9 +239,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True
-        ),
+        typer.Option("--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Show what the compiler did to your Triton kernels: load/compute order, pipelining, registers, shared memory, and what limits them. No GPU needed.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._reading import inspect_kernels
-from artifact_inspector.cli._telling import print_json, print_report
+from artifact_inspector.cli._loading import inspect_kernels
+from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
     """Print how many variants of one kernel each argument, option or version causes."""
     from artifact_inspector.comparison.why import find_causes
     from artifact_inspector.report.json.why import CausesDocument
-    from artifact_inspector.report.why import CausesReport
+    from artifact_inspector.report.variant_causes import CausesReport
 
     names = sorted({artifact.display_name for artifact in artifacts})
     if len(names) != 1:
@@ -40,7 +40,7 @@ def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Arti
     """Print what separates two entries of a cache; return whether a cause was found."""
     from artifact_inspector.comparison.why import Cause, find_reasons
     from artifact_inspector.report.json.why import ReasonsDocument
-    from artifact_inspector.report.why import ReasonsReport
+    from artifact_inspector.report.variant_causes import ReasonsReport
 
     sides = _require_entry(left_entries, "left"), _require_entry(right_entries, "right")
     reasons = find_reasons(*_read_variants(sides))

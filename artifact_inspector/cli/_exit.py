@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from artifact_inspector.cli._telling import say
+from artifact_inspector.cli._output import say
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 
-FOUND, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
+DIFFERENT, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
 
 
 @contextmanager
@@ -42,28 +42,28 @@ def exit_codes(*, json: bool) -> Iterator[None]:
         sys.stderr.write("inspect-kernel: Out of memory. Inspect fewer kernels at a time: give a NAME.\n")
         raise SystemExit(UNREADABLE) from None
     except OSError as error:
-        raise SystemExit(unwritten(error)) from None
+        raise SystemExit(report_write_error(error)) from None
 
 
-def unwritten(error: OSError) -> int:
+def report_write_error(error: OSError) -> int:
     """Report a failed write to standard output and return the exit code; 0 where its reader closed it."""
     # buffered output would raise again when the process exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno in (errno.EPIPE, errno.EINVAL):  # Windows raises EINVAL
         return 0
     with contextlib.suppress(OSError):
-        _say(CacheError(f"The report could not be written: {error.strerror or error}."))
+        _print_error(CacheError(f"The report could not be written: {error.strerror or error}."))
     return UNREADABLE
 
 
 def report_error(error: InspectorError) -> NoReturn:
     """Print an error on standard error and exit with its code."""
-    code = {UsageError: USAGE, CompileError: FOUND}.get(type(error), UNREADABLE)
+    code = {UsageError: USAGE, CompileError: DIFFERENT}.get(type(error), UNREADABLE)
     try:
-        _say(error)
+        _print_error(error)
     finally:
         raise SystemExit(code) from None
 
 
-def _say(error: InspectorError) -> None:
+def _print_error(error: InspectorError) -> None:
     say(f"inspect-kernel: {error.message}" + (f"\n{error.remedy}" if error.remedy else ""), sys.stderr)

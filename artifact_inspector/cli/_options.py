@@ -10,19 +10,19 @@ from typing import Annotated
 import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
-from artifact_inspector.cli._telling import say
+from artifact_inspector.cli._output import say
 from artifact_inspector.errors import InspectorError, UsageError
 
 DEMO_TARGETS = ["sm_75", "gfx90a"]
-OUT = Path("triton-cache")
+DEFAULT_OUTPUT = Path("triton-cache")
 
 
 def _complete_cache(incomplete: str) -> list[str]:
     # an empty answer leaves completion to the shell, which completes directories
-    return [name for name in _commands() if incomplete and name.startswith(incomplete)]
+    return [name for name in _command_names() if incomplete and name.startswith(incomplete)]
 
 
-def _commands() -> list[str]:
+def _command_names() -> list[str]:
     names = [getattr(command.callback, "__name__", "") for command in app.registered_commands]
     return [name for name in names if name != DEFAULT_COMMAND]
 
@@ -84,24 +84,18 @@ Sort = Annotated[
         help="Sort by name, time, verdict, spills, occupancy or size; -name reverses the order.",
     ),
 ]
-Newest = Annotated[
-    bool, typer.Option("--newest", metavar="", help="List the most recently compiled kernels first.")
-]
-WithFinding = Annotated[
+Newest = Annotated[bool, typer.Option("--newest", metavar="", help="List the most recently compiled kernels first.")]
+FindingFilter = Annotated[
     list[str] | None,
     typer.Option("--finding", metavar="CODE", help="Show only kernels with this finding: AI007 ..."),
 ]
-OfVerdict = Annotated[
+VerdictFilter = Annotated[
     list[str] | None,
-    typer.Option(
-        "--verdict", metavar="WORD", help="Show only kernels with this verdict: serial, pipelined ..."
-    ),
+    typer.Option("--verdict", metavar="WORD", help="Show only kernels with this verdict: serial, pipelined ..."),
 ]
-OfSeverity = Annotated[
+SeverityFilter = Annotated[
     str | None,
-    typer.Option(
-        "--severity", metavar="WORD", help="Show only kernels with a finding this severe: warning, note."
-    ),
+    typer.Option("--severity", metavar="WORD", help="Show only kernels with a finding this severe: warning, note."),
 ]
 Limit = Annotated[
     int | None,
@@ -113,9 +107,7 @@ NoIndex = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the output to FILE instead of standard output."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help="Write the output to FILE instead of standard output."),
 ]
 Nvdisasm = Annotated[
     Path | None,
@@ -125,7 +117,7 @@ Nvdisasm = Annotated[
         help="Disassemble with this nvdisasm. Default: Triton's, or the one on PATH.",
     ),
 ]
-Out = Annotated[
+OutputDirectory = Annotated[
     Path,
     typer.Option("--output", "-o", metavar="DIR", help="Write the compiled kernels to this cache directory."),
 ]
@@ -133,13 +125,11 @@ Keep = Annotated[
     Path | None,
     typer.Option("--keep", metavar="DIR", help="Keep the compiled kernels in this cache directory."),
 ]
-Gpus = Annotated[
+DemoTargets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--target", "-t", metavar="GPU", help="Show only kernels for these GPUs: sm_80, gfx942, T4 ..."
-    ),
+    typer.Option("--target", "-t", metavar="GPU", help="Show only kernels for these GPUs: sm_80, gfx942, T4 ..."),
 ]
-Targets = Gpus
+ReadTargets = DemoTargets
 CompileTargets = Annotated[
     list[str] | None,
     typer.Option("--target", "-t", metavar="GPU", help="Compile for these GPUs: sm_90,gfx942,T4 ..."),
@@ -169,28 +159,28 @@ Const = Annotated[
 ]
 Warps = Annotated[int | None, typer.Option(metavar="N", help="Compile for N warps per block.")]
 Stages = Annotated[int | None, typer.Option(metavar="N", help="Pipeline loops to a depth of N stages.")]
-Option = Annotated[
+TritonOptions = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help="Set any other Triton option: waves_per_eu=2 ..."),
 ]
 
 
-def read_selectors(target: Sequence[str] | None, where: Sequence[str] | None) -> list[str]:
+def read_selectors(target: Sequence[str] | None, properties: Sequence[str] | None) -> list[str]:
     """The words of `--target` and `--where` that select kernels.
 
     `--target` once took properties too; those still work and are reported on standard error.
     """
-    from artifact_inspector.facts.selection import parse_which
-    from artifact_inspector.model.text import split_words
+    from artifact_inspector.facts.selection import parse_filters
+    from artifact_inspector.model.text import split_option_values
 
-    targets = split_words(target or [])
+    targets = split_option_values(target or [])
     for name in targets:
-        if any(which.kind != "target" for which in parse_which([name])):
+        if any(selector.kind != "target" for selector in parse_filters([name])):
             say(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
-    return [*targets, *(where or [])]
+    return [*targets, *(properties or [])]
 
 
-def require_format(format: str, known: Collection[str]) -> None:
+def require_format(format: str, formats: Collection[str]) -> None:
     """Raise a UsageError that lists the formats of a command if this is none of them."""
-    if format not in known:
-        raise UsageError(f"Unknown format {format!r}.", f"Expected one of {', '.join(known)}.")
+    if format not in formats:
+        raise UsageError(f"Unknown format {format!r}.", f"Expected one of {', '.join(formats)}.")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._reading import inspect_kernels, recalling
-from artifact_inspector.cli._telling import say
+from artifact_inspector.cli._loading import cached_lookup, inspect_kernels
+from artifact_inspector.cli._output import say
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
 
 
 def view_kernels(
-    chosen: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True
+    artifacts: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True
 ) -> tuple[list[KernelFacts], list[KernelView]]:
-    """Kernels, and what the page of each shows; no pages for more than `MOST_LEAVES` kernels."""
+    """Kernels, and what the page of each shows; no pages for more than `MAX_DETAILS` kernels."""
     from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.facts.kernel import read_everything
-    from artifact_inspector.report.html import MOST_LEAVES, Sources, view_kernel
+    from artifact_inspector.report.html import MAX_DETAILS, Sources, view_kernel
     from artifact_inspector.report.progress import progress_bar
 
-    if len(chosen) > MOST_LEAVES:
-        return list(inspect_kernels(chosen, disassemble, index=index)), []
+    if len(artifacts) > MAX_DETAILS:
+        return list(inspect_kernels(artifacts, disassemble, index=index)), []
     views: list[KernelView] = []
 
     def view(kernel: KernelFacts) -> None:
         read_everything(kernel)
-        views.append(view_kernel(kernel, Sources(read_here), disassemble))
+        views.append(view_kernel(kernel, Sources(read_local_source), disassemble))
 
-    with progress_bar(len(chosen), "reading") as advance:
-        how = recalling(disassemble, lambda artifact: advance(artifact.display_name), index=index)
+    with progress_bar(len(artifacts), "reading") as advance:
+        lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         # the views keep objects that cannot come from another process
-        return list(read_kernels(chosen, view, replace(how, cores=1))), views
+        return list(read_kernels(artifacts, view, replace(lookup, cores=1))), views
 
 
-def read_here(file: str) -> str | None:
+def read_local_source(file: str) -> str | None:
     """The text of a source file below the working directory; None for any other file."""
-    from artifact_inspector.files.sources import read_python
+    from artifact_inspector.files.sources import read_python_source
 
-    return read_python(file, Path.cwd())
+    return read_python_source(file, Path.cwd())
 
 
 def write_page(out: Path, page: str) -> None:
     """Write a page, and print its size on standard error."""
-    from artifact_inspector.files.writing import write_text
+    from artifact_inspector.files.writer import write_text
 
     write_text(out, page)
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)

@@ -11,8 +11,8 @@ from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.pair import Pair
+    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.execution.prediction import Prediction
-    from artifact_inspector.execution.requests import Request
     from artifact_inspector.execution.timing.residency import Residency
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from artifact_inspector.hardware.peaks import Peaks
     from artifact_inspector.model import Stage
 
-OF_KERNEL = ("timeline", "timetable", "shared", "occupancy")
-OF_LAUNCH = ("grid", "roofline", "banks", "residency")
-OF_PAIR = ("timeline",)
+KERNEL_PICTURES = ("timeline", "timetable", "shared", "occupancy")
+LAUNCH_PICTURES = ("grid", "roofline", "banks", "residency")
+PAIR_PICTURES = ("timeline",)
 
 
-def require_picture(what: str, known: Sequence[str]) -> None:
+def require_picture(picture: str, pictures: Sequence[str]) -> None:
     """Raise a UsageError that lists the pictures of a command if this is none of them."""
-    if what not in known:
-        raise UsageError(f"This command cannot draw {what!r}.", f"Expected --svg {', '.join(known)}.")
+    if picture not in pictures:
+        raise UsageError(f"This command cannot draw {picture!r}.", f"Expected --svg {', '.join(pictures)}.")
 
 
-def draw_kernel(kernel: KernelFacts, what: str, region: str | None, stages: Sequence[Stage]) -> str:
+def draw_kernel(kernel: KernelFacts, picture: str, region: str | None, stages: Sequence[Stage]) -> str:
     """The SVG of one kernel."""
-    if what == "timeline":
+    if picture == "timeline":
         from artifact_inspector.pictures.timeline import timeline
 
         return timeline(kernel, region, stages or None)
-    if what == "timetable":
+    if picture == "timetable":
         from artifact_inspector.pictures.timetable import timetable
 
         return timetable(kernel, region)
-    if what == "shared":
+    if picture == "shared":
         from artifact_inspector.pictures.shared_map import shared_map
 
         return shared_map(kernel)
@@ -50,35 +50,37 @@ def draw_kernel(kernel: KernelFacts, what: str, region: str | None, stages: Sequ
     return occupancy_bars(kernel)
 
 
-def draw_launches(
-    found: Sequence[Prediction], what: str, peaks: Peaks | None, line: str | None = None
-) -> str:
+def draw_launches(predictions: Sequence[Prediction], picture: str, peaks: Peaks | None, line: str | None = None) -> str:
     """The SVG of launches: of one, except for the roofline.
 
     Args:
         line: source line whose shared-memory access `banks` draws.
     """
-    if what == "roofline":
+    if picture == "roofline":
         from artifact_inspector.execution.roofline import find_roofline
         from artifact_inspector.pictures.roofline import roofline
 
-        places = [(one.kernel, find_roofline(one.counters, peaks)) for one in found]
-        return roofline([(name, place) for name, place in places if place is not None])
-    if len(found) != 1:
+        points = [(prediction.kernel, find_roofline(prediction.counters, peaks)) for prediction in predictions]
+        return roofline([(name, point) for name, point in points if point is not None])
+    if len(predictions) != 1:
         raise UsageError(
-            f"--svg {what} draws one launch; {len(found)} match.", "Give a NAME or hash that fits one."
+            f"--svg {picture} draws one launch; {len(predictions)} match.",
+            "Give a NAME or hash that fits one.",
         )
-    if what == "banks":
+    if picture == "banks":
         from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
 
-        return bank_conflicts(found[0], find_access(found[0], line))
+        return bank_conflicts(predictions[0], find_access(predictions[0], line))
     from artifact_inspector.pictures.cta_grid import cta_grid
 
-    return cta_grid(found[0])
+    return cta_grid(predictions[0])
 
 
 def draw_residency(
-    pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    disassemble: Disassemble | None,
+    gpu: str | None,
+    steps: int,
 ) -> str:
     """The SVG of the modelled resident warps of one launch."""
     from artifact_inspector.pictures.residency import residency
@@ -87,28 +89,29 @@ def draw_residency(
 
 
 def model_residency(
-    pairs: Sequence[tuple[Artifact, Request]], disassemble: Disassemble | None, gpu: str | None, steps: int
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    disassemble: Disassemble | None,
+    gpu: str | None,
+    steps: int,
 ) -> Residency:
     """The model of one launch's resident warps."""
-    from artifact_inspector.execution.timing.contestants import Contestant
+    from artifact_inspector.execution.timing.candidates import RankingCandidate
     from artifact_inspector.execution.timing.residency import find_residency
 
     if len(pairs) != 1:
-        raise UsageError(
-            f"--svg residency draws one launch; {len(pairs)} match.", "Give a NAME or hash that fits one."
-        )
+        raise UsageError(f"--svg residency draws one launch; {len(pairs)} match.", "Give a NAME or hash that fits one.")
     entry, request = pairs[0]
-    contestant = Contestant(entry, request, entry.constants)
-    return find_residency(contestant, disassemble, gpu=gpu, limit=steps)
+    candidate = RankingCandidate(entry, request, entry.constants)
+    return find_residency(candidate, disassemble, gpu=gpu, limit=steps)
 
 
-def draw_pair(pair: Pair | None, what: str, made_by: str = "") -> str:
+def draw_pair(pair: Pair | None, picture: str, made_by: str = "") -> str:
     """The SVG of two kernels.
 
     Args:
         made_by: the pass that made them differ; empty where it is not known.
     """
-    from artifact_inspector.pictures.pair import pair_timelines
+    from artifact_inspector.pictures.pair_timelines import pair_timelines
     from artifact_inspector.report.diff import side_labels
 
     if pair is None:
@@ -118,7 +121,7 @@ def draw_pair(pair: Pair | None, what: str, made_by: str = "") -> str:
 
 def write_svg(out: Path | None, svg: str) -> None:
     """Write a picture to a file; None is standard output."""
-    from artifact_inspector.files.writing import write_text
+    from artifact_inspector.files.writer import write_text
     from artifact_inspector.report.console import write
 
     if out is None:

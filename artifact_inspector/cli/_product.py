@@ -6,23 +6,21 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._telling import print_json
+from artifact_inspector.cli._output import print_json
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.hardware.peaks import Peaks
 
 
-def print_product(
-    product: str, types: Sequence[str], time: float | None, gpu: str | None, *, json: bool
-) -> None:
+def print_product(product: str, types: Sequence[str], time: float | None, gpu: str | None, *, json: bool) -> None:
     """Print what a matrix product moves and computes.
 
     Args:
         time: measured, in seconds; adds bandwidth and throughput.
         gpu: a product, or the bandwidth of its memory (`320GB/s`); adds the share of its peaks.
     """
-    from artifact_inspector.analysis.access.traffic import parse_product
+    from artifact_inspector.analysis.access.matrix_traffic import parse_product
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.json.traffic import traffic_document
     from artifact_inspector.report.traffic import describe_traffic
@@ -31,9 +29,7 @@ def print_product(
     if time is not None and not 0 < time < float("inf"):
         raise UsageError(f"--time is {time:g}.", "Expected seconds greater than 0.")
     if peaks is not None and time is None:
-        raise UsageError(
-            "--gpu needs --time with --product.", "Give the measured time of one product: --time SECONDS."
-        )
+        raise UsageError("--gpu needs --time with --product.", "Give the measured time of one product: --time SECONDS.")
     traffic = parse_product(product, types)
     if json:
         print_json(traffic_document(traffic, types, time, peaks))
@@ -47,10 +43,10 @@ def _parse_peaks(text: str) -> Peaks:
     Raises:
         UsageError: it is neither, or no GPU has such a bandwidth.
     """
-    from artifact_inspector.hardware.peaks import MEMORIES, memory_of, name_peaks
+    from artifact_inspector.hardware.peaks import BANDWIDTH_RANGE, bandwidth_only_peaks, peaks_of_product
 
     number = text.strip().lower().removesuffix("gb/s").strip()
-    peaks = None if number != text.strip().lower() else name_peaks(text)
+    peaks = None if number != text.strip().lower() else peaks_of_product(text)
     if peaks is not None:
         return peaks
     try:
@@ -59,9 +55,7 @@ def _parse_peaks(text: str) -> Peaks:
         raise UsageError(
             f"No peaks are known for GPU {text!r}.", "Give another GPU, or its bandwidth: --gpu 320GB/s."
         ) from None
-    low, high = MEMORIES
+    low, high = BANDWIDTH_RANGE
     if not low <= bandwidth <= high:
-        raise UsageError(
-            f"No GPU has a memory bandwidth of {bandwidth:g} GB/s.", f"Expected {low:g} to {high:g} GB/s."
-        )
-    return memory_of(bandwidth)
+        raise UsageError(f"No GPU has a memory bandwidth of {bandwidth:g} GB/s.", f"Expected {low:g} to {high:g} GB/s.")
+    return bandwidth_only_peaks(bandwidth)

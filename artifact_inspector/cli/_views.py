@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import require_format
-from artifact_inspector.cli._reading import disassembler, open_or_advise
-from artifact_inspector.cli._telling import print_json, print_report, say
+from artifact_inspector.cli._output import print_json, print_report, say
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def require_one(artifacts: Sequence[Artifact], subject: str) -> Artifact:
         UsageError: there are several; the remedy lists them.
     """
     if len(artifacts) != 1:
-        names = ", ".join(
-            f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in artifacts[:MAX_NAMES]
-        )
+        names = ", ".join(f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in artifacts[:MAX_NAMES])
         omitted = f" and {len(artifacts) - MAX_NAMES} more" if len(artifacts) > MAX_NAMES else ""
         raise UsageError(
             f"{subject} one kernel; {len(artifacts)} match.",
@@ -54,14 +52,14 @@ def print_timeline(
     """Print events of one kernel in issue order, with the loads in flight below them."""
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.scene import find_scene
-    from artifact_inspector.facts.selection import choose, parse_stages, parse_which
+    from artifact_inspector.facts.selection import choose, parse_filters, parse_stages
     from artifact_inspector.report.json.timeline import TimelineDocument
     from artifact_inspector.report.timeline import TimelineReport
 
     stage_filter = parse_stages(stages)
-    artifacts = choose(open_or_advise(path), name, parse_which(selectors))
+    artifacts = choose(open_cache_or_fail(path), name, parse_filters(selectors))
     entry = require_one(artifacts, "--timeline draws")
-    disassemble = disassembler(artifacts, nvdisasm, sass=sass)
+    disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
     kernel = inspect_artifact(entry, disassemble, lambda facts: facts.stages)
     scene = find_scene(kernel, region, stage_filter or None)
     if json:
@@ -83,7 +81,7 @@ def print_graph(
 ) -> None:
     """Print the basic blocks and the data flow of one stage of a kernel, the last stage by default."""
     from artifact_inspector.facts.graph import graph_of
-    from artifact_inspector.facts.selection import choose, parse_stages, parse_which
+    from artifact_inspector.facts.selection import choose, parse_filters, parse_stages
     from artifact_inspector.report.console import write
     from artifact_inspector.report.exchange.graph import FORMATS
 
@@ -94,9 +92,9 @@ def print_graph(
             f"--graph prints one stage; {len(stage_filter)} are given.",
             f"Give one: --stage {stage_filter[-1].value}.",
         )
-    artifacts = choose(open_or_advise(path), name, parse_which(selectors))
+    artifacts = choose(open_cache_or_fail(path), name, parse_filters(selectors))
     entry = require_one(artifacts, "--graph prints")
-    disassemble = disassembler(artifacts, nvdisasm, sass=sass)
+    disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
     graph = graph_of(entry, stage_filter[0] if stage_filter else None, region, disassemble)
     write(FORMATS[format](graph) + "\n", sys.stdout)
 
@@ -106,12 +104,12 @@ def print_registers(
 ) -> None:
     """Print live registers by line, which are live at the peak, and how many to free for one more block."""
     from artifact_inspector.facts.pressure import pressure_of
-    from artifact_inspector.facts.selection import choose, parse_which
+    from artifact_inspector.facts.selection import choose, parse_filters
     from artifact_inspector.report.json.pressure import PressureDocument
-    from artifact_inspector.report.pressure import PressureReport
+    from artifact_inspector.report.register_pressure import PressureReport
 
-    artifacts = choose(open_or_advise(path), name, parse_which(selectors))
-    disassemble = disassembler(artifacts, nvdisasm, sass=True)
+    artifacts = choose(open_cache_or_fail(path), name, parse_filters(selectors))
+    disassemble = make_disassembler(artifacts, nvdisasm, sass=True)
     kernels = [pressure_of(entry, disassemble) for entry in artifacts]
     if json:
         print_json(PressureDocument(kernels=tuple(kernels)))
@@ -121,19 +119,19 @@ def print_registers(
 
 def print_index(*, clear: bool, json: bool) -> None:
     """Print what the result cache holds, or delete it."""
-    from artifact_inspector.files.index import Index, default_place
+    from artifact_inspector.files.index import Index, default_path
     from artifact_inspector.report.json.index import IndexDocument
 
-    with Index(default_place(), lambda sentence: say(sentence, sys.stderr)) as index:
+    with Index(default_path(), lambda sentence: say(sentence, sys.stderr)) as index:
         if clear:
             index.clear()
         stats = index.stats()
     if stats is None:
         return
     if json:
-        print_json(IndexDocument(place=stats.place, kernels=stats.entries, bytes=stats.bytes))
+        print_json(IndexDocument(place=stats.path, kernels=stats.entries, bytes=stats.bytes))
     else:
-        say(f"{stats.entries} kernels, {stats.bytes / 1e6:.1f} MB, in {stats.place}", sys.stdout)
+        say(f"{stats.entries} kernels, {stats.bytes / 1e6:.1f} MB, in {stats.path}", sys.stdout)
 
 
 def print_schema(document: str) -> None:

@@ -7,18 +7,23 @@ from pathlib import Path
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._loading import (
+    exit_if_unreadable,
+    inspect_kernels,
+    make_disassembler,
+    open_cache_or_fail,
+)
 from artifact_inspector.cli._options import (
     CacheDirectory,
     KernelName,
     Nvdisasm,
     Output,
+    ReadTargets,
     Sass,
-    Targets,
     Where,
     read_selectors,
 )
-from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise, refuse_unreadable
-from artifact_inspector.cli._telling import say
+from artifact_inspector.cli._output import say
 from artifact_inspector.errors import UsageError
 
 
@@ -26,33 +31,33 @@ from artifact_inspector.errors import UsageError
 def baseline(
     cache: CacheDirectory = None,
     name: KernelName = None,
-    out: Output = None,
-    target: Targets = None,
-    where: Where = None,
+    output: Output = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
     """Record the facts of kernels in a file that `check` compares later caches with."""
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
-        from artifact_inspector.facts.selection import choose, parse_which
+        from artifact_inspector.facts.selection import choose, parse_filters
         from artifact_inspector.files.sources import find_source
-        from artifact_inspector.files.writing import write_text
+        from artifact_inspector.files.writer import write_text
         from artifact_inspector.report.console import write
         from artifact_inspector.report.json.baseline import baseline_document, baseline_text
-        from artifact_inspector.report.words import plural
+        from artifact_inspector.report.phrases import plural
 
-        found = open_or_advise(cache)
-        chosen = choose(found, name, parse_which(read_selectors(target, where)))
-        if not chosen:
-            raise UsageError(f"No kernels in {found.root}.", "Give a Triton cache with kernels.")
-        disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels = list(inspect_kernels(chosen, disassemble))
-        refuse_unreadable(kernels)
+        opened = open_cache_or_fail(cache)
+        artifacts = choose(opened, name, parse_filters(read_selectors(target, properties)))
+        if not artifacts:
+            raise UsageError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
+        disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
+        kernels = list(inspect_kernels(artifacts, disassemble))
+        exit_if_unreadable(kernels)
         records = [record(kernel, lambda file: find_source(file, Path.cwd())) for kernel in kernels]
         text = baseline_text(baseline_document(records))
-        if out is None:
+        if output is None:
             write(text, sys.stdout)
             return
-        write_text(out, text)
-        say(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {out}", sys.stdout)
+        write_text(output, text)
+        say(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {output}", sys.stdout)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._exit import DIFFERENT, exit_codes
 from artifact_inspector.cli._options import Json, Keep, Nvdisasm, Sass
-from artifact_inspector.cli._telling import print_json, print_report
+from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.scratch import scratch_directory
 
@@ -53,55 +53,53 @@ def bench(
     milliseconds: Annotated[
         float, typer.Option("--rep", metavar="MS", min=1.0, help="Measure each kernel for MS milliseconds.")
     ] = 100.0,
-    out: Keep = None,
+    keep: Keep = None,
     json: Json = False,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
     """Run kernels on this machine's GPU: check their results, measure their time, and report their code."""
     with exit_codes(json=json):
-        from artifact_inspector.measuring.measure import measure, plan
+        from artifact_inspector.measuring.measure import measure, plan_jobs
         from artifact_inspector.report.bench import BenchReport
         from artifact_inspector.report.json.bench import bench_document
         from artifact_inspector.report.progress import progress_bar
 
-        with _directory(out) as directory:
-            jobs = plan(
-                kernels or [], directory, configs=configs, workload=workload, milliseconds=milliseconds
-            )
+        with _compile_directory(keep) as directory:
+            jobs = plan_jobs(kernels or [], directory, configs=configs, workload=workload, milliseconds=milliseconds)
             with progress_bar(len(jobs), "measuring") as advance:
-                found = measure(
+                measurements = measure(
                     jobs,
-                    disassemble=_disassembler_of(nvdisasm) if sass or nvdisasm is not None else _none,
+                    disassemble=_make_disassembler(nvdisasm) if sass or nvdisasm is not None else _no_disassembler,
                     progress=advance,
                 )
         if json:
-            print_json(bench_document(found))
+            print_json(bench_document(measurements))
         else:
-            print_report(BenchReport(found))
-        if any(row.wrong or row.message is not None for row in found.rows):
-            raise typer.Exit(FOUND)
+            print_report(BenchReport(measurements))
+        if any(row.is_wrong or row.message is not None for row in measurements.rows):
+            raise typer.Exit(DIFFERENT)
 
 
 @contextmanager
-def _directory(out: Path | None) -> Iterator[Path]:
+def _compile_directory(keep: Path | None) -> Iterator[Path]:
     """The empty directory to compile into; a temporary one by default."""
-    if out is None:
-        with scratch_directory() as made:
-            yield Path(made)
+    if keep is None:
+        with scratch_directory() as scratch:
+            yield Path(scratch)
         return
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise UsageError(f"--keep {out} is not empty.", "Give a new or empty directory.")
-    yield out
+    if keep.exists() and not (keep.is_dir() and not any(keep.iterdir())):
+        raise UsageError(f"--keep {keep} is not empty.", "Give a new or empty directory.")
+    yield keep
 
 
-def _disassembler_of(nvdisasm: Path | None) -> Callable[[Path], Disassemble | None]:
+def _make_disassembler(nvdisasm: Path | None) -> Callable[[Path], Disassemble | None]:
     """A function that makes the disassembler of a cache directory."""
-    from artifact_inspector.cli._reading import disassembler
+    from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.files.cache import open_cache
 
-    return lambda directory: disassembler(open_cache(directory).entries, nvdisasm, sass=True)
+    return lambda directory: make_disassembler(open_cache(directory).entries, nvdisasm, sass=True)
 
 
-def _none(_: Path) -> None:
+def _no_disassembler(_: Path) -> None:
     return None

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
-from artifact_inspector.cli._options import DEMO_TARGETS, OUT, CompileTargets, Json, Out
-from artifact_inspector.cli._telling import notice, print_json, print_report
+from artifact_inspector.cli._exit import DIFFERENT, exit_codes
+from artifact_inspector.cli._options import (
+    DEFAULT_OUTPUT,
+    DEMO_TARGETS,
+    CompileTargets,
+    Json,
+    OutputDirectory,
+)
+from artifact_inspector.cli._output import notice, print_json, print_report
 
 if TYPE_CHECKING:
     from artifact_inspector.compiling import ProgramRun
@@ -21,12 +27,10 @@ if TYPE_CHECKING:
 def capture(
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="-- COMMAND...", help="The program and its arguments: -- python train.py --steps 2"
-        ),
+        typer.Argument(metavar="-- COMMAND...", help="The program and its arguments: -- python train.py --steps 2"),
     ] = None,
     target: CompileTargets = None,
-    out: Out = OUT,
+    out: OutputDirectory = DEFAULT_OUTPUT,
     configs: Annotated[
         str,
         typer.Option(
@@ -49,12 +53,12 @@ def capture(
 ) -> None:
     """Run a program without a GPU and compile every kernel that it would launch, once per target."""
     with exit_codes(json=json):
-        from artifact_inspector.report.captured import captured_table, failures
+        from artifact_inspector.report.capture import captured_table, failures
         from artifact_inspector.report.console import show
         from artifact_inspector.report.json.captured import captured_document
 
         limits = {"triton": triton, "launches": launches, "seconds": seconds}
-        runs = _run(command or [], target or DEMO_TARGETS, out, configs, limits)
+        runs = _run_program(command or [], target or DEMO_TARGETS, out, configs, limits)
         if any(run.status or run.problem for run in runs):
             show(failures(runs), sys.stderr)
         if json:
@@ -65,10 +69,10 @@ def capture(
         nothing = not any(run.kernels for run in runs)
         refused = any(kernel.message is not None for run in runs for kernel in run.kernels)
         if status or nothing or refused:
-            raise typer.Exit(status or FOUND)
+            raise typer.Exit(status or DIFFERENT)
 
 
-def _run(
+def _run_program(
     command: list[str], targets: list[str], out: Path, configs: str, limits: dict[str, Any]
 ) -> list[ProgramRun]:
     from artifact_inspector.compiling import capture_program
@@ -78,7 +82,7 @@ def _run(
     number = parse_configs(configs)
     return capture_program(
         command,
-        [str(one) for one in parse_targets(targets)],
+        [str(target) for target in parse_targets(targets)],
         out,
         configs=None if number == "all" else number,
         notice=notice,

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._exit import DIFFERENT, exit_codes
+from artifact_inspector.cli._loading import make_disassembler, make_inspector, open_cache_or_fail
 from artifact_inspector.cli._options import (
     CacheDirectory,
     Json,
     KernelName,
     Nvdisasm,
+    ReadTargets,
     Sass,
-    Targets,
     Where,
     read_selectors,
     require_format,
 )
-from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
-from artifact_inspector.cli._telling import print_report
+from artifact_inspector.cli._output import print_report
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.comparison.baseline import Baseline
     from artifact_inspector.comparison.corpus import Corpus
-    from artifact_inspector.facts.selection import Which
+    from artifact_inspector.facts.selection import KernelFilter
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif", "github")
 SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sarif"}
@@ -41,9 +41,7 @@ def check(
     name: KernelName = None,
     baseline: Annotated[
         Path,
-        typer.Option(
-            "--baseline", "-b", metavar="FILE", help="Compare with this file of `inspect-kernel baseline`."
-        ),
+        typer.Option("--baseline", "-b", metavar="FILE", help="Compare with this file of `inspect-kernel baseline`."),
     ] = Path("baseline.json"),
     fail_on: Annotated[
         list[str] | None,
@@ -63,15 +61,13 @@ def check(
             "Versions may differ if the two sides have none in common.",
         ),
     ] = None,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     format: Annotated[
         str,
-        typer.Option(
-            "--format", "-f", metavar="FORMAT", help="Print as text, json, markdown, junit, sarif or github."
-        ),
+        typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, markdown, junit, sarif or github."),
     ] = "text",
-    out: Annotated[
+    outputs: Annotated[
         list[Path] | None,
         typer.Option(
             "--output",
@@ -89,27 +85,27 @@ def check(
     with exit_codes(json=format == "json"):
         from artifact_inspector.comparison.baseline import DEFAULT_GATES
         from artifact_inspector.comparison.corpus import parse_gates
-        from artifact_inspector.facts.selection import parse_which
-        from artifact_inspector.files.writing import write_text
+        from artifact_inspector.facts.selection import parse_filters
+        from artifact_inspector.files.writer import write_text
         from artifact_inspector.report.console import write
 
-        files = {path: _format_of(path) for path in out or []}
+        files = {path: _format_of(path) for path in outputs or []}
         require_format(format, FORMATS)
         gates = DEFAULT_GATES if fail_on is None else parse_gates(fail_on)
-        wanted = parse_which(read_selectors(target, where))
-        recorded = _read(baseline, name)
-        corpus = _hold(recorded, cache, name, wanted, across or [], nvdisasm, sass=sass)
+        kernel_selectors = parse_filters(read_selectors(target, properties))
+        baseline_facts = _read_baseline(baseline, name)
+        corpus = _compare(baseline_facts, cache, name, kernel_selectors, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():
-            write_text(path, _written(kind, recorded, corpus, gates, "utf-8"))
+            write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8"))
         if format == "text":
             from artifact_inspector.report.check import CheckReport
 
-            print_report(CheckReport(recorded, corpus, gates))
+            print_report(CheckReport(baseline_facts, corpus, gates))
         else:
-            text = _written(format, recorded, corpus, gates, sys.stdout.encoding)
+            text = _format_check(format, baseline_facts, corpus, gates, sys.stdout.encoding)
             write(text, sys.stdout, commands=format == "github")
         if corpus.failures(gates):
-            raise typer.Exit(FOUND)
+            raise typer.Exit(DIFFERENT)
 
 
 def _format_of(path: Path) -> str:
@@ -118,63 +114,61 @@ def _format_of(path: Path) -> str:
     return SUFFIXES[path.suffix]
 
 
-def _read(path: Path, name: str | None) -> Baseline:
-    from artifact_inspector.files.reading import read_named
+def _read_baseline(path: Path, name: str | None) -> Baseline:
+    from artifact_inspector.files.reader import read_user_text
     from artifact_inspector.report.json.baseline import parse_baseline
 
     try:
-        text = read_named(path)
+        text = read_user_text(path)
     except OSError as error:
-        record = f"Record one: inspect-kernel baseline CACHE -o {path}"
-        meant = name is not None and Path(name).is_file()
+        record_command = f"Record one: inspect-kernel baseline CACHE -o {path}"
+        is_swapped = name is not None and Path(name).is_file()
         raise CacheError(
             f"The baseline {path} could not be read: {error.strerror or error}.",
-            f"If {name} is the baseline, write --baseline {name}." if meant else record,
+            f"If {name} is the baseline, write --baseline {name}." if is_swapped else record_command,
         ) from None
     return parse_baseline(text, str(path))
 
 
-def _hold(
+def _compare(
     baseline: Baseline,
     path: Path | None,
     name: str | None,
-    wanted: Sequence[Which],
+    kernel_selectors: Sequence[KernelFilter],
     across: list[str],
     nvdisasm: Path | None,
     *,
     sass: bool,
 ) -> Corpus:
-    from artifact_inspector.comparison.baseline import hold_against
+    from artifact_inspector.comparison.baseline import compare_with_baseline
     from artifact_inspector.comparison.matching import parse_axes
     from artifact_inspector.facts.selection import choose
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.report.progress import progress_bar
 
     axes = parse_axes(across)
-    found = open_or_advise(path, can_be_empty=True)
-    meant = {
+    opened = open_cache_or_fail(path, can_be_empty=True)
+    compared_ids = {
         id(x)
-        for x in choose(Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ()), name, wanted)
+        for x in choose(Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ()), name, kernel_selectors)
     }
     try:
-        chosen = choose(found, name, wanted)
+        artifacts = choose(opened, name, kernel_selectors)
     except UsageError:
-        chosen = ()  # every kernel of the baseline is gone
-    disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    with progress_bar(len(chosen), "checking") as advance:
-        return hold_against(
-            [x for x in baseline.kernels if id(x.artifact) in meant],
-            chosen,
-            inspect_one(disassemble),
+        artifacts = ()  # every kernel of the baseline is gone
+    disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
+    with progress_bar(len(artifacts), "checking") as advance:
+        return compare_with_baseline(
+            [x for x in baseline.kernels if id(x.artifact) in compared_ids],
+            artifacts,
+            make_inspector(disassemble),
             across=axes,
-            problems=found.problems,
+            problems=opened.problems,
             progress=advance,
         )
 
 
-def _written(
-    format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None
-) -> str:
+def _format_check(format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.exchange.annotations import workflow_commands
@@ -183,9 +177,9 @@ def _written(
     from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.baseline import check_document
-    from artifact_inspector.report.remarks import GATE_RULES, change_remarks, told_once
+    from artifact_inspector.report.remarks import GATE_RULES, change_remarks, merge_remarks
 
-    def find(file: str) -> str | None:
+    def find_text(file: str) -> str | None:
         return find_source(file, Path.cwd())
 
     match format:
@@ -196,6 +190,6 @@ def _written(
         case "junit":
             return junit_text(corpus, gates, "inspect-kernel check")
         case "sarif":
-            return as_text(sarif_document(GATE_RULES, change_remarks(corpus, gates, find)), encoding)
+            return as_text(sarif_document(GATE_RULES, change_remarks(corpus, gates, find_text)), encoding)
         case _:
-            return workflow_commands(told_once(change_remarks(corpus, gates, find), corpus))
+            return workflow_commands(merge_remarks(change_remarks(corpus, gates, find_text), corpus))

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._exit import DIFFERENT, exit_codes
+from artifact_inspector.cli._loading import make_disassembler, make_inspector, open_cache_or_fail
 from artifact_inspector.cli._options import (
     Html,
     Json,
     Nvdisasm,
     Output,
+    ReadTargets,
     Sass,
-    Targets,
     Where,
     read_selectors,
     require_format,
 )
-from artifact_inspector.cli._pictures import OF_PAIR, draw_pair, require_picture, write_svg
-from artifact_inspector.cli._reading import disassembler, inspect_one, open_or_advise
-from artifact_inspector.cli._telling import notice, output_to, print_json, print_report
+from artifact_inspector.cli._output import notice, output_to, print_json, print_report
+from artifact_inspector.cli._pictures import PAIR_PICTURES, draw_pair, require_picture, write_svg
 from artifact_inspector.errors import CacheError, UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ FORMATS = ("text", "json", "markdown", "junit")
 
 @app.command()
 def diff(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="A cache directory; CACHE:NAME or CACHE:HASH for one kernel.")
-    ],
+    a: Annotated[str, typer.Argument(metavar="A", help="A cache directory; CACHE:NAME or CACHE:HASH for one kernel.")],
     b: Annotated[
         str | None, typer.Argument(metavar="B", help="The other side; omit it with --left and --right.")
     ] = None,
@@ -64,8 +62,8 @@ def diff(
             help="Pair kernels that differ in this: target, version, config, source.",
         ),
     ] = None,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,7 +87,7 @@ def diff(
             help="Compile both kernels again and name the compiler pass that made them differ.",
         ),
     ] = False,
-    why: Annotated[
+    show_causes: Annotated[
         bool,
         typer.Option(
             "--why",
@@ -99,7 +97,7 @@ def diff(
     ] = False,
     svg: Annotated[
         str | None,
-        typer.Option("--svg", metavar="WHAT", help=f"Draw two kernels as SVG instead: {', '.join(OF_PAIR)}."),
+        typer.Option("--svg", metavar="WHAT", help=f"Draw two kernels as SVG instead: {', '.join(PAIR_PICTURES)}."),
     ] = None,
     output: Output = None,
     html: Html = None,
@@ -115,15 +113,15 @@ def diff(
     with exit_codes(json=format == "json"):
         require_format(format, FORMATS)
         if svg is not None:
-            require_picture(svg, OF_PAIR)
+            require_picture(svg, PAIR_PICTURES)
         if passes and format != "text":
             raise UsageError(
                 f"--passes prints text only, not {format}.",
                 "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
-        sides, kernel_selectors = (a, b, left or [], right or []), read_selectors(target, where)
+        sides, kernel_selectors = (a, b, left or [], right or []), read_selectors(target, properties)
         with output_to(None if svg else output):
-            if why:
+            if show_causes:
                 differ = _compare_causes(sides, kernel_selectors, format)
             else:
                 differ = _compare(
@@ -132,7 +130,7 @@ def diff(
                     svg=None if svg is None else (svg, output),
                 )  # fmt: skip
         if differ:
-            raise typer.Exit(FOUND)
+            raise typer.Exit(DIFFERENT)
 
 
 def _compare_causes(
@@ -143,7 +141,7 @@ def _compare_causes(
 
     if format not in ("text", "json"):
         raise UsageError(f"--why prints text or JSON, not {format}.", "Remove --format.")
-    (left_entries, right_entries), _, _ = _sides(sides, kernel_selectors)
+    (left_entries, right_entries), _, _ = _select_sides(sides, kernel_selectors)
     return print_reasons(left_entries, right_entries, json=format == "json")
 
 
@@ -167,101 +165,125 @@ def _compare(
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.progress import progress_bar
 
-    axes, wanted = parse_axes(across), parse_gates(gates)
-    (ours, theirs), problems, named = _sides(sides, targets)
-    disassemble = disassembler((*ours, *theirs), nvdisasm, sass=sass)
-    with progress_bar(max(len(ours), len(theirs)), "comparing") as advance:
+    match_axes, fail_gates = parse_axes(across), parse_gates(gates)
+    (left_artifacts, right_artifacts), problems, named = _select_sides(sides, targets)
+    disassemble = make_disassembler((*left_artifacts, *right_artifacts), nvdisasm, sass=sass)
+    with progress_bar(max(len(left_artifacts), len(right_artifacts)), "comparing") as advance:
         corpus = compare_corpora(
-            ours,
-            theirs,
-            inspect_one(disassemble),
-            across=axes,
+            left_artifacts,
+            right_artifacts,
+            make_inspector(disassemble),
+            across=match_axes,
             progress=advance,
-            together=len(ours) == len(theirs) == 1,
-            always=named and min(len(ours), len(theirs)) == 1,
+            together=len(left_artifacts) == len(right_artifacts) == 1,
+            always=named and min(len(left_artifacts), len(right_artifacts)) == 1,
         )
     corpus = replace(corpus, problems=(*problems, *corpus.problems))
-    _refuse(corpus, axes, len(ours), len(theirs), named=named)
-    alone = len(corpus.changes) == 1 and named and min(len(ours), len(theirs)) == 1
-    if passes and not alone:
+    _require_pairs(corpus, match_axes, len(left_artifacts), len(right_artifacts), is_named=named)
+    is_single_pair = len(corpus.changes) == 1 and named and min(len(left_artifacts), len(right_artifacts)) == 1
+    if passes and not is_single_pair:
         raise UsageError("--passes compares two kernels.", "Give one kernel per side: CACHE:NAME.")
-    pair = corpus.changes[0].pair if alone else None
+    pair = corpus.changes[0].pair if is_single_pair else None
     if svg is None:
-        _write(corpus, format, alone=alone, changes=changes, gates=wanted)
-    said, made_by = _passes_of(pair) if passes and pair is not None else ([], "")
+        _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=fail_gates)
+    pass_lines, made_by = _attribute_passes(pair) if passes and pair is not None else ([], "")
     if svg is not None:
         write_svg(svg[1], draw_pair(pair, svg[0], made_by))
-    if said:
+    if pass_lines:
         # a picture on standard output must be the only thing there
-        write_lines("\n" + "\n".join(said) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
+        write_lines("\n" + "\n".join(pass_lines) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
     if html is not None:
-        from artifact_inspector.cli._pages import read_here, write_page
+        from artifact_inspector.cli._pages import read_local_source, write_page
         from artifact_inspector.report.html import corpus_page
 
-        write_page(html, corpus_page(corpus, wanted, read_here, disassemble, passes=said, alone=alone))
-    return bool(corpus.failures(wanted)) if wanted else not corpus.is_same
+        write_page(
+            html,
+            corpus_page(
+                corpus,
+                fail_gates,
+                read_local_source,
+                disassemble,
+                passes=pass_lines,
+                is_single=is_single_pair,
+            ),
+        )
+    return bool(corpus.failures(fail_gates)) if fail_gates else not corpus.is_same
 
 
-def _passes_of(pair: Pair) -> tuple[list[str], str]:
+def _attribute_passes(pair: Pair) -> tuple[list[str], str]:
     """The pass that set each differing fact, for each side; and the pass that a picture names."""
-    from artifact_inspector.passes.attribution import attribute, earliest
+    from artifact_inspector.passes.attribution import find_passes, select_earliest
     from artifact_inspector.report.diff import side_labels
-    from artifact_inspector.report.passes import describe_attribution, name_makers
+    from artifact_inspector.report.passes import describe_attribution, name_passes
 
-    apart = [fact for fact in pair.facts if fact.differs]
-    asked = earliest((one.key, one.category, f"{one.region} {one.title}".strip()) for one in apart)
-    if not asked:
+    differing = [fact for fact in pair.facts if fact.differs]
+    questions = select_earliest(
+        (
+            differing_fact.key,
+            differing_fact.category,
+            f"{differing_fact.region} {differing_fact.title}".strip(),
+        )
+        for differing_fact in differing
+    )
+    if not questions:
         return ["No fact differs that a compiler pass sets."], ""
-    values = ({one.key: one.left for one in apart}, {one.key: one.right for one in apart})
+    values = (
+        {differing_fact.key: differing_fact.left for differing_fact in differing},
+        {differing_fact.key: differing_fact.right for differing_fact in differing},
+    )
     sides = [
         (
             label,
-            attribute(
+            find_passes(
                 kernel.artifact,
-                asked,
-                own,
+                questions,
+                side_values,
                 notice=notice,
             ),
         )
-        for label, kernel, own in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
+        for label, kernel, side_values in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
     ]
-    return list(describe_attribution(asked, sides)), name_makers(pair, asked, sides)
+    return list(describe_attribution(questions, sides)), name_passes(pair, questions, sides)
 
 
-def _sides(
+def _select_sides(
     sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
     """The kernels of both sides, the problems of their caches, and whether each side names one kernel."""
     from artifact_inspector.comparison.sides import narrow_side, parse_place
-    from artifact_inspector.facts.selection import choose, parse_which
-    from artifact_inspector.model.text import split_words
+    from artifact_inspector.facts.selection import choose, parse_filters
+    from artifact_inspector.model.text import split_option_values
 
-    a, b, left, right = sides
-    if b is None and not (left and right):
+    a, b, left_words, right_words = sides
+    if b is None and not (left_words and right_words):
         raise UsageError(
             "diff needs two sides; one is given.",
             "Give a second cache, or two sides of one: --left sm_75 --right gfx90a.",
         )
-    wanted = parse_which(targets)
-    places = parse_place(a), parse_place(a if b is None else b)
-    chosen, problems = [], []
-    for side, place, words in zip(("left", "right"), places, (left, right), strict=True):
-        cache = open_or_advise(place.directory, can_be_empty=True)
-        selectors = split_words(words)
+    targets_filter = parse_filters(targets)
+    locations = parse_place(a), parse_place(a if b is None else b)
+    side_artifacts, problems = [], []
+    for side, location, side_words in zip(("left", "right"), locations, (left_words, right_words), strict=True):
+        cache = open_cache_or_fail(location.directory, can_be_empty=True)
+        selectors = split_option_values(side_words)
         if cache.entries:
-            chosen.append(narrow_side(cache, place, selectors, lambda c, name: choose(c, name, wanted)))
-        elif place.name or selectors:
-            raise UsageError(f"No kernels in {place.directory}.", "Give a Triton cache with kernels.")
+            side_artifacts.append(
+                narrow_side(cache, location, selectors, lambda c, name: choose(c, name, targets_filter))
+            )
+        elif location.name or selectors:
+            raise UsageError(f"No kernels in {location.directory}.", "Give a Triton cache with kernels.")
         else:
-            chosen.append(())
+            side_artifacts.append(())
         problems += [(side, problem) for problem in cache.problems]
-    if not any(chosen):
+    if not any(side_artifacts):
         raise CacheError("No kernels on either side.", "Give Triton caches with kernels.")
-    named = any(place.name for place in places) or all(len(side) == 1 for side in chosen)
-    return chosen, problems, named
+    is_named = any(location.name for location in locations) or all(len(side) == 1 for side in side_artifacts)
+    return side_artifacts, problems, is_named
 
 
-def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, named: bool) -> None:
+def _require_pairs(
+    corpus: Corpus, axes: tuple[Axis, ...], left_count: int, right_count: int, *, is_named: bool
+) -> None:
     """Raise a UsageError where there is no pair, or where a name fits several."""
     from artifact_inspector.report.corpus import describe_candidates, suggest_axes
 
@@ -273,14 +295,16 @@ def _refuse(corpus: Corpus, axes: tuple[Axis, ...], ours: int, theirs: int, *, n
             "Several kernels match on both sides.",
             describe_candidates([x for group in matching.ambiguous for side in group for x in side]),
         )
-    if named:
+    if is_named:
         raise UsageError(
-            f"None of {ours} kernels on the left matches any of {theirs} on the right.",
+            f"None of {left_count} kernels on the left matches any of {right_count} on the right.",
             suggest_axes(matching, axes),
         )
 
 
-def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tuple[str, ...]) -> None:
+def _print_comparison(
+    corpus: Corpus, format: str, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
+) -> None:
     from artifact_inspector.comparison.corpus import Degree
     from artifact_inspector.report.console import write
     from artifact_inspector.report.corpus import CorpusReport
@@ -289,7 +313,7 @@ def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tu
     from artifact_inspector.report.exchange.markdown import corpus_markdown, pair_markdown
     from artifact_inspector.report.json.comparison import corpus_document, pair_document
 
-    pair = corpus.changes[0].pair if alone else None
+    pair = corpus.changes[0].pair if is_single_pair else None
     if format == "json":
         document = corpus_document(corpus, gates) if pair is None else pair_document(pair)
         print_json(document)
@@ -300,5 +324,5 @@ def _write(corpus: Corpus, format: str, *, alone: bool, changes: bool, gates: tu
     elif pair is None:
         print_report(CorpusReport(corpus, gates))
     else:
-        identical = corpus.changes[0].degree is Degree.IDENTICAL
-        print_report(PairReport(pair, only_changes=changes, identical=identical))
+        is_identical = corpus.changes[0].degree is Degree.IDENTICAL
+        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical))

@@ -11,27 +11,27 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._loading import (
+    assemble_missing,
+    exit_if_unreadable,
+    inspect_kernels,
+    make_disassembler,
+    open_cache_or_fail,
+    source_reader,
+)
 from artifact_inspector.cli._options import (
     Assemble,
     CacheDirectory,
     Json,
     KernelName,
     Nvdisasm,
+    ReadTargets,
     Sass,
-    Targets,
     Where,
     read_selectors,
     require_format,
 )
-from artifact_inspector.cli._reading import (
-    assembled,
-    disassembler,
-    inspect_kernels,
-    open_or_advise,
-    quotes_of,
-    refuse_unreadable,
-)
-from artifact_inspector.cli._telling import print_json, print_report
+from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from artifact_inspector.files.cache import Cache
 
 FORMATS = ("text", "json", "sarif", "github")
-MOST_TRIED = 8
+MAX_TRIED = 8
 """Kernels that `--try` accepts in one run."""
 
 
@@ -48,8 +48,8 @@ def findings(
     cache: CacheDirectory = None,
     name: KernelName = None,
     json: Json = False,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     explain: Annotated[
         str | None,
         typer.Option("--explain", metavar="CODE", help="Explain a finding: AI003, narrow-loads, all."),
@@ -57,7 +57,7 @@ def findings(
     format: Annotated[
         str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif or github.")
     ] = "text",
-    attempt: Annotated[
+    try_fixes: Annotated[
         bool,
         typer.Option(
             "--try",
@@ -73,11 +73,11 @@ def findings(
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         require_format(format, FORMATS)
-        kernel_selectors = read_selectors(target, where)
+        kernel_selectors = read_selectors(target, properties)
         if explain is not None:
             _explain(explain)
-        elif attempt:
-            _try(cache, name, kernel_selectors, format)
+        elif try_fixes:
+            _try_fixes(cache, name, kernel_selectors, format)
         else:
             _list_findings(cache, name, kernel_selectors, nvdisasm, format, sass=sass, assemble=assemble)
 
@@ -92,61 +92,59 @@ def _list_findings(
     sass: bool,
     assemble: bool,
 ) -> None:
-    from artifact_inspector.facts.selection import choose, parse_which
+    from artifact_inspector.facts.selection import choose, parse_filters
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.findings import FindingsReport
 
-    cache = open_or_advise(path)
-    assembly = assembled(choose(cache, name, parse_which(targets)), wanted=assemble)
-    chosen, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
-    disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    kernels = list(
-        inspect_kernels(chosen, disassemble, lambda kernel: (find_findings(kernel), kernel.program))
-    )
+    cache = open_cache_or_fail(path)
+    assembly = assemble_missing(choose(cache, name, parse_filters(targets)), enabled=assemble)
+    artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
+    disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
+    kernels = list(inspect_kernels(artifacts, disassemble, lambda kernel: (find_findings(kernel), kernel.program)))
     if format == "text":
-        print_report(FindingsReport(kernels, quotes_of))
+        print_report(FindingsReport(kernels, source_reader))
     else:
-        _write(cache, kernels, format)
+        _print_findings(cache, kernels, format)
     if kernels or cache.problems:
-        refuse_unreadable(kernels)
+        exit_if_unreadable(kernels)
     assembly.exit_if_refused()
 
 
-def _try(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
+def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
     """Print what each kernel compiles to with the switches that its findings suggest."""
     from artifact_inspector.api.remedies import switches_of, try_switches
-    from artifact_inspector.facts.selection import choose, parse_which
+    from artifact_inspector.facts.selection import choose, parse_filters
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.json.remedies import remedies_document
     from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):
         raise UsageError(f"--try prints text or JSON, not {format}.", "Remove --format.")
-    chosen = choose(open_or_advise(path), name, parse_which(targets))
-    kernels = list(inspect_kernels(chosen, None, find_findings, index=False))
-    wanted = [kernel for kernel in kernels if switches_of(kernel)]
-    if len(wanted) > MOST_TRIED:
+    artifacts = choose(open_cache_or_fail(path), name, parse_filters(targets))
+    kernels = list(inspect_kernels(artifacts, None, find_findings, index=False))
+    with_fixes = [kernel for kernel in kernels if switches_of(kernel)]
+    if len(with_fixes) > MAX_TRIED:
         raise UsageError(
-            f"--try accepts at most {MOST_TRIED} kernels; {len(wanted)} match.",
+            f"--try accepts at most {MAX_TRIED} kernels; {len(with_fixes)} match.",
             "Narrow by name or hash, --target or --where.",
         )
     untried = sum(len(find_findings(kernel)) for kernel in kernels)
-    untried -= sum(len({finding for finding, _ in switches_of(kernel)}) for kernel in wanted)
-    found = [(kernel, *try_switches(kernel)) for kernel in wanted]
+    untried -= sum(len({finding for finding, _ in switches_of(kernel)}) for kernel in with_fixes)
+    results = [(kernel, *try_switches(kernel)) for kernel in with_fixes]
     if format == "json":
-        print_json(remedies_document(found, untried))
+        print_json(remedies_document(results, untried))
     else:
-        print_report(RemediesReport(found, untried))
+        print_report(RemediesReport(results, untried))
 
 
-def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
+def _print_findings(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.cache import findings_document
-    from artifact_inspector.report.remarks import finding_kinds, finding_remarks, told_once
+    from artifact_inspector.report.remarks import finding_kinds, finding_remarks, merge_remarks
 
     encoding = sys.stdout.encoding
     remarks = finding_remarks(kernels, lambda file: find_source(file, Path.cwd()))
@@ -155,11 +153,11 @@ def _write(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     elif format == "sarif":
         text = as_text(sarif_document(finding_kinds(), remarks), encoding)
     else:
-        text = workflow_commands(told_once(remarks))
+        text = workflow_commands(merge_remarks(remarks))
     write(text, sys.stdout, commands=format == "github")
 
 
-def _explain(word: str) -> None:
+def _explain(rule_name: str) -> None:
     from artifact_inspector.report.findings import RulePages, pick_rules
 
-    print_report(RulePages(pick_rules(word)))
+    print_report(RulePages(pick_rules(rule_name)))

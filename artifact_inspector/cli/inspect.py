@@ -9,30 +9,30 @@ import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._listing import RowSelection, print_cache
+from artifact_inspector.cli._loading import inspect_kernels, make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import (
     Assemble,
     CacheDirectory,
     Context,
+    FindingFilter,
     Json,
     KernelName,
     Limit,
     Newest,
     NoIndex,
     Nvdisasm,
-    OfSeverity,
-    OfVerdict,
     Output,
+    ReadTargets,
     Sass,
+    SeverityFilter,
     Sort,
-    Targets,
+    VerdictFilter,
     Where,
-    WithFinding,
     read_selectors,
 )
-from artifact_inspector.cli._pictures import OF_KERNEL
-from artifact_inspector.cli._reading import disassembler, inspect_kernels, open_or_advise
-from artifact_inspector.cli._showing import Rows, report
-from artifact_inspector.cli._telling import output_to
+from artifact_inspector.cli._output import output_to
+from artifact_inspector.cli._pictures import KERNEL_PICTURES
 from artifact_inspector.errors import UsageError
 
 
@@ -47,13 +47,11 @@ def inspect(
     cache: CacheDirectory = None,
     name: KernelName = None,
     json: Json = False,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     stage: Annotated[
         list[str] | None,
-        typer.Option(
-            "--stage", "-s", metavar="STAGE", help="Show only these: ttir, ttgir, llir, ptx, sass, amdgcn."
-        ),
+        typer.Option("--stage", "-s", metavar="STAGE", help="Show only these: ttir, ttgir, llir, ptx, sass, amdgcn."),
     ] = None,
     ir: Annotated[
         bool,
@@ -87,16 +85,14 @@ def inspect(
     ] = None,
     sort: Sort = None,
     newest: Newest = False,
-    finding: WithFinding = None,
-    verdict: OfVerdict = None,
-    severity: OfSeverity = None,
+    finding: FindingFilter = None,
+    verdict: VerdictFilter = None,
+    severity: SeverityFilter = None,
     limit: Limit = None,
     assemble: Assemble = False,
     svg: Annotated[
         str | None,
-        typer.Option(
-            "--svg", metavar="WHAT", help=f"Draw one kernel as SVG instead: {', '.join(OF_KERNEL)}."
-        ),
+        typer.Option("--svg", metavar="WHAT", help=f"Draw one kernel as SVG instead: {', '.join(KERNEL_PICTURES)}."),
     ] = None,
     output: Output = None,
     sass: Sass = False,
@@ -104,9 +100,7 @@ def inspect(
     no_index: NoIndex = False,
     index_info: Annotated[
         bool,
-        typer.Option(
-            "--index-info", metavar="", help="Print size and location of the result cache, and exit."
-        ),
+        typer.Option("--index-info", metavar="", help="Print size and location of the result cache, and exit."),
     ] = False,
     clear_index: Annotated[
         bool, typer.Option("--clear-index", metavar="", help="Delete the result cache, and exit.")
@@ -133,16 +127,14 @@ def inspect(
         requested = [option for option, is_given in views.items() if is_given]
         if len(requested) > 1:
             raise UsageError(f"{' and '.join(requested)} do not combine.", "Give one of them.")
-        kernel_selectors, stages = read_selectors(target, where), stage or []
+        kernel_selectors, stages = read_selectors(target, properties), stage or []
         with output_to(None if svg else output):
             if json_schema is not None:
                 _views.print_schema(json_schema)
             elif index_info or clear_index:
                 _views.print_index(clear=clear_index, json=json)
             elif timeline:
-                _views.print_timeline(
-                    cache, name, kernel_selectors, stages, region, nvdisasm, json=json, sass=sass
-                )
+                _views.print_timeline(cache, name, kernel_selectors, stages, region, nvdisasm, json=json, sass=sass)
             elif graph is not None:
                 _views.print_graph(cache, name, kernel_selectors, stages, region, nvdisasm, graph, sass=sass)
             elif registers:
@@ -161,7 +153,7 @@ def inspect(
                     index=not no_index,
                 )
             else:
-                report(
+                print_cache(
                     cache,
                     name,
                     kernel_selectors,
@@ -169,7 +161,7 @@ def inspect(
                     region,
                     on or [],
                     nvdisasm,
-                    rows=Rows(
+                    rows=RowSelection(
                         "time" if newest else sort,
                         tuple(finding or ()),
                         tuple(verdict or ()),
@@ -200,17 +192,20 @@ def _draw(
     """Write a picture of one kernel."""
     from artifact_inspector.cli._pictures import draw_kernel, require_picture, write_svg
     from artifact_inspector.cli._views import require_one
-    from artifact_inspector.facts.selection import choose, parse_stages, parse_which
+    from artifact_inspector.facts.selection import choose, parse_filters, parse_stages
 
-    what, output = svg
-    require_picture(what, OF_KERNEL)
-    only = parse_stages(stages)
-    chosen = choose(open_or_advise(path), name, parse_which(targets))
-    require_one(chosen, "--svg draws")
-    drawn: list[str] = []
-    disassemble = disassembler(chosen, nvdisasm, sass=sass)
-    found = inspect_kernels(
-        chosen, disassemble, lambda kernel: drawn.append(draw_kernel(kernel, what, region, only)), index=index
+    picture, output = svg
+    require_picture(picture, KERNEL_PICTURES)
+    stage_filter = parse_stages(stages)
+    artifacts = choose(open_cache_or_fail(path), name, parse_filters(targets))
+    require_one(artifacts, "--svg draws")
+    pictures: list[str] = []
+    disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
+    inspected = inspect_kernels(
+        artifacts,
+        disassemble,
+        lambda kernel: pictures.append(draw_kernel(kernel, picture, region, stage_filter)),
+        index=index,
     )
-    list(found)
-    write_svg(output, drawn[0])
+    list(inspected)
+    write_svg(output, pictures[0])

@@ -9,7 +9,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import OUT, CompileTargets, Keep
+from artifact_inspector.cli._options import DEFAULT_OUTPUT, CompileTargets, Keep
 from artifact_inspector.cli.mcp import require_extra
 
 
@@ -32,7 +32,7 @@ def lsp(
         ),
     ] = False,
     target: CompileTargets = None,
-    out: Keep = None,
+    keep: Keep = None,
 ) -> None:
     """Serve editors through the Language Server Protocol on standard input and output."""
     with exit_codes(json=False):
@@ -40,10 +40,10 @@ def lsp(
         from artifact_inspector.compiling.ask.environments import cache_directory
         from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.files.cache import default_directory
-        from artifact_inspector.serving.known import Knowledge
+        from artifact_inspector.serving.kernel_variants import KernelVariants
         from artifact_inspector.serving.lsp import serve
 
-        caches = cache or [default_directory(), OUT]
-        targets = [str(one) for one in parse_targets(target or [])]
-        knowledge = Knowledge([path.expanduser().absolute() for path in caches], targets, out)
-        serve(knowledge, compiles=compile_on_save, pages=cache_directory() / "findings")
+        caches = cache or [default_directory(), DEFAULT_OUTPUT]
+        targets = [str(parsed_target) for parsed_target in parse_targets(target or [])]
+        variants = KernelVariants([path.expanduser().absolute() for path in caches], targets, keep)
+        serve(variants, compiles=compile_on_save, pages=cache_directory() / "findings")

@@ -10,6 +10,13 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._loading import (
+    assemble_missing,
+    exit_if_unreadable,
+    inspect_kernels,
+    make_disassembler,
+    open_cache_or_fail,
+)
 from artifact_inspector.cli._options import (
     Assemble,
     CacheDirectory,
@@ -17,19 +24,12 @@ from artifact_inspector.cli._options import (
     Json,
     KernelName,
     Nvdisasm,
+    ReadTargets,
     Sass,
-    Targets,
     Where,
     read_selectors,
 )
-from artifact_inspector.cli._reading import (
-    assembled,
-    disassembler,
-    inspect_kernels,
-    open_or_advise,
-    refuse_unreadable,
-)
-from artifact_inspector.cli._telling import print_json, print_report
+from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def matrix(
             help="Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses.",
         ),
     ] = None,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     passes: Annotated[
         bool,
         typer.Option(
@@ -59,7 +59,7 @@ def matrix(
             help="Compile each variant again and name the compiler pass that set its verdict.",
         ),
     ] = False,
-    why: Annotated[
+    show_causes: Annotated[
         bool,
         typer.Option(
             "--why",
@@ -76,12 +76,12 @@ def matrix(
     """Compare all variants of one kernel: its targets, versions and configurations."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
-        from artifact_inspector.facts.selection import choose, parse_which
-        from artifact_inspector.files.tuning import read_tunings
-        from artifact_inspector.model.text import split_words
+        from artifact_inspector.facts.selection import choose, parse_filters
+        from artifact_inspector.files.autotuning import read_autotune_results
+        from artifact_inspector.model.text import split_option_values
         from artifact_inspector.report.json.comparison import matrix_document
-        from artifact_inspector.report.matrix import MatrixReport
         from artifact_inspector.report.tuning import tunings_block
+        from artifact_inspector.report.variant_matrix import MatrixReport
         from artifact_inspector.vocabulary.rows import summarise
 
         if passes and json:
@@ -89,65 +89,65 @@ def matrix(
                 "--passes prints text only, not JSON.",
                 "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
-        found = open_or_advise(cache)
-        named = choose(found, name, parse_which(read_selectors(target, where)))
-        if why:
+        opened = open_cache_or_fail(cache)
+        named = choose(opened, name, parse_filters(read_selectors(target, properties)))
+        if show_causes:
             from artifact_inspector.cli._causes import print_causes
 
             print_causes(named, json=json)
             return
-        assembly = assembled(named, wanted=assemble)
-        chosen = assembly.kernels
-        disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels = list(inspect_kernels(chosen, disassemble, summarise))
-        forms = find_matrix(kernels, split_words(sort or []))
+        assembly = assemble_missing(named, enabled=assemble)
+        artifacts = assembly.kernels
+        disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
+        kernels = list(inspect_kernels(artifacts, disassemble, summarise))
+        variants = find_matrix(kernels, split_option_values(sort or []))
         if json:
-            print_json(matrix_document(forms))
+            print_json(matrix_document(variants))
         else:
-            print_report(MatrixReport(forms))
-            tunings = read_tunings(found, forms.name)
+            print_report(MatrixReport(variants))
+            tunings = read_autotune_results(opened, variants.name)
             if tunings:
-                print_report(tunings_block(tunings, forms.forms))
+                print_report(tunings_block(tunings, variants.forms))
         if html is not None:
-            _write_page(html, forms, disassemble)
+            _write_page(html, variants, disassemble)
         if passes:
-            _write_passes(forms)
-        refuse_unreadable(kernels)
+            _write_passes(variants)
+        exit_if_unreadable(kernels)
         assembly.exit_if_refused()
 
 
-def _write_page(html: Path, forms: Matrix, disassemble: Disassemble | None) -> None:
+def _write_page(html: Path, variants: Matrix, disassemble: Disassemble | None) -> None:
     from artifact_inspector.cli._pages import view_kernels, write_page
     from artifact_inspector.report.html import matrix_page
 
-    _, views = view_kernels([form.kernel.artifact for form in forms.forms], disassemble)
-    write_page(html, matrix_page(forms, views))
+    _, views = view_kernels([variant.kernel.artifact for variant in variants.forms], disassemble)
+    write_page(html, matrix_page(variants, views))
 
 
-def _write_passes(forms: Matrix) -> None:
+def _write_passes(variants: Matrix) -> None:
     """Print for each variant the compiler pass that set its verdict."""
-    from artifact_inspector.passes.attribution import attribute, earliest
+    from artifact_inspector.passes.attribution import find_passes, select_earliest
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.passes import describe_decision
     from artifact_inspector.vocabulary.fact import Category
     from artifact_inspector.vocabulary.names import name_regions
 
     write_lines("\npasses\n", sys.stdout)
-    for form in forms.forms:
-        label = " ".join(filter(None, (form.summary.triton, form.summary.target, form.label)))
-        principal = form.kernel.principal_region
-        name = None if principal is None else name_regions(form.kernel).get(principal.id)
-        rows = form.summary.rows
+    for variant in variants.forms:
+        label = " ".join(filter(None, (variant.summary.triton, variant.summary.target, variant.label)))
+        principal = variant.kernel.principal_region
+        name = None if principal is None else name_regions(variant.kernel).get(principal.id)
+        rows = variant.summary.rows
         verdicts = [row for row in rows if row.category == Category.VERDICT.value and row.region == name]
         if not verdicts:
             write_lines(f"  {label}: no verdict\n", sys.stdout)
             continue
         last = verdicts[-1]
-        asked = earliest([(last.key, last.category, last.label)])
-        found = attribute(
-            form.kernel.artifact,
-            asked,
+        questions = select_earliest([(last.key, last.category, last.label)])
+        attribution = find_passes(
+            variant.kernel.artifact,
+            questions,
             {last.key: last.value},
-            notice=lambda said: write_lines(f"{said} …\n", sys.stderr),
+            notice=lambda sentence: write_lines(f"{sentence} …\n", sys.stderr),
         )
-        write_lines(f"{describe_decision(f'{label}: {last.value}', asked[0], found)}\n", sys.stdout)
+        write_lines(f"{describe_decision(f'{label}: {last.value}', questions[0], attribution)}\n", sys.stdout)

@@ -49,14 +49,14 @@ def mcp(
             return
         require_extra("mcp", "mcp")
         from artifact_inspector.serving.mcp import serve
-        from artifact_inspector.serving.roots import Roots, default_roots
-        from artifact_inspector.serving.tool import Service
+        from artifact_inspector.serving.roots import AllowedDirectories, default_roots
+        from artifact_inspector.serving.tool import ToolContext
 
-        roots = Roots(root or default_roots())
+        roots = AllowedDirectories(root or default_roots())
         if not roots.directories[0].is_dir():
             raise UsageError(f"--root {roots.directories[0]} is not a directory.", "Give an existing one.")
         os.chdir(roots.directories[0])  # relative paths, those of a captured program too, start here
-        serve(Service(roots, executes=allow_execute))
+        serve(ToolContext(roots, allows_execution=allow_execute))
 
 
 def require_extra(module: str, extra: str) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._exit import DIFFERENT, exit_codes
 from artifact_inspector.cli._launches import (
-    MOST_STEPS,
+    MAX_STEPS,
     Arguments,
     Gpu,
     Grid,
@@ -20,6 +20,7 @@ from artifact_inspector.cli._launches import (
     Steps,
     read_requests,
 )
+from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import (
     CacheDirectory,
     Html,
@@ -27,18 +28,17 @@ from artifact_inspector.cli._options import (
     KernelName,
     Nvdisasm,
     Output,
-    Targets,
+    ReadTargets,
     Where,
     read_selectors,
 )
-from artifact_inspector.cli._pictures import OF_LAUNCH, require_picture
-from artifact_inspector.cli._reading import disassembler, open_or_advise
-from artifact_inspector.cli._telling import output_to, print_json, print_report
+from artifact_inspector.cli._output import output_to, print_json, print_report
+from artifact_inspector.cli._pictures import LAUNCH_PICTURES, require_picture
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.execution.prediction import Prediction
-    from artifact_inspector.execution.requests import Request
     from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact
 
@@ -47,22 +47,20 @@ if TYPE_CHECKING:
 def predict(
     cache: CacheDirectory = None,
     name: KernelName = None,
-    arg: Arguments = None,
+    argument_texts: Arguments = None,
     grid: Grid = None,
     launch: LaunchFile = None,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     gpu: Gpu = None,
     ctas_per_wave: Annotated[
         int | None,
         typer.Option("--ctas-per-wave", metavar="N", help="Run N CTAs at a time. Default: occupancy * SMs."),
     ] = None,
-    steps: Steps = MOST_STEPS,
+    steps: Steps = MAX_STEPS,
     svg: Annotated[
         str | None,
-        typer.Option(
-            "--svg", metavar="WHAT", help=f"Draw the launch as SVG instead: {', '.join(OF_LAUNCH)}."
-        ),
+        typer.Option("--svg", metavar="WHAT", help=f"Draw the launch as SVG instead: {', '.join(LAUNCH_PICTURES)}."),
     ] = None,
     line: Annotated[
         str | None,
@@ -82,9 +80,7 @@ def predict(
     ] = None,
     dtype: Annotated[
         str,
-        typer.Option(
-            "--dtype", metavar="TYPE", help="With --product, the type of all three matrices, or three types."
-        ),
+        typer.Option("--dtype", metavar="TYPE", help="With --product, the type of all three matrices, or three types."),
     ] = "fp16",
     time: Annotated[
         float | None,
@@ -101,9 +97,9 @@ def predict(
 ) -> None:
     """Predict what a launch executes, transfers and waits for, by simulation. No GPU needed."""
     with exit_codes(json=json), output_to(None if svg else output):
-        from artifact_inspector.api.predicting import pair_launches, predict_launches
+        from artifact_inspector.api.launches import pair_launches, predict_launches
         from artifact_inspector.cli._pictures import draw_residency, write_svg
-        from artifact_inspector.facts.selection import parse_which
+        from artifact_inspector.facts.selection import parse_filters
         from artifact_inspector.report.progress import progress_bar
 
         if product is not None:
@@ -118,14 +114,14 @@ def predict(
         if time is not None:
             raise UsageError("--time needs --product.", "Give the product too: --product MxK@KxN.")
         if svg is not None:
-            require_picture(svg, OF_LAUNCH)
+            require_picture(svg, LAUNCH_PICTURES)
         if line is not None and svg != "banks":
             raise UsageError("--line needs --svg banks.", "Give both, or neither.")
-        opened = open_or_advise(cache)
-        wanted = parse_which(read_selectors(target, where))
-        requests = read_requests(arg or [], grid, launch, opened, name, wanted)
-        pairs = pair_launches(opened, name, wanted, requests)
-        disassemble = disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
+        opened = open_cache_or_fail(cache)
+        kernel_selectors = parse_filters(read_selectors(target, properties))
+        requests = read_requests(argument_texts or [], grid, launch, opened, name, kernel_selectors)
+        pairs = pair_launches(opened, name, kernel_selectors, requests)
+        disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
         if svg == "residency":
             if html is not None:
                 raise UsageError(
@@ -135,7 +131,7 @@ def predict(
             write_svg(output, draw_residency(pairs, disassemble, gpu, steps))
             return
         with progress_bar(len(pairs), "running") as advance:
-            found = predict_launches(
+            predictions = predict_launches(
                 pairs,
                 disassemble,
                 gpu=gpu,
@@ -144,69 +140,69 @@ def predict(
                 progress=lambda entry: advance(entry.display_name),
             )
         if html is not None:
-            _write_page(html, pairs, found, disassemble, gpu, steps)
+            _write_page(html, pairs, predictions, disassemble, gpu, steps)
         if svg is None:
-            _show(found, gpu, json=json)
+            _print_predictions(predictions, gpu, json=json)
         else:
-            _draw(found, gpu, svg, line, output)
-        if any(prediction.outside for prediction in found):
-            raise typer.Exit(FOUND)
+            _draw(predictions, gpu, svg, line, output)
+        if any(prediction.out_of_bounds for prediction in predictions):
+            raise typer.Exit(DIFFERENT)
 
 
 def _write_page(
     html: Path,
-    pairs: Sequence[tuple[Artifact, Request]],
-    found: Sequence[Prediction],
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    predictions: Sequence[Prediction],
     disassemble: Disassemble | None,
     gpu: str | None,
     steps: int,
 ) -> None:
-    from artifact_inspector.cli._pages import read_here, write_page
+    from artifact_inspector.cli._pages import read_local_source, write_page
     from artifact_inspector.cli._pictures import model_residency
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.hardware.peaks import find_peaks
     from artifact_inspector.report.html import (
-        MOST_LEAVES,
+        MAX_DETAILS,
         Sources,
-        leaf_of,
-        name_leaves,
+        make_detail,
+        name_details,
         view_kernel,
     )
     from artifact_inspector.report.html.launch import launch_page
 
-    if len(found) > MOST_LEAVES:
+    if len(predictions) > MAX_DETAILS:
         raise UsageError(
-            f"An HTML page shows at most {MOST_LEAVES} launches; {len(found)} match.",
+            f"An HTML page shows at most {MAX_DETAILS} launches; {len(predictions)} match.",
             "Narrow by name or hash, --target or --where.",
         )
-    leaves = {}
+    pages = {}
     peaks = None if gpu is None else find_peaks(gpu)
-    names = name_leaves([entry.hash for entry, _ in pairs])
-    for name, pair, launch in zip(names, pairs, found, strict=True):
+    names = name_details([entry.hash for entry, _ in pairs])
+    for name, pair, launch in zip(names, pairs, predictions, strict=True):
         kernel = inspect_artifact(pair[0], disassemble)
         resident = None
         with suppress(UsageError):  # not modelled, for example on AMD: omit it from the page
             resident = model_residency([pair], disassemble, gpu, steps)
-        view = view_kernel(kernel, Sources(read_here), disassemble, launch, peaks, resident)
-        leaves[name] = (leaf_of(view, name, ""), launch)
-    write_page(html, launch_page(leaves))
+        view = view_kernel(kernel, Sources(read_local_source), disassemble, launch, peaks, resident)
+        pages[name] = (make_detail(view, name, ""), launch)
+    write_page(html, launch_page(pages))
 
 
 def _draw(
-    found: Sequence[Prediction], gpu: str | None, what: str, line: str | None, output: Path | None
+    predictions: Sequence[Prediction], gpu: str | None, picture: str, line: str | None, output: Path | None
 ) -> None:
     from artifact_inspector.cli._pictures import draw_launches, write_svg
     from artifact_inspector.hardware.peaks import find_peaks
 
-    write_svg(output, draw_launches(found, what, None if gpu is None else find_peaks(gpu), line))
+    write_svg(output, draw_launches(predictions, picture, None if gpu is None else find_peaks(gpu), line))
 
 
-def _show(found: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:
+def _print_predictions(predictions: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:
     from artifact_inspector.hardware.peaks import find_peaks
     from artifact_inspector.report.json.prediction import prediction_document
     from artifact_inspector.report.prediction import PredictionReport
 
     if json:
-        print_json(prediction_document(found))
+        print_json(prediction_document(predictions))
     else:
-        print_report(PredictionReport(found, None if gpu is None else find_peaks(gpu)))
+        print_report(PredictionReport(predictions, None if gpu is None else find_peaks(gpu)))

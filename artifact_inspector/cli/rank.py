@@ -11,7 +11,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._launches import (
-    MOST_STEPS,
+    MAX_STEPS,
     Arguments,
     Gpu,
     Grid,
@@ -19,25 +19,25 @@ from artifact_inspector.cli._launches import (
     Steps,
     read_requests,
 )
+from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import (
     CacheDirectory,
     Json,
     Keep,
     KernelName,
     Nvdisasm,
-    Targets,
+    ReadTargets,
     Where,
     read_selectors,
 )
-from artifact_inspector.cli._reading import disassembler, open_or_advise
-from artifact_inspector.cli._telling import print_json, print_report
+from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.files.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from artifact_inspector.api.contests import Contest
-    from artifact_inspector.execution.requests import Request
-    from artifact_inspector.execution.timing.contestants import Contestant
-    from artifact_inspector.execution.timing.ranking import Ranked
+    from artifact_inspector.api.ranking_problems import RankingProblem
+    from artifact_inspector.execution.launch_requests import LaunchRequest
+    from artifact_inspector.execution.timing.candidates import RankingCandidate
+    from artifact_inspector.execution.timing.ranking import RankedLaunch
     from artifact_inspector.files.cache import Artifact
 
 
@@ -46,13 +46,13 @@ def rank(
     context: typer.Context,
     cache: CacheDirectory = None,
     name: KernelName = None,
-    arg: Arguments = None,
+    argument_texts: Arguments = None,
     grid: Grid = None,
     launch: LaunchFile = None,
-    target: Targets = None,
-    where: Where = None,
+    target: ReadTargets = None,
+    properties: Where = None,
     gpu: Gpu = None,
-    tries: Annotated[
+    varied_texts: Annotated[
         list[str] | None,
         typer.Option(
             "--vary",
@@ -76,44 +76,54 @@ def rank(
             help="Import this file to compile --vary and --configs. A record never imports code.",
         ),
     ] = None,
-    out: Keep = None,
-    steps: Steps = MOST_STEPS,
+    keep: Keep = None,
+    steps: Steps = MAX_STEPS,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
     """Rank launches or configurations by predicted time, fastest first. No GPU needed."""
     with exit_codes(json=json):
-        from artifact_inspector.api.contests import enter_pairs, enter_record
-        from artifact_inspector.api.predicting import has_tuned, pair_launches
-        from artifact_inspector.facts.selection import parse_which
+        from artifact_inspector.api.launches import has_tuning_launches, pair_launches
+        from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded
+        from artifact_inspector.facts.selection import parse_filters
         from artifact_inspector.report.json.ranking import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
 
-        words, name = _words(tries, [*context.args, *([name] if name else [])])
-        opened = open_or_advise(cache)
-        wanted, own = parse_which(read_selectors(target, where)), grid is None and launch is None and not arg
+        varied, name = _split_arguments(varied_texts, [*context.args, *([name] if name else [])])
+        opened = open_cache_or_fail(cache)
+        kernel_selectors, is_recorded = (
+            parse_filters(read_selectors(target, properties)),
+            grid is None and launch is None and not argument_texts,
+        )
         # `capture --configs all` records the launch of each configuration
-        recorded = configs == "all" and own and has_tuned(opened)
-        every = not words and (configs is None or recorded)
-        requests = read_requests(arg or [], grid, launch, opened, name, wanted, every=every)
-        pairs = pair_launches(opened, name, wanted, requests, every=every)
-        with scratch_directory() as made:
-            if not every:
-                contest = _compile(pairs, words, configs, out or Path(made), own=own, kernel=kernel)
+        has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened)
+        rank_all = not varied and (configs is None or has_all_configs)
+        requests = read_requests(
+            argument_texts or [], grid, launch, opened, name, kernel_selectors, all_variants=rank_all
+        )
+        pairs = pair_launches(opened, name, kernel_selectors, requests, all_variants=rank_all)
+        with scratch_directory() as scratch:
+            if not rank_all:
+                problem = _compile_variants(
+                    pairs, varied, configs, keep or Path(scratch), is_recorded=is_recorded, kernel=kernel
+                )
             else:
-                contest = enter_record(pairs) if own else enter_pairs(pairs)
-            found = _rank(contest.contestants, gpu, steps, nvdisasm)
+                problem = rank_recorded(pairs) if is_recorded else rank_pairs(pairs)
+            ranking = _rank_candidates(problem.candidates, gpu, steps, nvdisasm)
         if json:
             print_json(
                 RankingDocument(
-                    rank=tuple(found), refused=contest.refused, problems=contest.problems, notes=contest.notes
+                    rank=tuple(ranking),
+                    refused=problem.failed,
+                    problems=problem.problem_labels,
+                    notes=problem.notes,
                 )
             )
         else:
-            print_report(RankingReport(found, contest.refused, contest.problems, contest.notes))
+            print_report(RankingReport(ranking, problem.failed, problem.problem_labels, problem.notes))
 
 
-def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str | None]:
+def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str]) -> tuple[list[str], str | None]:
     """The values to vary and the kernel's name; words with `=` after `--vary` belong to it.
 
     Raises:
@@ -121,61 +131,61 @@ def _words(tries: list[str] | None, others: list[str]) -> tuple[list[str], str |
     """
     from artifact_inspector.errors import UsageError
 
-    words = list(tries or ())
-    names = [word for word in others if "=" not in word]
-    if len(names) > 1 or (not words and len(others) > len(names)):
-        raise UsageError(f"Unexpected argument {others[0]!r}.", "Expected CACHE, NAME and options.")
-    return words + [word for word in others if "=" in word], names[0] if names else None
+    varied = list(option_texts or ())
+    names = [argument for argument in extra_arguments if "=" not in argument]
+    if len(names) > 1 or (not varied and len(extra_arguments) > len(names)):
+        raise UsageError(f"Unexpected argument {extra_arguments[0]!r}.", "Expected CACHE, NAME and options.")
+    return varied + [argument for argument in extra_arguments if "=" in argument], names[0] if names else None
 
 
-def _compile(
-    pairs: list[tuple[Artifact, Request]],
-    words: list[str],
+def _compile_variants(
+    pairs: list[tuple[Artifact, LaunchRequest]],
+    varied: list[str],
     configs: str | None,
-    out: Path,
+    directory: Path,
     *,
-    own: bool,
+    is_recorded: bool,
     kernel: str | None,
-) -> Contest:
-    from artifact_inspector.api.contests import enter_tries
-    from artifact_inspector.execution.timing.trying import parse_tries
+) -> RankingProblem:
+    from artifact_inspector.api.ranking_problems import rank_variants
+    from artifact_inspector.execution.timing.variations import parse_variations
     from artifact_inspector.report.progress import progress_bar
 
     total = [0]
     with progress_bar(lambda: total[0], "compiling") as advance:
-        return enter_tries(
+        return rank_variants(
             pairs,
-            parse_tries(words),
+            parse_variations(varied),
             configs,
-            out,
-            own=own,
+            directory,
+            is_recorded=is_recorded,
             kernel=kernel,
-            planned=lambda count: total.__setitem__(0, count),
+            on_planned=lambda count: total.__setitem__(0, count),
             progress=lambda result: advance(result.kernel),
         )
 
 
-def _rank(
-    contestants: Sequence[Contestant], gpu: str | None, steps: int, nvdisasm: Path | None
-) -> list[Ranked]:
-    from artifact_inspector.compiling.ask.compile import processors
-    from artifact_inspector.execution.timing.ranking import put_in_order, rank_launches
+def _rank_candidates(
+    candidates: Sequence[RankingCandidate], gpu: str | None, steps: int, nvdisasm: Path | None
+) -> list[RankedLaunch]:
+    from artifact_inspector.compiling.ask.compile import count_processors
+    from artifact_inspector.execution.timing.ranking import rank_launches, sort_by_score
     from artifact_inspector.report.progress import progress_bar
 
-    disassemble = disassembler([one.artifact for one in contestants], nvdisasm, sass=True)
-    best: list[Ranked] = []
+    disassemble = make_disassembler([candidate.artifact for candidate in candidates], nvdisasm, sass=True)
+    best: list[RankedLaunch] = []
 
-    def tell(row: Ranked) -> None:
-        best[:] = put_in_order([*best, row])[:1]
+    def report_row(row: RankedLaunch) -> None:
+        best[:] = sort_by_score([*best, row])[:1]
         advance(f"best so far: {best[0].label or best[0].hash[:12]}")
 
-    with progress_bar(len(contestants), "ranking") as advance:
-        advance(contestants[0].artifact.display_name)
+    with progress_bar(len(candidates), "ranking") as advance:
+        advance(candidates[0].artifact.display_name)
         return rank_launches(
-            contestants,
+            candidates,
             disassemble,
             gpu=gpu,
             limit=steps,
-            processors=processors(),
-            progress=tell,
+            processors=count_processors(),
+            progress=report_row,
         )

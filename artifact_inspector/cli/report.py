@@ -9,18 +9,18 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._loading import exit_if_unreadable, make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import (
     CacheDirectory,
     KernelName,
     NoIndex,
     Nvdisasm,
+    ReadTargets,
     Sass,
-    Targets,
     Where,
     read_selectors,
 )
 from artifact_inspector.cli._pages import view_kernels, write_page
-from artifact_inspector.cli._reading import disassembler, open_or_advise, refuse_unreadable
 from artifact_inspector.errors import CacheError
 
 
@@ -28,25 +28,25 @@ from artifact_inspector.errors import CacheError
 def report(
     cache: CacheDirectory = None,
     name: KernelName = None,
-    out: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Write the page to FILE.")
-    ] = Path("report.html"),
-    target: Targets = None,
-    where: Where = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write the page to FILE.")] = Path(
+        "report.html"
+    ),
+    target: ReadTargets = None,
+    properties: Where = None,
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
     no_index: NoIndex = False,
 ) -> None:
     """Write an HTML page: a table of kernels, and the pictures and linked code of each."""
     with exit_codes(json=False):
-        from artifact_inspector.facts.selection import choose, parse_which
+        from artifact_inspector.facts.selection import choose, parse_filters
         from artifact_inspector.report.html import cache_page
 
-        found = open_or_advise(cache)
-        chosen = choose(found, name, parse_which(read_selectors(target, where)))
-        if not chosen:
-            raise CacheError(f"No kernels in {found.root}.", "Give a Triton cache with kernels.")
-        disassemble = disassembler(chosen, nvdisasm, sass=sass)
-        kernels, views = view_kernels(chosen, disassemble, index=not no_index)
-        write_page(out, cache_page(found, kernels, views))
-        refuse_unreadable(kernels)
+        opened = open_cache_or_fail(cache)
+        artifacts = choose(opened, name, parse_filters(read_selectors(target, properties)))
+        if not artifacts:
+            raise CacheError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
+        disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
+        kernels, views = view_kernels(artifacts, disassemble, index=not no_index)
+        write_page(output, cache_page(opened, kernels, views))
+        exit_if_unreadable(kernels)

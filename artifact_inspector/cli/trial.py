@@ -9,18 +9,18 @@ from typing import Annotated
 import typer
 
 from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import FOUND, exit_codes
+from artifact_inspector.cli._exit import DIFFERENT, exit_codes
 from artifact_inspector.cli._options import (
     CompileTargets,
     Const,
     Json,
     Keep,
-    Option,
     Signature,
     Stages,
+    TritonOptions,
     Warps,
 )
-from artifact_inspector.cli._telling import notice, print_json, print_report
+from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 
@@ -37,7 +37,7 @@ def attempt(
             help="Compare with this: a git revision, FILE.py, CACHE or CACHE:HASH. Default: HEAD.",
         ),
     ] = None,
-    change: Annotated[
+    changes: Annotated[
         list[str] | None,
         typer.Option(
             "--with",
@@ -49,7 +49,7 @@ def attempt(
     const: Const = None,
     num_warps: Warps = None,
     num_stages: Stages = None,
-    option: Option = None,
+    option: TritonOptions = None,
     configs: Annotated[
         str | None,
         typer.Option(
@@ -61,46 +61,44 @@ def attempt(
     triton: Annotated[
         str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 ...")
     ] = None,
-    out: Keep = None,
+    keep: Keep = None,
     json: Json = False,
 ) -> None:
     """Check whether a source change or an option changes the compiled code, and print what changed.
 
     Exit codes: 0 code unchanged, 1 code changed, 2 usage, 3 no code to compare.
     """
-    with exit_codes(json=json), _refused_code_is_none():
+    with exit_codes(json=json), _compile_errors_as_missing_code():
         from artifact_inspector.api.trial import try_change
         from artifact_inspector.facts.selection import parse_targets
         from artifact_inspector.report.json.reach import reach_document
 
-        wanted = [str(one) for one in parse_targets(target or [])]
-        if not wanted:
+        target_names = [str(parsed_target) for parsed_target in parse_targets(target or [])]
+        if not target_names:
             raise UsageError("No GPU to compile for.", "Give one: --target sm_80, --target gfx942 ...")
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option, configs)
-        answers = try_change(
+        trial_answers = try_change(
             request,
-            wanted,
+            target_names,
             against,
-            changed=_changes(change or []),
-            out=out,
+            changed=_parse_changes(changes or []),
+            out=keep,
             tritons=[] if triton is None else [triton],
             notice=notice,
         )
         if json:
-            print_json(reach_document(answers))
+            print_json(reach_document(trial_answers))
         else:
-            for answer in answers:
-                print_report(answer)
-        if any(answer.reach.reached for answer in answers):
-            raise typer.Exit(FOUND)
-        if all(answer.reach.reached is None for answer in answers):
-            raise CacheError(
-                "Neither state has code to compare.", "Compile for a GPU that both states support."
-            )
+            for trial_answer in trial_answers:
+                print_report(trial_answer)
+        if any(trial_answer.reach.reached for trial_answer in trial_answers):
+            raise typer.Exit(DIFFERENT)
+        if all(trial_answer.reach.reached is None for trial_answer in trial_answers):
+            raise CacheError("Neither state has code to compare.", "Compile for a GPU that both states support.")
 
 
 @contextmanager
-def _refused_code_is_none() -> Iterator[None]:
+def _compile_errors_as_missing_code() -> Iterator[None]:
     """Exit with 3 if a kernel does not compile: exit code 1 means that the code changed."""
     try:
         yield
@@ -108,15 +106,13 @@ def _refused_code_is_none() -> Iterator[None]:
         raise CacheError(error.message, error.remedy) from None
 
 
-def _changes(texts: list[str]) -> dict[str, str]:
+def _parse_changes(texts: list[str]) -> dict[str, str]:
     from artifact_inspector.compiling.signature import parse_signature
 
-    found = {}
+    changes = {}
     for text in texts:
         for name, value in parse_signature(text):
             if name is None:
-                raise UsageError(
-                    f"--with {text!r} is not NAME=VALUE.", "Write for example --with num_stages=4."
-                )
-            found[name] = value
-    return found
+                raise UsageError(f"--with {text!r} is not NAME=VALUE.", "Write for example --with num_stages=4.")
+            changes[name] = value
+    return changes

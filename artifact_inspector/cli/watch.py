@@ -13,16 +13,16 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
+from artifact_inspector.cli._loading import cached_lookup
 from artifact_inspector.cli._options import CacheDirectory, Json, NoIndex
-from artifact_inspector.cli._reading import recalling
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, View
 
-MOST_PAUSE = 3600.0
+MAX_PAUSE = 3600.0
 """Longest pause between two polls, in seconds; `time.sleep` refuses very large numbers."""
-SHARE = 10
+MIN_PAUSE_RATIO = 10
 """The pause is at least this many times the duration of a poll: a large cache is polled less often."""
 
 Show = Callable[["Sequence[KernelFacts]"], None]
@@ -50,83 +50,79 @@ def watch(
 
         root = (default_directory() if cache is None else cache).expanduser()
         if root.is_file():
-            raise UsageError(
-                f"{root} is a file, not a cache directory.", "Give the directory that contains it."
-            )
-        started, came = time.monotonic(), []
-        with _shown(root, json=json) as (view, show):
+            raise UsageError(f"{root} is a file, not a cache directory.", "Give the directory that contains it.")
+        started, kernels_so_far = time.monotonic(), []
+        with _make_display(root, json=json) as (view, show):
             try:
-                for kernels in _arriving(root, view, every, idle, known=not all, index=not no_index):
-                    came += kernels
-                    show(came)
+                for kernels in _new_kernels(root, view, every, idle, skip_existing=not all, index=not no_index):
+                    kernels_so_far += kernels
+                    show(kernels_so_far)
             except KeyboardInterrupt:  # the usual way to stop watching
                 pass
         if not json:
             from artifact_inspector.report.console import show as write_report
-            from artifact_inspector.report.watching import WatchSummary
+            from artifact_inspector.report.watch import WatchSummary
 
-            write_report(WatchSummary(came, time.monotonic() - started), sys.stdout)
+            write_report(WatchSummary(kernels_so_far, time.monotonic() - started), sys.stdout)
 
 
-def _arriving(
-    root: Path, view: View | None, every: float, idle: float | None, *, known: bool, index: bool
+def _new_kernels(
+    root: Path, view: View | None, every: float, idle: float | None, *, skip_existing: bool, index: bool
 ) -> Iterator[list[KernelFacts]]:
     """The new kernels of each poll, until no kernel arrives for `idle` seconds."""
     from artifact_inspector.facts.fact_index import read_kernels
-    from artifact_inspector.files.arrivals import Arrivals
+    from artifact_inspector.files.polling import CachePoller
 
-    arrivals, how = Arrivals(root, known=known), recalling(None, index=index)
-    last = time.monotonic()
+    arrivals, lookup = CachePoller(root, skip_existing=skip_existing), cached_lookup(None, index=index)
+    last_change = time.monotonic()
     while True:
-        begun = time.monotonic()
-        arrived = arrivals.look()
-        took = time.monotonic() - begun
-        if arrived:
-            yield list(read_kernels(arrived, view, how))
-        if arrived or arrivals.is_moving:
-            last = time.monotonic()
-        elif idle is not None and time.monotonic() - last >= idle:
+        poll_start = time.monotonic()
+        artifacts = arrivals.poll()
+        poll_seconds = time.monotonic() - poll_start
+        if artifacts:
+            yield list(read_kernels(artifacts, view, lookup))
+        if artifacts or arrivals.has_pending_changes:
+            last_change = time.monotonic()
+        elif idle is not None and time.monotonic() - last_change >= idle:
             return
-        time.sleep(min(max(every, SHARE * took), MOST_PAUSE))
+        time.sleep(min(max(every, MIN_PAUSE_RATIO * poll_seconds), MAX_PAUSE))
 
 
 @contextmanager
-def _shown(root: Path, *, json: bool) -> Iterator[tuple[View | None, Show]]:
+def _make_display(root: Path, *, json: bool) -> Iterator[tuple[View | None, Show]]:
     """The view that is read of each kernel, and a function that prints all kernels so far."""
-    from artifact_inspector.report.text import CacheReport
+    from artifact_inspector.report.cache_report import CacheReport
 
     if json:
-        yield None, _one_by_one(lambda kernel: _as_json(root, kernel))
+        yield None, _print_each_once(lambda kernel: _as_json(root, kernel))
     elif not sys.stdout.isatty():
-        from artifact_inspector.report.watching import line_of
+        from artifact_inspector.report.watch import line_of
 
-        yield CacheReport.view, _one_by_one(line_of)
+        yield CacheReport.view, _print_each_once(line_of)
     else:
         from rich.live import Live
 
         from artifact_inspector.report.console import Printable, make_console
-        from artifact_inspector.report.watching import WatchReport
+        from artifact_inspector.report.watch import WatchReport
 
-        with Live(
-            Printable(WatchReport((), str(root))), console=make_console(sys.stdout), auto_refresh=False
-        ) as live:
+        with Live(Printable(WatchReport((), str(root))), console=make_console(sys.stdout), auto_refresh=False) as live:
             yield (
                 CacheReport.view,
-                lambda came: live.update(Printable(WatchReport(came, str(root))), refresh=True),
+                lambda kernels: live.update(Printable(WatchReport(kernels, str(root))), refresh=True),
             )
 
 
-def _one_by_one(told: Callable[[KernelFacts], str]) -> Show:
+def _print_each_once(format_kernel: Callable[[KernelFacts], str]) -> Show:
     """A function that prints one line for each kernel it has not printed yet."""
     from artifact_inspector.report.console import write
 
-    written = 0
+    count = 0
 
-    def show(came: Sequence[KernelFacts]) -> None:
-        nonlocal written
-        for kernel in came[written:]:
-            write(f"{told(kernel)}\n", sys.stdout)
-        written = len(came)
+    def show(kernels: Sequence[KernelFacts]) -> None:
+        nonlocal count
+        for kernel in kernels[count:]:
+            write(f"{format_kernel(kernel)}\n", sys.stdout)
+        count = len(kernels)
 
     return show
 

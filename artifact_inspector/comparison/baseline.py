@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.cause import find_reason
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.matching import (
@@ -25,8 +25,8 @@ from artifact_inspector.comparison.pair import FactPair, PairSide, State, compar
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
-from artifact_inspector.files.binaries import read_loaded
-from artifact_inspector.files.reading import read_file
+from artifact_inspector.files.binaries import read_loaded_sections
+from artifact_inspector.files.reader import read_file
 from artifact_inspector.model import Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.vocabulary.fact import Value
@@ -49,11 +49,11 @@ class Recorded(Candidate):
     it does not lie there."""
 
     @cached_property
-    def program(self) -> Program | None:
+    def program(self) -> KernelProgram | None:
         """Arguments and tiles as they were recorded."""
         if self.summary.signature is None or self.summary.tiles is None:
             return None
-        return Program(self.summary.signature, self.summary.tiles)
+        return KernelProgram(self.summary.signature, self.summary.tiles)
 
     @cached_property
     def fingerprint(self) -> str | None:
@@ -82,7 +82,7 @@ def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> Recorded:
         find: the path of a source file from the root of the working tree; None for one that is not there.
     """
     artifact = kernel.artifact
-    place = None if kernel.program is None else kernel.program.place
+    place = None if kernel.program is None else kernel.program.location
     file = None if place is None else place.file.replace("\\", "/")
     source = None if file is None else find(file) or file.rpartition("/")[2]
     return Recorded(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
@@ -105,7 +105,7 @@ def _digest_of_binary(content: bytes, suffix: str) -> str:
     """Of what a GPU is given: the rest tells the lines and the path of the program."""
     digest = blake2b(digest_size=16)
     try:
-        for name, section in sorted(read_loaded(content, suffix).items()):
+        for name, section in sorted(read_loaded_sections(content, suffix).items()):
             digest.update(b"%d %s %d " % (len(name.encode()), name.encode(), len(section)))
             digest.update(section)
     except CacheError:
@@ -113,7 +113,7 @@ def _digest_of_binary(content: bytes, suffix: str) -> str:
     return digest.hexdigest()
 
 
-def hold_against(
+def compare_with_baseline(
     recorded: Sequence[Recorded],
     artifacts: Iterable[Artifact],
     inspect: Callable[[Artifact], KernelFacts],
@@ -167,7 +167,7 @@ def hold_against(
 
 
 def _unchanged(
-    recorded: Sequence[Recorded], found: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
+    recorded: Sequence[Recorded], candidates: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
 ) -> tuple[list[tuple[Recorded, Candidate]], list[Recorded], list[Candidate]]:
     """Pairs that are the same in all that is known of them, and what is left of both sides.
 
@@ -184,7 +184,7 @@ def _unchanged(
         if one.digests:
             left.setdefault(key(one, one.digests), []).append(one)
     pairs, rest = [], []
-    for other in found:
+    for other in candidates:
         alike = left.get(key(other, digests[id(other)]))
         if alike:
             pairs.append((alike.pop(0), other))
@@ -208,32 +208,30 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
             if line.isdecimal()
         ]
         own = RegionId.parse(region)
-        line = own.place if own.place is not None and own.is_line else min(sources, default=0)
+        line = own.position if own.position is not None and own.is_line else min(sources, default=0)
         if line:
             found[name] = line
     return found
 
 
-def _change(one: Recorded, other: Candidate, kernel: KernelFacts) -> Change:
-    held = tuple(_lost(fact) for fact in compare_rows(one.summary, summarise(kernel)))
+def _change(recorded: Recorded, candidate: Candidate, kernel: KernelFacts) -> Change:
+    held = tuple(_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
     degree = Degree.CHANGED if any(fact.differs for fact in held) else Degree.CODE
-    differences = find_differences(one, other)
+    differences = find_differences(recorded, candidate)
     lines = lines_of(kernel)
     reason = find_reason(kernel, held, name_regions(kernel), lines)
-    return Change(one, other, degree, differences, held, None, lines, reason)
+    return Change(recorded, candidate, degree, differences, held, None, lines, reason)
 
 
 def _lost(fact: FactPair) -> FactPair:
     """A fact that is not known any more as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(
-        state=State.ONE_SIDED, right=None, why="not known any more", unknown=(PairSide.RIGHT,)
-    )
+    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more", unknown=(PairSide.RIGHT,))
 
 
-def _refuse_other_targets(recorded: Sequence[Recorded], found: Sequence[Candidate]) -> None:
-    ours, theirs = ({x.target or "no known target" for x in side} for side in (recorded, found))
+def _refuse_other_targets(recorded: Sequence[Recorded], candidates: Sequence[Candidate]) -> None:
+    ours, theirs = ({x.target or "no known target" for x in side} for side in (recorded, candidates))
     if ours and theirs and ours.isdisjoint(theirs):
         raise UsageError(
             f"The baseline is of {', '.join(sorted(ours))}, the cache of {', '.join(sorted(theirs))}.",

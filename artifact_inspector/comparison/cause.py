@@ -18,7 +18,7 @@ _OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
 class Reason(NamedTuple):
     """What explains a change, with the line of the user's code that it is about."""
 
-    words: str
+    description: str
     evidence: str
     """`ttir line 27`; empty where the words or the line of the source are all."""
     source: str | None
@@ -40,9 +40,9 @@ def find_reason(
     regions = {fact.region for fact in apart if fact.category in _OF_LOADS}
     for region, pipeline in kernel.pipelines.items():
         name = names.get(region, region)
-        if name in regions and pipeline.why_not is not None:
+        if name in regions and pipeline.unpipelined_reason is not None:
             evidence = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:2])
-            return Reason(f"{name}: {pipeline.why_not}", evidence, _line_of(kernel, lines.get(name)))
+            return Reason(f"{name}: {pipeline.unpipelined_reason}", evidence, _line_of(kernel, lines.get(name)))
     new = {code for fact in apart if fact.category == Category.FINDINGS for code in _news(fact)}
     for finding in find_findings(kernel):
         if finding.code in new:
@@ -55,7 +55,7 @@ def find_reason(
     stage = next((one for one in kernel.stages if step_of(one) == first.step), None)
     if stage is None:
         return None
-    words = f"{first.region}: other from {stage.value} on, by {stage.made_by}"
+    words = f"{first.region}: other from {stage.value} on, by {stage.producer}"
     return Reason(words, "", _line_of(kernel, lines.get(first.region)))
 
 
@@ -68,7 +68,7 @@ def _codes(value: Value) -> frozenset[str]:
 
 
 def _line_of(kernel: KernelFacts, line: int | None) -> str | None:
-    place = None if kernel.program is None else kernel.program.place
+    place = None if kernel.program is None else kernel.program.location
     if line is None or place is None:
         return None
     return f"{base_name(place.file)}:{line}"

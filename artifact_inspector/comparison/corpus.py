@@ -24,7 +24,7 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model import Consequence
-from artifact_inspector.model.text import split_words
+from artifact_inspector.model.text import split_option_values
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
@@ -57,7 +57,7 @@ class Change:
     right: Candidate
     degree: Degree
     differences: tuple[Difference, ...]
-    held: tuple[FactPair, ...]
+    compared_facts: tuple[FactPair, ...]
     """All facts of both; empty where the texts already say that nothing differs."""
     pair: Pair | None
     """None also where one side is a record of facts."""
@@ -83,7 +83,7 @@ class Change:
     @property
     def facts(self) -> tuple[FactPair, ...]:
         """Those that differ, most telling first."""
-        found = [fact for fact in self.held if fact.differs]
+        found = [fact for fact in self.compared_facts if fact.differs]
         return tuple(sorted(found, key=lambda x: (rank_of(x), CATEGORIES.index(x.category))))
 
     @property
@@ -102,7 +102,7 @@ class Change:
     def severity(self) -> tuple[int, ...]:
         """Sorts the worst first."""
         if self.degree is Degree.CHANGED:
-            worst = min((rank_of(fact) for fact in self.facts), default=Consequence.REST.rank)
+            worst = min((rank_of(fact) for fact in self.facts), default=Consequence.OTHER.rank)
             return (0, worst, *(CATEGORIES.index(name) for name in self.categories))
         rest = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
         return (1 + rest.index(self.degree),)
@@ -161,7 +161,7 @@ def parse_gates(words: Iterable[str]) -> tuple[str, ...]:
     Raises:
         UsageError: a word is none.
     """
-    found = [word.lower() for word in split_words(words)]
+    found = [word.lower() for word in split_option_values(words)]
     for name in found:
         if name not in GATES:
             raise UsageError(f"{name!r} is nothing to fail on.", f"There are {', '.join(GATES)}.")
@@ -208,29 +208,29 @@ def compare_corpora(
 
 
 def compare_candidates(
-    one: Candidate, other: Candidate, inspect: Callable[[Artifact], KernelFacts], *, always: bool = False
+    left: Candidate, right: Candidate, inspect: Callable[[Artifact], KernelFacts], *, always: bool = False
 ) -> Change:
     """Compare one pair; `inspect` and `always` are those of `compare_corpora`."""
-    differences = find_differences(one, other)
-    degree = _degree(one.artifact, other.artifact)
+    differences = find_differences(left, right)
+    degree = _degree(left.artifact, right.artifact)
     if degree in (Degree.IDENTICAL, Degree.BENIGN) and not always:
-        return Change(one, other, degree, differences, (), None)
-    pair = _compare_alike(one, other, inspect)
+        return Change(left, right, degree, differences, (), None)
+    pair = _compare_alike(left, right, inspect)
     changed = any(fact.differs for fact in pair.facts)
-    return Change(one, other, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
+    return Change(left, right, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
 
 
-def _compare_alike(one: Candidate, other: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Pair:
+def _compare_alike(left: Candidate, right: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Pair:
     """Compare two kernels by the stages that both have.
 
     A stage tells what later ones are measured by: with one that the other lacks, a kernel is told by another
     measure.
     """
-    found = inspect(one.artifact), inspect(other.artifact)
+    found = inspect(left.artifact), inspect(right.artifact)
     here, there = ({step_of(stage) for stage in kernel.stages} for kernel in found)
     both = here & there
     if not both or here == there:
-        return compare_kernels(*found, (one, other))
+        return compare_kernels(*found, (left, right))
     ours, theirs = (_limited(kernel, both, inspect) for kernel in found)
     lacking = tuple(
         f"the {side} one has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
@@ -241,27 +241,23 @@ def _compare_alike(one: Candidate, other: Candidate, inspect: Callable[[Artifact
     return replace(pair, notes=(*lacking, *pair.notes))
 
 
-def _limited(
-    kernel: KernelFacts, steps: Collection[str], inspect: Callable[[Artifact], KernelFacts]
-) -> KernelFacts:
+def _limited(kernel: KernelFacts, steps: Collection[str], inspect: Callable[[Artifact], KernelFacts]) -> KernelFacts:
     beyond = {stage.value for stage in kernel.stages if step_of(stage) not in steps}
     files = {suffix: path for suffix, path in kernel.artifact.files.items() if suffix not in beyond}
-    return (
-        kernel if len(files) == len(kernel.artifact.files) else inspect(replace(kernel.artifact, files=files))
-    )
+    return kernel if len(files) == len(kernel.artifact.files) else inspect(replace(kernel.artifact, files=files))
 
 
-def _degree(one: Artifact, other: Artifact) -> Degree:
+def _degree(left: Artifact, right: Artifact) -> Degree:
     """By the files that both have; PTX and AMDGCN are two files of one kind."""
-    theirs = kinds_of(other)
-    both = [kind for kind in kinds_of(one) if kind in theirs]
+    theirs = kinds_of(right)
+    both = [kind for kind in kinds_of(left) if kind in theirs]
     if not both:
         return Degree.UNKNOWN
-    if None not in (one.shared_bytes, other.shared_bytes) and one.shared_bytes != other.shared_bytes:
+    if None not in (left.shared_bytes, right.shared_bytes) and left.shared_bytes != right.shared_bytes:
         return Degree.CODE
     degree = Degree.IDENTICAL
     for kind in both:
-        found = likeness_of(one, other, kind)
+        found = likeness_of(left, right, kind)
         if found in (Likeness.DIFFERENT, Likeness.UNREADABLE):
             return Degree.CODE
         degree = Degree.BENIGN if found is Likeness.ALIKE else degree

@@ -6,9 +6,9 @@ from enum import Enum
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import BINARIES, Artifact
-from artifact_inspector.files.binaries import read_loaded
-from artifact_inspector.files.reading import read_file, read_stage
-from artifact_inspector.formats.canonical import canonical
+from artifact_inspector.files.binaries import read_loaded_sections
+from artifact_inspector.files.reader import read_file, read_stage
+from artifact_inspector.formats.canonical import canonical_text
 from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.names import step_of
 
@@ -34,15 +34,15 @@ def kinds_of(artifact: Artifact) -> dict[str, str]:
     return texts if binary is None else texts | {BINARY: binary}
 
 
-def likeness_of(one: Artifact, other: Artifact, kind: str) -> Likeness:
+def likeness_of(left: Artifact, right: Artifact, kind: str) -> Likeness:
     """How the files of one kind stand to each other; both artifacts have one."""
-    suffix = kinds_of(one)[kind]
-    if suffix != kinds_of(other)[kind]:
+    suffix = kinds_of(left)[kind]
+    if suffix != kinds_of(right)[kind]:
         return Likeness.DIFFERENT
     try:
-        if read_file(one, suffix) == read_file(other, suffix):
+        if read_file(left, suffix) == read_file(right, suffix):
             return Likeness.IDENTICAL
-        is_alike = _program(one, suffix) == _program(other, suffix)
+        is_alike = _program(left, suffix) == _program(right, suffix)
     except CacheError:
         return Likeness.UNREADABLE  # whoever reads it next says what is wrong
     return Likeness.ALIKE if is_alike else Likeness.DIFFERENT
@@ -51,5 +51,5 @@ def likeness_of(one: Artifact, other: Artifact, kind: str) -> Likeness:
 def _program(artifact: Artifact, suffix: str) -> object:
     """A file without names, places and numbering."""
     if suffix in BINARIES:
-        return read_loaded(read_file(artifact, suffix), suffix)
-    return canonical(read_stage(artifact, suffix).source.text, Stage(suffix))
+        return read_loaded_sections(read_file(artifact, suffix), suffix)
+    return canonical_text(read_stage(artifact, suffix).source.text, Stage(suffix))

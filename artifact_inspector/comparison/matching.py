@@ -15,14 +15,14 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.selection import read_program
 from artifact_inspector.files.cache import Artifact, Problem, read_stage
-from artifact_inspector.formats.canonical import canonical
+from artifact_inspector.formats.canonical import canonical_text
 from artifact_inspector.model import Stage
-from artifact_inspector.model.text import split_words
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
+from artifact_inspector.model.text import split_option_values
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
@@ -39,7 +39,7 @@ class Axis(Enum):
     """Name and signature."""
 
 
-class Facet(Word):
+class Facet(StringEnum):
     """In what two kernels may differ, beside their options."""
 
     NAME = "name"
@@ -53,7 +53,7 @@ class Difference(NamedTuple):
     """One thing in which two kernels are not the same kernel."""
 
     axis: Axis
-    what: str
+    facet: str
     """A facet, or the name of an option."""
     left: Value
     right: Value
@@ -67,7 +67,7 @@ class Candidate:
     problems: list[Problem] = field(default_factory=list)
 
     @cached_property
-    def program(self) -> Program | None:
+    def program(self) -> KernelProgram | None:
         """Arguments and tiles by the first tensor-level stage."""
         return read_program(self.artifact, self.problems)
 
@@ -109,7 +109,7 @@ def digest_of(artifact: Artifact, stage: Stage) -> str | None:
         text = read_stage(artifact, stage.value).source.text
     except CacheError:
         return None
-    return blake2b(canonical(text, stage).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return blake2b(canonical_text(text, stage).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +139,7 @@ def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collectio
     return match_candidates(ours, theirs, frozenset(across) | _disjoint(ours, theirs))
 
 
-def match_candidates(
-    ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]
-) -> Matching:
+def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]) -> Matching:
     """Pair the kernels of two sides, letting just what is allowed differ."""
     pairs: list[tuple[Candidate, Candidate]] = []
     ambiguous: list[_Group] = []
@@ -176,11 +174,7 @@ def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...
     if ours is not None and theirs is not None:
         said.append((Axis.SOURCE, Facet.SIGNATURE, ours.signature, theirs.signature))
         said.append((Axis.CONFIG, Facet.TILES, ours.tiles, theirs.tiles))
-    said += [
-        (Axis.CONFIG, key, left.options[key], right.options[key])
-        for key in left.options
-        if key in right.options
-    ]
+    said += [(Axis.CONFIG, key, left.options[key], right.options[key]) for key in left.options if key in right.options]
     return tuple(Difference(*parts) for parts in said if parts[2] != parts[3])
 
 
@@ -191,7 +185,7 @@ def parse_axes(words: Iterable[str]) -> tuple[Axis, ...]:
         UsageError: a word is none.
     """
     known = {axis.value: axis for axis in Axis}
-    found = [word.lower() for word in split_words(words)]
+    found = [word.lower() for word in split_option_values(words)]
     for name in found:
         if name not in known:
             raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(known)}.")
@@ -259,7 +253,7 @@ def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
     """Pairs of one entry, of one program, then what is left alone; and what stays open."""
     pairs = []
     left, right = list(group.left), list(group.right)
-    for key in (_place, lambda x: x.fingerprint or id(x)):
+    for key in (_rank, lambda x: x.fingerprint or id(x)):
         if len(left) == len(right) == 1:
             break
         for same in _groups(left, right, key):
@@ -272,7 +266,7 @@ def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
     return pairs, _Group(tuple(left), tuple(right))
 
 
-def _place(x: Candidate) -> Hashable:
+def _rank(x: Candidate) -> Hashable:
     """An entry of a cache that is compared with itself, or with a copy: it may hold one kernel twice."""
     return (x.artifact.directory, x.artifact.stem, x.artifact.hash, tuple(sorted(x.artifact.files)))
 
@@ -290,16 +284,16 @@ def _similar(
         )
 
     for group in _groups(ours, theirs, key):
-        if len(group.left) == len(group.right) == 1 and _alike(group.left[0], group.right[0], allowed):
+        if len(group.left) == len(group.right) == 1 and _is_similar(group.left[0], group.right[0], allowed):
             yield group.left[0], group.right[0]
 
 
-def _alike(one: Candidate, other: Candidate, allowed: frozenset[Axis]) -> bool:
+def _is_similar(left: Candidate, right: Candidate, allowed: frozenset[Axis]) -> bool:
     """The same dots, and at least half of all shapes in common; the same arguments in one version."""
-    if one.program is None or other.program is None:
+    if left.program is None or right.program is None:
         return True
-    if one.program.signature != other.program.signature and Axis.VERSION not in allowed:
+    if left.program.signature != right.program.signature and Axis.VERSION not in allowed:
         return False
-    here, there = set(one.program.tiles), set(other.program.tiles)
+    here, there = set(left.program.tiles), set(right.program.tiles)
     dots = {tile for tile in here ^ there if tile.is_dot}
     return not dots and 2 * len(here & there) >= len(here | there)

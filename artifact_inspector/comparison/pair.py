@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.analysis.order.facts import PlacedRound, RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundPlacement
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -16,7 +16,7 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.vocabulary.fact import Category, Row, Value
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
@@ -25,7 +25,7 @@ from artifact_inspector.vocabulary.rows import Summary, summarise, verdict_words
 ITSELF = "the program itself"
 
 
-class PairSide(Word):
+class PairSide(StringEnum):
     """One of the two kernels that are compared."""
 
     LEFT = "left"
@@ -82,9 +82,9 @@ class Side(NamedTuple):
     region: RegionFacts
 
     @property
-    def rounds(self) -> tuple[PlacedRound, ...]:
+    def rounds(self) -> tuple[RoundPlacement, ...]:
         """Where each round stands."""
-        return tuple(found.placed for found in self.region.rounds)
+        return tuple(found.placement for found in self.region.rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class StagePair:
         return ours == (None if self.right is None else verdict_words(self.right.region))
 
 
-class Turn(NamedTuple):
+class VerdictChange(NamedTuple):
     """Where a kernel's verdict first differs from its own previous stage."""
 
     side: PairSide
@@ -120,7 +120,7 @@ class Turn(NamedTuple):
     """First load and last compute of each round, in the file of the stage."""
 
 
-class Parting(NamedTuple):
+class FirstDivergence(NamedTuple):
     """Where the verdicts of two kernels first differ."""
 
     step: str
@@ -143,8 +143,8 @@ class RegionPair:
     right: str | None
     is_principal: bool
     stages: tuple[StagePair, ...]
-    parting: Parting | None
-    turns: tuple[Turn, ...]
+    first_divergence: FirstDivergence | None
+    verdict_changes: tuple[VerdictChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +172,12 @@ class Pair:
         )
 
     @property
-    def parting(self) -> Parting | None:
+    def first_divergence(self) -> FirstDivergence | None:
         """Of the first region that parts, the principal one before all others."""
-        return next((region.parting for region in self.regions if region.parting is not None), None)
+        return next((region.first_divergence for region in self.regions if region.first_divergence is not None), None)
 
 
-def compare_kernels(
-    left: KernelFacts, right: KernelFacts, sides: tuple[Candidate, Candidate] | None = None
-) -> Pair:
+def compare_kernels(left: KernelFacts, right: KernelFacts, sides: tuple[Candidate, Candidate] | None = None) -> Pair:
     """Everything that two kernels have in common, and what they have not.
 
     `compare_kernels(a, b)` is the mirror image of `compare_kernels(b, a)`.
@@ -210,27 +208,28 @@ def compare_rows(left: Summary, right: Summary) -> tuple[FactPair, ...]:
     A fact that only one side has differs; a fact of a stage that only one side has is not compared.
     """
     ours, theirs = {row.key: row for row in left.rows}, {row.key: row for row in right.rows}
-    return tuple(
-        _fact(ours.get(key), theirs.get(key), left, right) for key in _merged(list(ours), list(theirs))
-    )
+    return tuple(_fact(ours.get(key), theirs.get(key), left, right) for key in _merged(list(ours), list(theirs)))
 
 
-def _fact(one: Row | None, other: Row | None, left: Summary, right: Summary) -> FactPair:
-    row = one or other
+def _fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Summary) -> FactPair:
+    row = left_row or right_row
     assert row is not None
-    values = (None if one is None else one.value, None if other is None else other.value)
+    values = (None if left_row is None else left_row.value, None if right_row is None else right_row.value)
     state, why = State.SAME, ""
     unknown: tuple[PairSide, ...] = ()
-    if one is None or other is None:
-        there = right if other is None else left
-        lacking = PairSide.RIGHT if other is None else PairSide.LEFT
+    if left_row is None or right_row is None:
+        there = right if right_row is None else left
+        lacking = PairSide.RIGHT if right_row is None else PairSide.LEFT
         state = State.ONE_SIDED
         if row.step and row.step not in there.steps:
             state, why = State.NOT_COMPARED, f"the {lacking} one has no {row.step}"
         elif row.value is None:
             unknown = SIDES
-    elif one.step != other.step:
-        state, why = State.NOT_COMPARED, f"read at {one.step} on the left, at {other.step} on the right"
+    elif left_row.step != right_row.step:
+        state, why = (
+            State.NOT_COMPARED,
+            f"read at {left_row.step} on the left, at {right_row.step} on the right",
+        )
     elif None in values:
         unknown = tuple(side for side, value in zip(SIDES, values, strict=True) if value is None)
     elif values[0] != values[1]:
@@ -307,8 +306,8 @@ def _regions(
     names = _merged(list(ids[0]), list(ids[1]))
     for name in sorted(names, key=lambda name: name not in principal):
         found = _region_pair(left, right, name, ids[0].get(name), ids[1].get(name), name in principal)
-        if others and found.parting is not None and found.parting.step == STEPS[0]:
-            found = replace(found, parting=found.parting._replace(components=(ITSELF,)))
+        if others and found.first_divergence is not None and found.first_divergence.step == STEPS[0]:
+            found = replace(found, first_divergence=found.first_divergence._replace(components=(ITSELF,)))
         yield found
 
 
@@ -321,29 +320,31 @@ def _region_pair(
         for step in STEPS
         if step in one or step in other
     )
-    turns = (_turn(PairSide.LEFT, left, one), _turn(PairSide.RIGHT, right, other))
+    turns = (_verdict_change(PairSide.LEFT, left, one), _verdict_change(PairSide.RIGHT, right, other))
     return RegionPair(
         name,
         ours,
         theirs,
         is_principal,
         stages,
-        _parting(left, right, stages),
+        _first_divergence(left, right, stages),
         tuple(turn for turn in turns if turn is not None),
     )
 
 
 def _sides(kernel: KernelFacts, region: str | None) -> dict[str, Side]:
-    found = {
-        stage: None if region is None else facts.region(region) for stage, facts in kernel.stages.items()
-    }
+    found = {stage: None if region is None else facts.region(region) for stage, facts in kernel.stages.items()}
     return {step_of(stage): Side(stage, facts) for stage, facts in found.items() if facts is not None}
 
 
 def _compared(
-    step: str, left: KernelFacts, right: KernelFacts, one: Mapping[str, Side], other: Mapping[str, Side]
+    step: str,
+    left: KernelFacts,
+    right: KernelFacts,
+    left_sides: Mapping[str, Side],
+    right_sides: Mapping[str, Side],
 ) -> bool:
-    for kernel, sides in ((left, one), (right, other)):
+    for kernel, sides in ((left, left_sides), (right, right_sides)):
         if step not in {step_of(stage) for stage in kernel.stages}:
             return False
         if step in sides and verdict_words(sides[step].region) is None:
@@ -351,7 +352,7 @@ def _compared(
     return True
 
 
-def _parting(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...]) -> Parting | None:
+def _first_divergence(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...]) -> FirstDivergence | None:
     agreed: str | None = None
     both = {step_of(stage) for stage in left.stages} & {step_of(stage) for stage in right.stages}
     found = {stage.step: stage for stage in stages}
@@ -359,11 +360,11 @@ def _parting(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...
         stage = found.get(step)
         agree = step in both if stage is None else stage.agree  # neither has the region: nothing differs
         if stage is not None and agree is False:
-            return Parting(
+            return FirstDivergence(
                 step,
                 _components(agreed, step),
-                _words(stage.left),
-                _words(stage.right),
+                _phrase(stage.left),
+                _phrase(stage.right),
                 _lines(stage.left),
                 _lines(stage.right),
             )
@@ -371,7 +372,7 @@ def _parting(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...
     return None
 
 
-def _turn(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Side]) -> Turn | None:
+def _verdict_change(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Side]) -> VerdictChange | None:
     before: str | None = None
     for stage in kernel.stages:
         step = step_of(stage)
@@ -382,7 +383,7 @@ def _turn(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Side]) -> Tur
         if before is not None:
             was = verdict_words(sides[before].region)
             if was is not None and was != words:
-                return Turn(side, step, _components(before, step), was, words, _lines(found))
+                return VerdictChange(side, step, _components(before, step), was, words, _lines(found))
         before = step
     return None
 
@@ -394,7 +395,7 @@ def _components(before: str | None, step: str) -> tuple[str, ...]:
     return tuple(by_step[name] for name in STEPS[first : STEPS.index(step) + 1])
 
 
-def _words(side: Side | None) -> str:
+def _phrase(side: Side | None) -> str:
     return "no such region" if side is None else side.region.phrase
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.selection import leave, parse_which
+from artifact_inspector.facts.selection import filter_kernels, parse_filters
 from artifact_inspector.files.cache import Artifact, Cache
 
 
@@ -46,7 +46,7 @@ def narrow_side(
 
     Args:
         selectors: each a target (`sm_75`, `T4`), a version of Triton that the cache has (`3.2.0`), warps,
-            stages, a tile, a constant or an option as `parse_which` takes them, or part of a name or hash.
+            stages, a tile, a constant or an option as `parse_filters` takes them, or part of a name or hash.
         choose: those of a cache that a part of a name or hash fits.
 
     Raises:
@@ -54,9 +54,9 @@ def narrow_side(
     """
     chosen = choose(cache, place.name)
     for word in selectors:
-        which = parse_which([word], otherwise_target=False)
+        which = parse_filters([word], otherwise_target=False)
         if which:
-            chosen = leave(chosen, which, counted=False)
+            chosen = filter_kernels(chosen, which, counted=False)
             continue
         chosen = tuple(x for x in choose(cache, word) if x in chosen)
         if not chosen:

@@ -12,16 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.matching import digest_of
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Stage
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.vocabulary.forms import Compiled
 from artifact_inspector.vocabulary.options import OPTIONS, read_options
 
 
-class Cause(Word):
+class Cause(StringEnum):
     """What part of a key makes another entry."""
 
     TARGET = "target"
@@ -163,9 +163,7 @@ def _arguments(forms: Sequence[Compiled]) -> Iterable[dict[Respect, str]]:
         return
     if any(own is not None and _is_numbered(own) for own in named):
         whole = next((list(own) for own in named if own is not None and not _is_numbered(own)), None)
-        named = [
-            None if own is None else dict(zip(whole or list(own), own.values(), strict=True)) for own in named
-        ]
+        named = [None if own is None else dict(zip(whole or list(own), own.values(), strict=True)) for own in named]
     names = {name: kind for own in named if own is not None for name, kind in own.items()}
     for (artifact, _), own in zip(forms, named, strict=True):
         told: dict[Respect, str] = {}
@@ -183,7 +181,7 @@ def _arguments(forms: Sequence[Compiled]) -> Iterable[dict[Respect, str]]:
         yield told
 
 
-def _named(program: Program | None) -> dict[str, str] | None:
+def _named(program: KernelProgram | None) -> dict[str, str] | None:
     if program is None or len(program.arguments) != len(program.signature):
         return None
     return dict(zip(program.arguments, program.signature, strict=True))
@@ -216,10 +214,10 @@ def _options(artifacts: Sequence[Artifact]) -> Iterable[dict[Respect, str]]:
         yield {Respect(Cause.OPTION, name): str(value) for name, value in own.items() if name in shared}
 
 
-def _lines(programs: Sequence[Program | None]) -> Iterable[dict[Respect, str]]:
+def _lines(programs: Sequence[KernelProgram | None]) -> Iterable[dict[Respect, str]]:
     """Where the kernel is defined, which is part of Triton's key, where every entry tells it."""
     respect = Respect(Cause.SOURCE, "line of its definition")
-    places = [None if program is None else program.place for program in programs]
+    places = [None if program is None else program.location for program in programs]
     is_told = None not in places
     yield from ({respect: str(place.line)} if place is not None and is_told else {} for place in places)
 

@@ -11,9 +11,9 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers assume True
 if TYPE_CHECKING:
     from artifact_inspector.compiling.ask.captured import CapturedKernel, Launch, Note
-    from artifact_inspector.compiling.ask.capturing import Captured, capture
+    from artifact_inspector.compiling.ask.capturing import CapturedKernels, capture
     from artifact_inspector.compiling.ask.compile import compile_kernel, compile_kernels, compile_reference
-    from artifact_inspector.compiling.ask.request import KernelRequest, Written
+    from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
     from artifact_inspector.compiling.ask.result import CompileResult
     from artifact_inspector.compiling.ask.running import ProgramRun, capture_program
     from artifact_inspector.compiling.reference import (
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "ask.captured": ("CapturedKernel", "Launch", "Note"),
-    "ask.capturing": ("Captured", "capture"),
+    "ask.capturing": ("CapturedKernels", "capture"),
     "ask.compile": ("compile_kernel", "compile_kernels", "compile_reference"),
-    "ask.request": ("KernelRequest", "Written"),
+    "ask.request": ("ConstantText", "KernelRequest"),
     "ask.result": ("CompileResult",),
     "ask.running": ("ProgramRun", "capture_program"),
     "reference": ("DEMO_KERNELS", "REFERENCE_KERNELS", "Reference", "Workload"),
@@ -36,16 +36,16 @@ _PLACES = {
 __all__ = [
     "DEMO_KERNELS",
     "REFERENCE_KERNELS",
-    "Captured",
     "CapturedKernel",
+    "CapturedKernels",
     "CompileResult",
+    "ConstantText",
     "KernelRequest",
     "Launch",
     "Note",
     "ProgramRun",
     "Reference",
     "Workload",
-    "Written",
     "capture",
     "capture_program",
     "compile_kernel",
@@ -56,9 +56,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use, so that the compiling process does not load the modules of `ask`."""
-    for place, names in _PLACES.items():
+    for module_name, names in _PLACES.items():
         if name in names:
-            value = getattr(import_module(f"{__name__}.{place}"), name)
+            value = getattr(import_module(f"{__name__}.{module_name}"), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,9 +13,9 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-MOST_VALUES = 65536
+MAX_RECORDED_ELEMENTS = 65536
 """Largest number of elements of a tensor whose values are recorded."""
-_ALIGNMENT = 512
+_MAX_ALIGNMENT = 512
 _SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
 _UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -38,49 +38,49 @@ def describe_arguments(
         addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.
     """
     names = list(function.arg_names)
-    given = {
+    arguments = {
         **dict(zip(names, args, strict=False)),
         **{name: options[name] for name in names if name in options},
     }
     for parameter in getattr(function, "params", ()):
-        if parameter.name not in given and getattr(parameter, "has_default", False):
-            given[parameter.name] = parameter.default
-    return {name: _described(value, values, addresses) for name, value in given.items()}
+        if parameter.name not in arguments and getattr(parameter, "has_default", False):
+            arguments[parameter.name] = parameter.default
+    return {name: _describe_value(value, values, addresses) for name, value in arguments.items()}
 
 
-def _described(value: Any, values: Callable[[Any], bool], addresses: bool) -> Any:
+def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if hasattr(value, "base") and hasattr(value, "block_shape"):  # triton.tools.tensor_descriptor
-        inside = _tensor(value.base, values, addresses)
-        inside.update(shape=_numbers(value.shape), stride=_numbers(value.strides))
-        return {**inside, "block_shape": _numbers(value.block_shape)}
+        description = _describe_tensor(value.base, values, addresses)
+        description.update(shape=_to_integers(value.shape), stride=_to_integers(value.strides))
+        return {**description, "block_shape": _to_integers(value.block_shape)}
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
-        return _tensor(value, values, addresses)
+        return _describe_tensor(value, values, addresses)
     if isinstance(value, tuple | list):
-        return [_described(one, values, addresses) for one in value]
+        return [_describe_value(member, values, addresses) for member in value]
     value = getattr(value, "value", value)
     if isinstance(value, bool | int | float):
         return value
     return str(getattr(value, "__name__", None) or value)[:200]
 
 
-def _tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
+def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
     # Inductor and user code wrap tensors to change their type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
     bits = _item_bytes(value) or 1
     offset = value.data_ptr() if addresses else bits * int(getattr(tensor, "storage_offset", int)())
-    found: dict[str, Any] = {
-        "shape": _numbers(getattr(tensor, "shape", ())),
-        "stride": _numbers(tensor.stride()) if hasattr(tensor, "stride") else [],
+    description: dict[str, Any] = {
+        "shape": _to_integers(getattr(tensor, "shape", ())),
+        "stride": _to_integers(tensor.stride()) if hasattr(tensor, "stride") else [],
         "dtype": str(value.dtype).removeprefix("torch."),
-        "alignment": min(_ALIGNMENT, offset & -offset) if offset else _ALIGNMENT,
+        "alignment": min(_MAX_ALIGNMENT, offset & -offset) if offset else _MAX_ALIGNMENT,
     }
     if addresses:
-        found["ptr"] = int(offset)
-    if (held := _held(tensor, values)) is not None:
-        found["values"] = held
-    return found
+        description["ptr"] = int(offset)
+    if (elements := _read_elements(tensor, values)) is not None:
+        description["values"] = elements
+    return description
 
 
 def _item_bytes(value: Any) -> int:
@@ -88,11 +88,11 @@ def _item_bytes(value: Any) -> int:
     return int(size()) if callable(size) else 0
 
 
-def _numbers(extents: Any) -> list[int]:
+def _to_integers(extents: Any) -> list[int]:
     return [int(extent) for extent in extents]
 
 
-def _held(tensor: Any, holds: Callable[[Any], bool]) -> list[int] | None:
+def _read_elements(tensor: Any, is_known: Callable[[Any], bool]) -> list[int] | None:
     """The elements of a small integer tensor in memory order; None for any other tensor.
 
     They are read from the storage: `tolist` is replaced in a captured program.
@@ -100,9 +100,9 @@ def _held(tensor: Any, holds: Callable[[Any], bool]) -> list[int] | None:
     kind = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
     if not kind.startswith(("int", "uint", "bool")) or getattr(tensor, "is_meta", True):
         return None
-    if not hasattr(tensor, "untyped_storage") or not 0 < int(tensor.numel()) <= MOST_VALUES:
+    if not hasattr(tensor, "untyped_storage") or not 0 < int(tensor.numel()) <= MAX_RECORDED_ELEMENTS:
         return None
-    if not tensor.is_contiguous() or not holds(tensor):
+    if not tensor.is_contiguous() or not is_known(tensor):
         return None
     size = int(tensor.element_size())
     start = int(tensor.storage_offset()) * size

@@ -7,12 +7,12 @@ from typing import Any
 from artifact_inspector.hardware.targets import Target, parse_target
 
 
-def target_of(target: Any) -> Target:
+def from_gpu_target(target: Any) -> Target:
     """The `Target` of a Triton `GPUTarget`."""
     return parse_target(f"{target.backend}:{target.arch}")
 
 
-def gpu_target(target: Target) -> Any:
+def to_gpu_target(target: Target) -> Any:
     """The Triton `GPUTarget` of a `Target`."""
     from triton.backends.compiler import GPUTarget
 

@@ -25,16 +25,16 @@ def entry_metadata(directory: Path) -> Path | None:
 
 def staging_directory(out: Path) -> Path:
     """A new staging directory inside the cache; those of processes that have ended are removed."""
-    sweep(out)
+    remove_stale_staging(out)
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=out))
 
 
-def sweep(out: Path) -> None:
+def remove_stale_staging(out: Path) -> None:
     """Remove staging directories that processes left in a cache when they ended."""
-    for left in out.glob(f"{_PREFIX}*"):
-        match = re.match(rf"{re.escape(_PREFIX)}(\d+)-", left.name)
+    for stale_directory in out.glob(f"{_PREFIX}*"):
+        match = re.match(rf"{re.escape(_PREFIX)}(\d+)-", stale_directory.name)
         if match and not is_alive(int(match[1])):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(stale_directory, ignore_errors=True)
 
 
 def publish(staging: Path, entry: str, out: Path) -> Path:

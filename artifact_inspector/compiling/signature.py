@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Union
 
 from artifact_inspector.errors import UsageError
 
-Path = tuple[int, ...]
+ArgumentPath = tuple[int, ...]
 """Position of an argument: its index, followed by the indices inside a tuple."""
-Type = Union[str, "tuple[Type, ...]"]
+ArgumentType = Union[str, "tuple[ArgumentType, ...]"]
 """A type as Triton spells it (`*fp16`, `i32`); `constexpr` for a constant inside a tuple."""
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING", "__slots__": ()})()
@@ -65,7 +65,7 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
 HINTS = (1, 16)
 
 
-class Item(NamedTuple):
+class SignatureEntry(NamedTuple):
     """One entry of a signature."""
 
     name: str | None
@@ -74,7 +74,7 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ParameterDeclaration:
     """A kernel's parameter, as its `def` declares it."""
 
     name: str
@@ -87,29 +87,27 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class BoundArguments:
     """Types, constants and hints of the arguments, as a launch would give them to the compiler."""
 
-    types: Mapping[str, Type]
+    types: Mapping[str, ArgumentType]
     """Types of all arguments that are not constants."""
-    constants: Mapping[Path, Any]
-    hints: Mapping[Path, int]
+    constants: Mapping[ArgumentPath, Any]
+    hints: Mapping[ArgumentPath, int]
     """Known divisor of each argument that has one."""
 
-    def typed(self, names: Sequence[str]) -> tuple[str, ...]:
+    def format_entries(self, names: Sequence[str]) -> tuple[str, ...]:
         """The arguments as signature entries `name=type:hint`; `names` are all parameters of the kernel."""
-        return tuple(
-            f"{name}={self._spell(type_, (names.index(name),))}" for name, type_ in self.types.items()
-        )
+        return tuple(f"{name}={self._format_type(type_, (names.index(name),))}" for name, type_ in self.types.items())
 
-    def _spell(self, type_: Type, path: Path) -> str:
+    def _format_type(self, type_: ArgumentType, path: ArgumentPath) -> str:
         if isinstance(type_, str):
             constant = repr(self.constants[path]) if type_ == "constexpr" else type_
             return constant + (f":{self.hints[path]}" if path in self.hints else "")
-        return f"({', '.join(self._spell(one, (*path, at)) for at, one in enumerate(type_))})"
+        return f"({', '.join(self._format_type(member_type, (*path, at)) for at, member_type in enumerate(type_))})"
 
 
-def parse_signature(text: str) -> tuple[Item, ...]:
+def parse_signature(text: str) -> tuple[SignatureEntry, ...]:
     """The entries of a signature, split at commas outside of brackets.
 
     Raises:
@@ -120,17 +118,20 @@ def parse_signature(text: str) -> tuple[Item, ...]:
         (Item(name='n', text='i32'), Item(name='d', text='tensordesc<fp16[64,64]>'))
     """
     items = []
-    for part in _split(text):
-        match = _NAMED.fullmatch(part)
-        name, entry = (match[1], match[2].strip()) if match else (None, part)
+    for entry_text in _split_at_commas(text):
+        match = _NAMED.fullmatch(entry_text)
+        name, entry = (match[1], match[2].strip()) if match else (None, entry_text)
         if not entry:
-            raise UsageError(f"The signature {text!r} has an empty entry.", _HOW)
-        items.append(Item(name, entry))
+            raise UsageError(f"The signature {text!r} has an empty entry.", _REMEDY)
+        items.append(SignatureEntry(name, entry))
     return tuple(items)
 
 
-def by_name(
-    kernel: str, parameters: Sequence[Parameter], items: Sequence[Item], constants: Mapping[str, Any]
+def entries_by_name(
+    kernel: str,
+    parameters: Sequence[ParameterDeclaration],
+    items: Sequence[SignatureEntry],
+    constants: Mapping[str, Any],
 ) -> dict[str, str]:
     """Parameter name → its signature entry, positional entries included.
 
@@ -138,24 +139,24 @@ def by_name(
         UsageError: there are more positional entries than parameters.
     """
     named = {item.name: item.text for item in items if item.name is not None}
-    return {**_by_position(kernel, parameters, items, constants), **named}
+    return {**_positional_entries(kernel, parameters, items, constants), **named}
 
 
 def read_literal(text: str) -> Any:
     """The value of a Python literal, with lists as tuples; MISSING if `text` is not a literal."""
     try:
-        return _as_tuple(ast.literal_eval(text.strip()))
+        return _lists_to_tuples(ast.literal_eval(text.strip()))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return MISSING
 
 
-def bind(
+def bind_arguments(
     kernel: str,
-    parameters: Sequence[Parameter],
-    items: Sequence[Item],
+    parameters: Sequence[ParameterDeclaration],
+    items: Sequence[SignatureEntry],
     constants: Mapping[str, Any],
-    derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda known: {},
-) -> Arguments:
+    derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda arguments: {},
+) -> BoundArguments:
     """Bind a signature and constants to a kernel's parameters; its `def` supplies defaults and annotations.
 
     Args:
@@ -164,73 +165,73 @@ def bind(
         items: entries of the signature. Positional entries skip `tl.constexpr` parameters, except that a
             literal can bind to one in its place.
         constants: name → value; any parameter can be bound to a constant.
-        derive: computes values with the kernel's heuristics; arguments with a type are passed as `GIVEN`.
+        derive: computes values with the kernel's heuristics; arguments with a type are passed as `UNKNOWN_VALUE`.
 
     Raises:
         UsageError: an entry is not a type, there are too many entries, a name is unknown, or an argument is
             missing; the remedy shows how to supply it.
     """
-    known = {parameter.name: parameter for parameter in parameters}
-    _refuse_unknown(kernel, known, [*constants, *(item.name for item in items if item.name is not None)])
-    given = by_name(kernel, parameters, items, constants)
+    parameters_by_name = {parameter.name: parameter for parameter in parameters}
+    _check_names(kernel, parameters_by_name, [*constants, *(item.name for item in items if item.name is not None)])
+    entry_texts = entries_by_name(kernel, parameters, items, constants)
     values = dict(constants)
-    types: dict[str, Type] = {}
-    places: dict[Path, Any] = {}
-    hints: dict[Path, int] = {}
-    pending = []
+    types: dict[str, ArgumentType] = {}
+    constants_by_path: dict[ArgumentPath, Any] = {}
+    hints: dict[ArgumentPath, int] = {}
+    unbound_parameters = []
     for index, parameter in enumerate(parameters):
         name = parameter.name
         if name in values:
             continue
-        if name in given:
-            entry = _entry(kernel, parameter, given[name], (index,), places, hints)
+        if name in entry_texts:
+            entry = _parse_entry(kernel, parameter, entry_texts[name], (index,), constants_by_path, hints)
             if entry == "constexpr":
-                values[name] = places.pop((index,))
+                values[name] = constants_by_path.pop((index,))
             else:
                 types[name] = entry
         elif not parameter.constexpr and parameter.type is not None and parameter.default is MISSING:
             types[name] = parameter.type
         else:
-            pending.append((index, parameter))
-    derived = derive({**dict.fromkeys(types, GIVEN), **values})
-    values |= {name: value for name, value in derived.items() if name in known and name not in types}
+            unbound_parameters.append((index, parameter))
+    derived = derive({**dict.fromkeys(types, UNKNOWN_VALUE), **values})
+    values |= {name: value for name, value in derived.items() if name in parameters_by_name and name not in types}
     missing = []
-    for index, parameter in pending:
+    for index, parameter in unbound_parameters:
         name = parameter.name
         if name in values:
             continue
         if parameter.default is MISSING:
             missing.append(parameter)
-        elif parameter.constexpr or _of_default(parameter)[0] == "constexpr":
+        elif parameter.constexpr or _type_of_default(parameter)[0] == "constexpr":
             values[name] = parameter.default
         else:
-            types[name], hint = _of_default(parameter)
+            types[name], hint = _type_of_default(parameter)
             if hint:
                 hints[(index,)] = hint
     if missing:
-        raise _lacks(kernel, missing)
+        raise _missing_error(kernel, missing)
     order = {parameter.name: index for index, parameter in enumerate(parameters)}
-    places |= {(order[name],): value for name, value in values.items()}
-    return Arguments(
+    constants_by_path |= {(order[name],): value for name, value in values.items()}
+    return BoundArguments(
         {name: types[name] for name in order if name in types},
-        {path: places[path] for path in sorted(places)},
+        {path: constants_by_path[path] for path in sorted(constants_by_path)},
         {path: hints[path] for path in sorted(hints)},
     )
 
 
-class _Given:
+class _UnknownValue:
     """Placeholder for an argument whose value only a launch knows; any use raises `ValueUnknownError`."""
 
     __slots__ = ()
 
-    def _unknown(self, *_: object) -> Any:
+    def _raise_unknown(self, *_: object) -> Any:
         raise ValueUnknownError
 
-    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _unknown
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
-    __and__ = __rand__ = __or__ = __ror__ = __pow__ = __neg__ = _unknown
-    __int__ = __float__ = __index__ = __len__ = __iter__ = __getitem__ = __call__ = _unknown
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = _raise_unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _raise_unknown
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _raise_unknown
+    __and__ = __rand__ = __or__ = __ror__ = __pow__ = __neg__ = _raise_unknown
+    __int__ = __float__ = __index__ = __len__ = __iter__ = __getitem__ = __call__ = _raise_unknown
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python itself looks up names such as `__wrapped__`
@@ -242,76 +243,80 @@ class ValueUnknownError(Exception):
     """A heuristic used a value that only a launch knows."""
 
 
-GIVEN = _Given()
+UNKNOWN_VALUE = _UnknownValue()
 
 
-_HOW = "Write e.g. '*fp16:16, i32:16, i32' or by name 'a_ptr=*fp16:16, n=i32'."
+_REMEDY = "Write e.g. '*fp16:16, i32:16, i32' or by name 'a_ptr=*fp16:16, n=i32'."
 
 
-def _refuse_unknown(kernel: str, known: Collection[str], names: Iterable[str]) -> None:
+def _check_names(kernel: str, parameter_names: Collection[str], names: Iterable[str]) -> None:
     """Raise a UsageError for the first name that is not a parameter."""
     for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            remedy = f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}."
+        if name not in parameter_names:
+            similar_names = get_close_matches(name, parameter_names, 1)
+            remedy = f"Did you mean {similar_names[0]}?" if similar_names else f"It has {', '.join(parameter_names)}."
             raise UsageError(f"{kernel} has no parameter {name!r}.", remedy)
 
 
-def _split(text: str) -> Iterable[str]:
-    depth, start, parts = 0, 0, []
+def _split_at_commas(text: str) -> Iterable[str]:
+    depth, start, entry_texts = 0, 0, []
     for at, character in enumerate(text):
         if character in "([<{":
             depth += 1
         elif character in ")]>}":
             depth -= 1
         elif character == "," and depth == 0:
-            parts.append(text[start:at].strip())
+            entry_texts.append(text[start:at].strip())
             start = at + 1
     if depth:
-        raise UsageError(f"The signature {text!r} has an unclosed bracket.", _HOW)
-    parts.append(text[start:].strip())
-    if parts[-1] == "":
-        parts.pop()  # an empty text, or a trailing comma
-    return parts
+        raise UsageError(f"The signature {text!r} has an unclosed bracket.", _REMEDY)
+    entry_texts.append(text[start:].strip())
+    if entry_texts[-1] == "":
+        entry_texts.pop()  # an empty text, or a trailing comma
+    return entry_texts
 
 
-def _by_position(
-    kernel: str, parameters: Sequence[Parameter], items: Sequence[Item], constants: Mapping[str, Any]
+def _positional_entries(
+    kernel: str,
+    parameters: Sequence[ParameterDeclaration],
+    items: Sequence[SignatureEntry],
+    constants: Mapping[str, Any],
 ) -> dict[str, str]:
     named = {item.name for item in items}
-    free = [p for p in parameters if p.name not in named]
-    given: dict[str, str] = {}
-    waiting = [item.text for item in items if item.name is None]
-    for parameter in free:
-        if not waiting:
+    unnamed_parameters = [p for p in parameters if p.name not in named]
+    entries: dict[str, str] = {}
+    unassigned_entries = [item.text for item in items if item.name is None]
+    for parameter in unnamed_parameters:
+        if not unassigned_entries:
             break
-        literal = read_literal(waiting[0]) is not MISSING and not waiting[0].startswith("(")
+        literal = read_literal(unassigned_entries[0]) is not MISSING and not unassigned_entries[0].startswith("(")
         if parameter.constexpr and (not literal or parameter.name in constants):
             continue
-        given[parameter.name] = waiting.pop(0)
-    if waiting:
+        entries[parameter.name] = unassigned_entries.pop(0)
+    if unassigned_entries:
         takes = ", ".join(p.name for p in parameters if not p.constexpr)
         raise UsageError(
-            f"The signature has {len(waiting)} more {'entry' if len(waiting) == 1 else 'entries'} than "
-            f"{kernel} has arguments (from {waiting[0]!r} on).",
+            f"The signature has {len(unassigned_entries)} more {'entry' if len(unassigned_entries) == 1 else 'entries'} than "
+            f"{kernel} has arguments (from {unassigned_entries[0]!r} on).",
             f"It takes {takes}." if takes else "All its arguments are tl.constexpr: give them with --const.",
         )
-    return given
+    return entries
 
 
-def _entry(
+def _parse_entry(
     kernel: str,
-    parameter: Parameter,
+    parameter: ParameterDeclaration,
     text: str,
-    path: Path,
-    constants: dict[Path, Any],
-    hints: dict[Path, int],
-) -> Type:
+    path: ArgumentPath,
+    constants: dict[ArgumentPath, Any],
+    hints: dict[ArgumentPath, int],
+) -> ArgumentType:
     """The type of an entry, `constexpr` for a constant; stores its constants and hints."""
     if text.startswith("(") and text.endswith(")"):
-        parts = _split(text[1:-1])
+        member_texts = _split_at_commas(text[1:-1])
         return tuple(
-            _entry(kernel, parameter, part, (*path, at), constants, hints) for at, part in enumerate(parts)
+            _parse_entry(kernel, parameter, member_text, (*path, at), constants, hints)
+            for at, member_text in enumerate(member_texts)
         )
     value = read_literal(text)
     if value is not MISSING:
@@ -324,7 +329,7 @@ def _entry(
             f"Give it with --const {parameter.name}=…",
         )
     type_, _, hint = text.partition(":")
-    type_ = _type(kernel, parameter.name, type_.strip())
+    type_ = _parse_type(kernel, parameter.name, type_.strip())
     if not hint:
         return type_
     if hint.strip() not in map(str, HINTS):
@@ -344,26 +349,28 @@ def _entry(
     return type_
 
 
-def _type(kernel: str, name: str, text: str) -> str:
+def _parse_type(kernel: str, name: str, text: str) -> str:
     """A type in Triton's spelling."""
     if match := _DESCRIPTOR.fullmatch(text):
         shape = ", ".join(size.strip() for size in match[2].split(","))
-        return f"tensordesc<{_type(kernel, name, match[1])}[{shape}]>"
+        return f"tensordesc<{_parse_type(kernel, name, match[1])}[{shape}]>"
     stars = re.match(r"\**", text)
     assert stars is not None
     element = text[stars.end() :].strip().removeprefix("torch.").removeprefix("tl.")
     constant = "k" if stars[0] and element.startswith("k") else ""
     element = _ALIASES.get(element.removeprefix(constant), element.removeprefix(constant))
     if element not in _SCALARS:
-        near = get_close_matches(element, [*_SCALARS, *_ALIASES], 1)
+        similar_names = get_close_matches(element, [*_SCALARS, *_ALIASES], 1)
         # a difference in case only is the nearest match
-        near = [one for one in _SCALARS if one.lower() == element.lower()] or near
-        remedy = f"Did you mean {stars[0]}{constant}{near[0]}? " if near else ""
-        raise UsageError(f"{kernel}: {text!r} is not a type for {name}.", remedy + _HOW)
+        similar_names = [
+            scalar_name for scalar_name in _SCALARS if scalar_name.lower() == element.lower()
+        ] or similar_names
+        remedy = f"Did you mean {stars[0]}{constant}{similar_names[0]}? " if similar_names else ""
+        raise UsageError(f"{kernel}: {text!r} is not a type for {name}.", remedy + _REMEDY)
     return stars[0] + constant + element
 
 
-def _of_default(parameter: Parameter) -> tuple[str, int]:
+def _type_of_default(parameter: ParameterDeclaration) -> tuple[str, int]:
     """Type and hint of an argument that keeps its default value, as a launch would specialise it."""
     value = parameter.default
     if parameter.type is not None and value is not None:
@@ -373,38 +380,38 @@ def _of_default(parameter: Parameter) -> tuple[str, int]:
     if isinstance(value, int):
         if value == 1 and parameter.specialised:
             return "constexpr", 0
-        wide = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
-        return wide, 16 if value % 16 == 0 and parameter.specialised else 0
+        integer_type = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+        return integer_type, 16 if value % 16 == 0 and parameter.specialised else 0
     if isinstance(value, float):
         return "fp32", 0
     return "constexpr", 0
 
 
-def _lacks(kernel: str, missing: Sequence[Parameter]) -> UsageError:
+def _missing_error(kernel: str, missing: Sequence[ParameterDeclaration]) -> UsageError:
     types = [parameter.name for parameter in missing if not parameter.constexpr]
     constants = [parameter.name for parameter in missing if parameter.constexpr]
     names = [parameter.name for parameter in missing]
     remedy = []
     if types:
-        entries = ",".join(f"{name}={_guess(name)}" for name in types)
+        entries = ",".join(f"{name}={_example_type(name)}" for name in types)
         remedy.append(f'types with --signature, by name (e.g. "{entries}") or by position')
     if constants:
-        remedy.append("constants with " + " ".join(f"--const {name}={_number(name)}" for name in constants))
+        remedy.append("constants with " + " ".join(f"--const {name}={_example_value(name)}" for name in constants))
     return UsageError(
         f"{kernel} needs its argument{'s' if len(names) > 1 else ''} {', '.join(names)}.",
         f"Give {' and '.join(remedy)}.",
     )
 
 
-def _guess(name: str) -> str:
+def _example_type(name: str) -> str:
     """A likely type of an argument with this name, for an example."""
     pointer = re.search(r"ptr", name, re.I) or re.fullmatch(r"[A-Z]\w?|[a-z]", name)
     return "*fp16:16" if pointer and name not in ("M", "N", "K", "n", "m", "k") else "i32"
 
 
-def _number(name: str) -> str:
+def _example_value(name: str) -> str:
     return "64" if re.search(r"block|size|dim|tile", name, re.I) else "…"
 
 
-def _as_tuple(value: Any) -> Any:
-    return tuple(map(_as_tuple, value)) if isinstance(value, (list, tuple)) else value
+def _lists_to_tuples(value: Any) -> Any:
+    return tuple(map(_lists_to_tuples, value)) if isinstance(value, (list, tuple)) else value

@@ -11,47 +11,47 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.compiling.ask.manifest import CAPTURED_AT
-from artifact_inspector.compiling.ask.request import Written
+from artifact_inspector.compiling.ask.manifest import CAPTURED_PREFIX
+from artifact_inspector.compiling.ask.request import ConstantText
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import UsageError
 
-_INTEGERS = frozenset(
+_INTEGER_OPTIONS = frozenset(
     {
         *("num_warps", "num_stages", "num_ctas", "maxnreg", "warp_size", "min_shared_mem"),
         *("waves_per_eu", "matrix_instr_nonkdim", "kpack", "max_num_imprecise_acc_default"),
         *("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer"),
     }
 )
-_SWITCHES = frozenset(
+_BOOLEAN_OPTIONS = frozenset(
     {
         *("enable_fp_fusion", "allow_flush_denorm", "enable_reflect_ftz", "sanitize_overflow", "debug"),
         *("enable_warp_specialization", "enable_persistent", "optimize_epilogue", "sched4reg", "clc"),
         *("launch_pdl", "launch_cooperative_grid", "max_num_imprecise_acc_default"),
     }
 )
-_WORDS = frozenset({"schedule_hint", "instruction_sched_variant", "default_dot_input_precision"})
-_LISTS = frozenset(
+_WORD_OPTIONS = frozenset({"schedule_hint", "instruction_sched_variant", "default_dot_input_precision"})
+_LIST_OPTIONS = frozenset(
     {
         *("cluster_dims", "supported_fp8_dtypes", "deprecated_fp8_dtypes"),
         *("deprecated_fp8_dot_operand_dtypes", "allowed_dot_input_precisions"),
     }
 )
-_WORD = re.compile(r"[\w,-]{0,64}", re.ASCII)
+_WORD_PATTERN = re.compile(r"[\w,-]{0,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class UntrustedRecord:
     """What a record says about one compile, with only the options that a record may choose."""
 
-    place: str
-    """Printed and compared, never imported; `resolve_place` says what is."""
+    kernel_path: str
+    """Printed and compared, never imported; `resolve_kernel_path` says what is."""
     target: str
     types: Mapping[str, str]
-    constants: Mapping[str, Written]
+    constants: Mapping[str, ConstantText]
     """Every one a literal: a name among them is a string, and looks nothing up."""
     options: Mapping[str, Any]
-    dropped: tuple[str, ...]
+    dropped_options: tuple[str, ...]
     """Names of the options that are not passed on, sorted."""
 
     @classmethod
@@ -60,32 +60,28 @@ class UntrustedRecord:
         options, dropped = allowed_options(row.get("options", {}))
         types = dict(text.split("=", 1) for text in row.get("types", ()))
         constants = {
-            name: Written(repr(value))
-            for name, value in row.get("constants", {}).items()
-            if name not in types
+            name: ConstantText(repr(value)) for name, value in row.get("constants", {}).items() if name not in types
         }
         return cls(row.get("place", ""), row.get("target", "unknown"), types, constants, options, dropped)
 
-    def resolve_place(self, kernel: str, named: str | None) -> str:
+    def resolve_kernel_path(self, kernel: str, named_path: str | None) -> str:
         """What to import for this record: the place that the user named, or a kernel of this package.
 
         Args:
             kernel: the kernel's name, for the message.
-            named: `FILE.py:KERNEL` of the command line; None where there is none.
+            named_path: `FILE.py:KERNEL` of the command line; None where there is none.
 
         Raises:
             UsageError: the record names a file or module, and the user did not.
         """
-        if named is not None:
-            return named
-        if self.place in REFERENCE_KERNELS:
-            return self.place
-        if self.place.startswith(CAPTURED_AT):
-            problem = f"{kernel} was {self.place}: its record names no file to import."
+        if named_path is not None:
+            return named_path
+        if self.kernel_path in REFERENCE_KERNELS:
+            return self.kernel_path
+        if self.kernel_path.startswith(CAPTURED_PREFIX):
+            problem = f"{kernel} was {self.kernel_path}: its record names no file to import."
         else:
-            problem = (
-                f"{kernel} was compiled from {self.place}. A file named only in a record is not imported."
-            )
+            problem = f"{kernel} was compiled from {self.kernel_path}. A file named only in a record is not imported."
         raise UsageError(problem, "Name the kernel on the command line: --kernel FILE.py:KERNEL.")
 
 
@@ -112,15 +108,15 @@ def describe_dropped(dropped: tuple[str, ...]) -> str:
 
 def _is_allowed(name: str, value: object) -> bool:
     if isinstance(value, bool):
-        return name in _SWITCHES
+        return name in _BOOLEAN_OPTIONS
     if isinstance(value, int):
-        return name in _INTEGERS and -(2**31) <= value < 2**31
+        return name in _INTEGER_OPTIONS and -(2**31) <= value < 2**31
     if isinstance(value, str):
-        return name in _WORDS and _WORD.fullmatch(value) is not None
+        return name in _WORD_OPTIONS and _WORD_PATTERN.fullmatch(value) is not None
     if isinstance(value, list | tuple):
-        return name in _LISTS and len(value) < 64 and all(_is_part(one) for one in value)
-    return value is None and name in _INTEGERS
+        return name in _LIST_OPTIONS and len(value) < 64 and all(_is_list_member(member) for member in value)
+    return value is None and name in _INTEGER_OPTIONS
 
 
-def _is_part(value: object) -> bool:
-    return type(value) is int or (isinstance(value, str) and _WORD.fullmatch(value) is not None)
+def _is_list_member(value: object) -> bool:
+    return type(value) is int or (isinstance(value, str) and _WORD_PATTERN.fullmatch(value) is not None)

@@ -11,7 +11,7 @@ set:
 - `lanes`: a value over all lanes of some CTAs. `Known` is one number if all lanes agree, otherwise an array
   (CTAs or 1, threads or 1). `Unknown(data, bad, why)` marks the unknown bits. `apply(f, *values)` computes
   whole registers, `choose(mask, yes, no)` selects by lane, `Names` assigns each missing input a bit.
-- `shifted`: `Shifted`, an affine value: a number per CTA plus a number per lane. Operations on it are
+- `shifted`: `AffineValue`, an affine value: a number per CTA plus a number per lane. Operations on it are
   computed
   once for the lanes and once for the CTAs, exactly; if the result is not affine, it becomes an array.
   Only a step with `Step.sums` receives affine values; every other step receives arrays.
@@ -19,22 +19,22 @@ set:
   and elected lanes produce. Only a step that ignores inactive lanes (`Step.by_lane`) receives one part.
 - `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
   `place(launch)`, which assigns addresses to tensors without one, and `evaluate_extent` for grid expressions.
-- `counters`: `Counts`, one list per counter with one entry per step; `why` names what a count depends on.
+- `counters`: `StepCounters`, one list per counter with one entry per step; `why` names what a count depends on.
 - `wavefronts`: `count_sectors`, `count_wavefronts` …: the cost of an access, from addresses (warps, lanes).
-- `banks`: banks and wavefronts of one warp's access to shared memory, as `Counts` keeps it (`WarpAccess`).
+- `banks`: banks and wavefronts of one warp's access to shared memory, as `StepCounters` keeps it (`WarpAccess`).
 - `runs`: merged intervals of integers, for footprints that many CTAs share at different offsets.
-- `memory`: `Memory(launch)` (tensors, touched bytes, out-of-bounds accesses); `scratch`: `Scratch` (shared or
+- `memory`: `Memory(launch)` (tensors, touched bytes, out-of-bounds accesses); `scratch`: `CtaMemory` (shared or
   local memory); `footprints`: the sectors of each tensor that each CTA reads.
 - `program`, `machine`: `Program` (steps with their `run`, decoded once), `Step`, `Machine` (registers, groups
   of converged lanes; `converging` implements their barriers). A step's `run(machine)` reads
   `machine.read(name)`, writes `machine.write(name, value)` for the lanes in `machine.on`, and ends in
   `machine.branch(taken, index)`, `machine.leave()` or nothing. CTAs that diverge get machines of their own.
-  They wait for each other at the reconvergence point (`meeting`) and are merged there (`joining`).
+  They wait for each other at the reconvergence point (`reconvergence`) and are merged there (`joining`).
 - `trips`, `changes`, `proving`, `rehearsal`: loop iterations that are simulated in parallel, as if they were
   further CTAs, if an induction proof shows that the result is the same.
 - `asked`: the lanes of a memory access; CTAs that access the same addresses plus an offset share one row.
 - `access`: loads, stores and atomics of a machine's lanes, and their counters, for any instruction set:
-  `access_global`, `load_global`, `access_shared`, `load_shared`, `store_shared`.
+  `count_global_access`, `load_global`, `count_shared_access`, `load_shared`, `store_shared`.
 
 Above the interpreter:
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from artifact_inspector.errors import UsageError
 
-BITS: Mapping[str, int] = {
+ELEMENT_BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
     "i16": 16, "u16": 16, "int32": 32, "uint32": 32, "i32": 32, "u32": 32, "int64": 64, "uint64": 64,
     "i64": 64, "u64": 64, "float16": 16, "fp16": 16, "f16": 16, "half": 16, "bfloat16": 16, "bf16": 16,
@@ -22,11 +22,11 @@ BITS: Mapping[str, int] = {
 }  # fmt: skip
 """Bits per element, by the type names of torch and Triton."""
 
-FIRST = 0x7000_0000_0000
+FIRST_ADDRESS = 0x7000_0000_0000
 """Address of the first tensor without one: above 2³², as the driver allocates."""
-SCRATCH = "Triton's global scratch memory"
+SCRATCH_TENSOR = "Triton's global scratch memory"
 """Name of the global scratch memory of a launch, where CTAs build tensor maps."""
-APART = 1 << 34
+TENSOR_SPACING = 1 << 34
 """Bytes between tensors without an address, so that an out-of-bounds lane does not hit another tensor."""
 
 
@@ -47,18 +47,18 @@ class Tensor:
     @property
     def bits(self) -> int:
         """Bits per element."""
-        return BITS[self.dtype]
+        return ELEMENT_BITS[self.dtype]
 
     @property
     def strides(self) -> tuple[int, ...]:
         """In elements: those given, otherwise those of a contiguous tensor."""
         if self.stride or not self.shape:
             return self.stride
-        found, step = [], 1
+        strides, step = [], 1
         for extent in reversed(self.shape):
-            found.append(step)
+            strides.append(step)
             step *= max(extent, 1)
-        return tuple(reversed(found))
+        return tuple(reversed(strides))
 
     @property
     def bytes(self) -> int:
@@ -69,62 +69,64 @@ class Tensor:
         return (last + 1) * self.bits // 8
 
 
-def encode(given: Any, size: int) -> bytes | None:
+def encode_argument(argument: Any, size: int) -> bytes | None:
     """An argument as little-endian bytes as the kernel receives it; None if it was not given.
 
     A tensor is passed as its address. A parameter of more than 8 bytes is not a number, and counts as not
     given.
     """
-    if isinstance(given, Tensor):
-        given = given.pointer
-    if given is None or size > 8:
+    if isinstance(argument, Tensor):
+        argument = argument.pointer
+    if argument is None or size > 8:
         return None
-    if isinstance(given, float):
+    if isinstance(argument, float):
         try:
-            return struct.pack("<f" if size == 4 else "<d", given)[:size]
+            return struct.pack("<f" if size == 4 else "<d", argument)[:size]
         except OverflowError:  # as the cast in Triton's launcher
-            return struct.pack("<f", math.copysign(math.inf, given))
-    return (int(given) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            return struct.pack("<f", math.copysign(math.inf, argument))
+    return (int(argument) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class KernelLaunch:
     """A grid, and the arguments by the kernel's names; constants may be among them."""
 
     grid: tuple[int, int, int]
     arguments: Mapping[str, Tensor | int | float | bool | None]
-    hash: str | None = None
+    kernel_hash: str | None = None
     """Hash of the compiled variant that is launched, if several are known."""
     notes: tuple[str, ...] = field(default=())
-    cluster: int = 1
+    cluster_size: int = 1
     """CTAs of a cluster, adjacent in x; the grid counts clusters."""
 
     @property
     def ctas(self) -> int:
         """Number of CTAs."""
-        return self.extents[0] * self.extents[1] * self.extents[2]
+        return self.cta_grid[0] * self.cta_grid[1] * self.cta_grid[2]
 
     @property
-    def extents(self) -> tuple[int, int, int]:
+    def cta_grid(self) -> tuple[int, int, int]:
         """CTAs in each dimension."""
-        return self.grid[0] * self.cluster, self.grid[1], self.grid[2]
+        return self.grid[0] * self.cluster_size, self.grid[1], self.grid[2]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The tensors among the arguments."""
-        return {name: given for name, given in self.arguments.items() if isinstance(given, Tensor)}
+        return {name: argument for name, argument in self.arguments.items() if isinstance(argument, Tensor)}
 
 
-def place(launch: Launch) -> Launch:
+def place_tensors(launch: KernelLaunch) -> KernelLaunch:
     """The launch with an address for every tensor, spaced as an allocator would."""
-    taken = [given.pointer + given.bytes for given in launch.tensors.values() if given.pointer is not None]
-    at = max([FIRST, *(-(-end // APART) * APART for end in taken)])
+    occupied_ends = [
+        argument.pointer + argument.bytes for argument in launch.tensors.values() if argument.pointer is not None
+    ]
+    address = max([FIRST_ADDRESS, *(-(-end // TENSOR_SPACING) * TENSOR_SPACING for end in occupied_ends)])
     arguments: dict[str, Any] = {}
-    for name, given in launch.arguments.items():
-        if isinstance(given, Tensor) and given.pointer is None:
-            given = Tensor(given.shape, given.dtype, given.strides, at, given.values)
-            at += -(-max(given.bytes, 1) // APART) * APART
-        arguments[name] = given
+    for name, argument in launch.arguments.items():
+        if isinstance(argument, Tensor) and argument.pointer is None:
+            argument = Tensor(argument.shape, argument.dtype, argument.strides, address, argument.values)
+            address += -(-max(argument.bytes, 1) // TENSOR_SPACING) * TENSOR_SPACING
+        arguments[name] = argument
     return replace(launch, arguments=arguments)
 
 
@@ -137,9 +139,9 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
 }
-_NAMED = 50
+_MOST_NAMES_LISTED = 50
 """Most names that an error lists."""
-_LONGEST = 1_000
+_MOST_CHARACTERS = 1_000
 """Longest expression in characters: Python's parser takes 240 bytes for each."""
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "cdiv": lambda a, b: -(-a // b),
@@ -159,19 +161,19 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
         >>> evaluate_extent("cdiv(M, BLOCK_M) * 2", {"M": 100, "BLOCK_M": 64})
         4
     """
-    if len(text) > _LONGEST:
+    if len(text) > _MOST_CHARACTERS:
         raise UsageError(
-            f"Grid expression {text[:40]!r}… is longer than {_LONGEST:,} characters.",
+            f"Grid expression {text[:40]!r}… is longer than {_MOST_CHARACTERS:,} characters.",
             "Shorten it.",
         )
     try:
-        found = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
+        extent = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
     except (SyntaxError, ValueError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
         raise UsageError(
             f"Cannot evaluate grid expression {text!r}.",
             "Use numbers and names with + - * // %, cdiv(a, b), min, max and next_power_of_2.",
         ) from error
-    return found
+    return extent
 
 
 def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
@@ -179,20 +181,25 @@ def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
         case ast.Constant(value=int() as number) if not isinstance(number, bool):
             return number
         case ast.Name(id=name):
-            found = names.get(name)
-            if isinstance(found, int):
-                return int(found)
-            numbers = sorted(name for name, given in names.items() if isinstance(given, int))
-            known = ", ".join([*numbers[:_NAMED], *(["…"] if len(numbers) > _NAMED else [])])
+            name_value = names.get(name)
+            if isinstance(name_value, int):
+                return int(name_value)
+            numbers = sorted(name for name, call_arguments in names.items() if isinstance(call_arguments, int))
+            known_names = ", ".join(
+                [*numbers[:_MOST_NAMES_LISTED], *(["…"] if len(numbers) > _MOST_NAMES_LISTED else [])]
+            )
             raise UsageError(
-                f"Grid expression {text!r} uses {name}, which is not a known number.", f"Known: {known}."
+                f"Grid expression {text!r} uses {name}, which is not a known number.",
+                f"Known: {known_names}.",
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, names, text)
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
-            return _OPERATORS[type(operator)](_evaluate(left, names, text), _evaluate(right, names, text))
-        case ast.Call(func=called, args=given, keywords=[]):
+        case ast.BinOp(left=left_operand, op=operator, right=right_operand) if type(operator) in _OPERATORS:
+            return _OPERATORS[type(operator)](
+                _evaluate(left_operand, names, text), _evaluate(right_operand, names, text)
+            )
+        case ast.Call(func=called, args=call_arguments, keywords=[]):
             name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-            if name in _FUNCTIONS and given:
-                return int(_FUNCTIONS[name](*(_evaluate(argument, names, text) for argument in given)))
+            if name in _FUNCTIONS and call_arguments:
+                return int(_FUNCTIONS[name](*(_evaluate(argument, names, text) for argument in call_arguments)))
     raise ValueError(text)

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.execution.interpreter.counters import Bounds, WarpAccess
-from artifact_inspector.execution.interpreter.program import Step
-from artifact_inspector.execution.order import CtaOrder, find_order
-from artifact_inspector.execution.running import Run
-from artifact_inspector.execution.totals import COPIES, Counters, add_up
+from artifact_inspector.execution.cta_order import CtaOrder, find_cta_order
+from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess, WarpAccess
+from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.launch_counters import COPY_KINDS, Counters, total_counters
+from artifact_inspector.execution.simulation import SimulatedLaunch
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinePrediction:
     """The counters of one instruction, or of one source line."""
 
     stage: str
@@ -35,21 +35,19 @@ class Line:
     """Whether it copies from global to shared memory."""
 
     @property
-    def extra_sectors(self) -> int | None:
+    def excess_sectors(self) -> int | None:
         """Sectors beyond those that contiguous bytes would need."""
-        return (
-            None if self.sectors is None or self.sectors_ideal is None else self.sectors - self.sectors_ideal
-        )
+        return None if self.sectors is None or self.sectors_ideal is None else self.sectors - self.sectors_ideal
 
     @property
-    def conflicts(self) -> int | None:
+    def bank_conflicts(self) -> int | None:
         """Excess wavefronts caused by bank conflicts."""
-        known = self.wavefronts is not None and self.wavefronts_ideal is not None
-        return (self.wavefronts or 0) - (self.wavefronts_ideal or 0) if known else None
+        is_known = self.wavefronts is not None and self.wavefronts_ideal is not None
+        return (self.wavefronts or 0) - (self.wavefronts_ideal or 0) if is_known else None
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutOfBoundsReport:
     """An access outside of every tensor, which is a bug."""
 
     kind: str
@@ -57,13 +55,13 @@ class Outside:
     source: str | None
     opcode: str
     cta: int
-    lane: int
+    thread: int
     """Thread number in its CTA."""
     address: int
-    near: str
+    nearest_tensor: str
 
 
-HELD = frozenset(("sm_90",))
+VALIDATED_TARGETS = frozenset(("sm_90",))
 """Targets whose counters were validated, on an H100 and an H200."""
 
 
@@ -71,8 +69,8 @@ HELD = frozenset(("sm_90",))
 class SharedAccess:
     """An instruction that accesses shared memory, and one of its warps lane by lane."""
 
-    line: Line
-    warp: WarpAccess
+    line: LinePrediction
+    warp_access: WarpAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +88,18 @@ class Prediction:
     """Counter → the missing input that it depends on."""
     sampled: bool
     """Whether only some CTAs ran and represent the others."""
-    by_line: tuple[Line, ...]
-    by_source: tuple[Line, ...]
+    by_line: tuple[LinePrediction, ...]
+    by_source: tuple[LinePrediction, ...]
     """Totals by source line."""
     opcodes: Mapping[str, int]
     """Opcode without modifiers → instructions executed."""
-    not_understood: tuple[str, ...]
+    unsupported_opcodes: tuple[str, ...]
     """Opcodes that are not supported, so that their results are unknown."""
-    outside: tuple[Outside, ...]
-    outside_count: int
+    out_of_bounds: tuple[OutOfBoundsReport, ...]
+    out_of_bounds_lanes: int
     """Lanes that accessed memory outside of every tensor."""
     notes: tuple[str, ...]
-    held_against_hardware: bool
+    is_validated_on_hardware: bool
     """Whether such counters were validated on a GPU of that target; so far those of sm_90 were."""
     cta_order: CtaOrder | None
     """The waves of CTAs; None if not requested, or if the launch did not run to its end."""
@@ -114,7 +112,9 @@ class Prediction:
         return self.target.startswith("gfx")
 
 
-def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None = None) -> Prediction:
+def predict_counters(
+    run: SimulatedLaunch, l2_bytes: int | None = None, wave: tuple[int, str] | None = None
+) -> Prediction:
     """The prediction from a simulated launch.
 
     Args:
@@ -122,13 +122,15 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
         wave: resident CTAs, and how their number was determined.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
     """
-    counters, unknown = add_up(run, l2_bytes)
+    counters, unknown = total_counters(run, l2_bytes)
     program, loaded = run.loaded.program, run.loaded
-    complete = not run.ended
-    lines = tuple(_line(run, step, complete) for step in program.steps if run.counts.executed[step.index])
+    is_complete = not run.unfinished
+    lines = tuple(
+        _line_prediction(run, step, is_complete) for step in program.steps if run.counters.warps_executed[step.index]
+    )
     opcodes: defaultdict[str, int] = defaultdict(int)
     for step in program.steps:
-        opcodes[step.opcode.partition(".")[0]] += run.counts.executed[step.index]
+        opcodes[step.opcode.partition(".")[0]] += run.counters.warps_executed[step.index]
     return Prediction(
         kernel=loaded.artifact.display_name,
         hash=loaded.artifact.hash,
@@ -137,88 +139,89 @@ def predict(run: Run, l2_bytes: int | None = None, wave: tuple[int, str] | None 
         threads=loaded.threads,
         counters=counters,
         unknown=unknown,
-        sampled=run.sampled,
+        sampled=run.is_sampled,
         by_line=lines,
         by_source=_by_source(lines),
         opcodes={name: count for name, count in sorted(opcodes.items(), key=lambda row: -row[1]) if count},
-        not_understood=tuple(
-            step.opcode
-            for step in {step.opcode: step for step in program.steps}.values()
-            if not step.is_understood
+        unsupported_opcodes=tuple(
+            step.opcode for step in {step.opcode: step for step in program.steps}.values() if not step.is_supported
         ),
-        outside=tuple(_outside(run, found) for found in run.counts.outside),
-        outside_count=sum(run.counts.more_outside.values()),
+        out_of_bounds=tuple(_out_of_bounds_report(run, access) for access in run.counters.out_of_bounds),
+        out_of_bounds_lanes=sum(run.counters.out_of_bounds_lanes.values()),
         notes=run.launch.notes,
-        held_against_hardware=program.target in HELD,
-        cta_order=_order(run, wave, _fits(counters, l2_bytes)),
-        shared_accesses=_shared_accesses(run, complete),
+        is_validated_on_hardware=program.target in VALIDATED_TARGETS,
+        cta_order=_cta_order(run, wave, _fits_in_l2(counters, l2_bytes)),
+        shared_accesses=_shared_accesses(run, is_complete),
     )
 
 
-def _shared_accesses(run: Run, complete: bool) -> tuple[SharedAccess, ...]:
+def _shared_accesses(run: SimulatedLaunch, is_complete: bool) -> tuple[SharedAccess, ...]:
     steps = run.loaded.program.steps
-    found = [SharedAccess(_line(run, steps[at], complete), warp) for at, warp in run.counts.shared.items()]
-    return tuple(sorted(found, key=lambda one: (-(one.line.conflicts or 0), one.line.line)))
+    accesses = [
+        SharedAccess(_line_prediction(run, steps[at], is_complete), warp)
+        for at, warp in run.counters.worst_shared_access.items()
+    ]
+    return tuple(sorted(accesses, key=lambda access: (-(access.line.bank_conflicts or 0), access.line.line)))
 
 
-def _fits(counters: Counters, l2_bytes: int | None) -> bool | None:
+def _fits_in_l2(counters: Counters, l2_bytes: int | None) -> bool | None:
     """Whether everything read and written fits in L2; None if unknown."""
-    read, written = counters.unique_bytes_read, counters.unique_bytes_written
-    return None if None in (read, written, l2_bytes) else read + written <= l2_bytes  # type: ignore[operator]
+    bytes_read, bytes_written = counters.unique_bytes_read, counters.unique_bytes_written
+    return None if None in (bytes_read, bytes_written, l2_bytes) else bytes_read + bytes_written <= l2_bytes  # type: ignore[operator]
 
 
-def _order(run: Run, wave: tuple[int, str] | None, fits_l2: bool | None) -> CtaOrder | None:
+def _cta_order(run: SimulatedLaunch, wave: tuple[int, str] | None, fits_l2: bool | None) -> CtaOrder | None:
     footprints = run.memory.footprints
-    if wave is None or footprints is None or run.ended or run.sampled:
+    if wave is None or footprints is None or run.unfinished or run.is_sampled:
         return None
-    return find_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2)
+    return find_cta_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2)
 
 
-def _line(run: Run, step: Step, complete: bool) -> Line:
-    counts, at = run.counts, step.index
-    known = complete and at not in counts.why
+def _line_prediction(run: SimulatedLaunch, step: ProgramStep, is_complete: bool) -> LinePrediction:
+    counts, step_index = run.counters, step.index
+    is_known = is_complete and step_index not in counts.missing_inputs
 
-    def figure(held: list[int], needs_address: bool) -> int | None:
-        return held[at] if complete and (known or not needs_address) else None
+    def counter_value(counter: list[int], needs_address: bool) -> int | None:
+        return counter[step_index] if is_complete and (is_known or not needs_address) else None
 
-    amd = run.loaded.beginning is not None
-    return Line(
+    amd = run.loaded.initial_state is not None
+    return LinePrediction(
         stage="amdgcn" if amd else "sass",
         line=step.line,
-        source=step.place,
+        source=step.source_place,
         opcode=step.opcode,
-        executed=figure(counts.executed, False),
-        sectors=None if amd else figure(counts.sectors, True),
-        sectors_ideal=None if amd else figure(counts.sectors_ideal, True),
-        wavefronts=None if amd else figure(counts.wavefronts, True),
-        wavefronts_ideal=None if amd else figure(counts.wavefronts_ideal, True),
-        cache_lines=figure(counts.sectors, True) if amd else None,
-        is_copy=step.kind in COPIES,
+        executed=counter_value(counts.warps_executed, False),
+        sectors=None if amd else counter_value(counts.sectors, True),
+        sectors_ideal=None if amd else counter_value(counts.sectors_ideal, True),
+        wavefronts=None if amd else counter_value(counts.wavefronts, True),
+        wavefronts_ideal=None if amd else counter_value(counts.wavefronts_ideal, True),
+        cache_lines=counter_value(counts.sectors, True) if amd else None,
+        is_copy=step.kind in COPY_KINDS,
     )
 
 
-def _by_source(lines: Iterable[Line]) -> tuple[Line, ...]:
-    groups: defaultdict[str, list[Line]] = defaultdict(list)
+def _by_source(lines: Iterable[LinePrediction]) -> tuple[LinePrediction, ...]:
+    groups: defaultdict[str, list[LinePrediction]] = defaultdict(list)
     for line in lines:
         if line.source is not None:
             groups[line.source].append(line)
     return tuple(
-        Line("source", _place(source)[1], source, "", **_added_up(group))
-        for source, group in sorted(groups.items(), key=lambda row: _place(row[0]))
+        LinePrediction("source", _split_source_place(source)[1], source, "", **_line_totals(group))
+        for source, group in sorted(groups.items(), key=lambda row: _split_source_place(row[0]))
     )
 
 
-def _added_up(lines: Sequence[Line]) -> dict[str, Any]:
+def _line_totals(lines: Sequence[LinePrediction]) -> dict[str, Any]:
     names = ("executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal", "cache_lines")
-    return {name: _added(getattr(line, name) for line in lines) for name in names}
+    return {name: _total(getattr(line, name) for line in lines) for name in names}
 
 
-def _place(source: str) -> tuple[str, int]:
+def _split_source_place(source: str) -> tuple[str, int]:
     file, _, line = source.rpartition(":")
     return file, int(line)
 
 
-def _added(values: Iterable[int | None]) -> int | None:
+def _total(values: Iterable[int | None]) -> int | None:
     total = 0
     for value in values:
         if value is None:
@@ -227,8 +230,15 @@ def _added(values: Iterable[int | None]) -> int | None:
     return total
 
 
-def _outside(run: Run, found: Bounds) -> Outside:
-    step = run.loaded.program.steps[found.index]
-    return Outside(
-        found.kind, step.line, step.place, step.opcode, found.cta, found.lane, found.address, found.near
+def _out_of_bounds_report(run: SimulatedLaunch, access: OutOfBoundsAccess) -> OutOfBoundsReport:
+    step = run.loaded.program.steps[access.step_index]
+    return OutOfBoundsReport(
+        access.kind,
+        step.line,
+        step.source_place,
+        step.opcode,
+        access.cta,
+        access.thread,
+        access.address,
+        access.nearest_tensor,
     )

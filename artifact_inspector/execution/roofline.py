@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.execution.totals import Counters
+from artifact_inspector.execution.launch_counters import Counters
 from artifact_inspector.hardware.peaks import Peaks
 
-_COUNTED_AS = {"bf16": "fp16", "fp6": "fp8"}
-_UNITS = ("fp4", "fp8", "fp16", "tf32", "fp32")
+_PEAK_TYPE_OF = {"bf16": "fp16", "fp6": "fp8"}
+_PEAK_TYPES = ("fp4", "fp8", "fp16", "tf32", "fp32")
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
     """A launch under the roofline of one GPU."""
 
-    product: str
-    unit: str
+    gpu: str
+    peak_type: str
     """The type whose peak limits its arithmetic."""
     intensity: float
     """FLOP per distinct byte."""
@@ -34,7 +34,7 @@ class Roofline:
         return self.peak / self.bandwidth
 
     @property
-    def is_bound_by_memory(self) -> bool:
+    def is_memory_bound(self) -> bool:
         """Whether it is left of the ridge point; right of it, arithmetic is the limit."""
         return self.intensity <= self.ridge
 
@@ -49,7 +49,7 @@ def find_roofline(counters: Counters, peaks: Peaks | None) -> Roofline | None:
     intensity, kinds = counters.intensity, counters.flop or {}
     if intensity is None or peaks is None or not kinds:
         return None
-    main = max(kinds, key=lambda kind: kinds[kind])
-    unit = _COUNTED_AS.get(main, main)
-    bound = peaks.flops_of(unit) if unit in _UNITS else None
-    return None if bound is None else Roofline(peaks.product, bound[0], intensity, bound[1], peaks.bandwidth)
+    main_type = max(kinds, key=lambda kind: kinds[kind])
+    peak_type = _PEAK_TYPE_OF.get(main_type, main_type)
+    peak = peaks.peak_for_type(peak_type) if peak_type in _PEAK_TYPES else None
+    return None if peak is None else Roofline(peaks.product, peak[0], intensity, peak[1], peaks.bandwidth)

@@ -92,11 +92,7 @@ def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
     if len(structured) > 1:
         raise TypeError(f"which of {structured} is meant cannot be told")
     only, plainly = _decoder(structured[0]), _of_plain(arguments)
-    if (
-        isinstance(structured[0], type)
-        and issubclass(structured[0], Enum | str)
-        and structured[0] is not SourceLine
-    ):
+    if isinstance(structured[0], type) and issubclass(structured[0], Enum | str) and structured[0] is not SourceLine:
         return lambda plain: None if plain is None else only(plain)
     return lambda plain: only(plain) if isinstance(plain, list) else plainly(plain)
 

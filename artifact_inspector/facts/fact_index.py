@@ -15,7 +15,7 @@ from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
 from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import State, digest_of_package, state_of_files
+from artifact_inspector.files.digests import FilesSnapshot, package_digest, snapshot_files
 from artifact_inspector.files.index import Index
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def read_kernels(
     options = options or ReadOptions()
     view = view or read_everything
     keeps = options.index is not None and options.disassemble is None
-    states = [state_of_files(artifact) if keeps else None for artifact in artifacts]
+    states = [snapshot_files(artifact) if keeps else None for artifact in artifacts]
     keys = [None if state is None else _key(state) for state in states]
     stored: dict[bytes, bytes] = {}
     if options.index is not None and keeps:
         with options.index() as index:
-            stored = index.read(key for key in keys if key is not None)
+            stored = index.get(key for key in keys if key is not None)
     texts = {place: stored[key] for place, key in enumerate(keys) if key is not None and key in stored}
     missing = [place for place in range(len(artifacts)) if place not in texts]
     fresh: dict[bytes, bytes] = {}
@@ -66,7 +66,7 @@ def read_kernels(
         key, state = keys[place], states[place]
         if key is not None and state is not None and (source.is_changed or key not in stored):
             # A program that writes to the cache meanwhile may have changed what was read.
-            if state.still_holds(artifacts[place]):
+            if state.is_current(artifacts[place]):
                 fresh[key] = source.text()
             if len(fresh) >= KERNELS_PER_WRITE:
                 _write(fresh, options)
@@ -118,10 +118,10 @@ def _in_order(
 def _write(fresh: dict[bytes, bytes], options: ReadOptions) -> None:
     if fresh and options.index is not None:
         with options.index() as index:
-            index.write(fresh)
+            index.put(fresh)
         fresh.clear()
 
 
-def _key(state: State) -> bytes:
+def _key(state: FilesSnapshot) -> bytes:
     """A digest of all that the facts of a kernel depend on."""
-    return blake2b(digest_of_package() + state.digest, digest_size=32).digest()
+    return blake2b(package_digest() + state.digest, digest_size=32).digest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.graph import Graph, find_graph
+from artifact_inspector.analysis.flow.function_graph import FunctionGraph, find_graph
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel_reading import KernelReading
 from artifact_inspector.facts.modules import Disassemble
@@ -15,7 +15,7 @@ def graph_of(
     stage: Stage | None = None,
     region: str | None = None,
     disassemble: Disassemble | None = None,
-) -> Graph:
+) -> FunctionGraph:
     """Blocks, loads, computes and stores of one stage, with what goes from one to the other.
 
     Args:
@@ -44,14 +44,12 @@ def graph_of(
             name = one.prefix + part.id
             names.append(name)
             if name == region:
-                indices = one.code.indices(part.whole) if part.remains is None else part.remains
+                indices = one.code.indices(part.enclosed_blocks) if part.residue is None else part.residue
                 found.append(find_graph(one.code, indices, prefix))
     if not found:
         have = ", ".join(names) or "none"
-        raise UsageError(
-            f"{artifact.display_name} has no region {region!r} at {chosen.value}.", f"It has {have}."
-        )
-    return Graph(
+        raise UsageError(f"{artifact.display_name} has no region {region!r} at {chosen.value}.", f"It has {have}.")
+    return FunctionGraph(
         tuple(node for graph in found for node in graph.nodes),
         tuple(edge for graph in found for edge in graph.edges),
     )

@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from artifact_inspector.analysis.access.accesses import Accesses
-from artifact_inspector.analysis.access.cache_policies import Policy
+from artifact_inspector.analysis.access.accesses import AccessCounts
+from artifact_inspector.analysis.access.cache_policies import CachePolicy
 from artifact_inspector.analysis.access.load_widths import LoadWidth
-from artifact_inspector.analysis.access.tile_ends import Unmasked
-from artifact_inspector.analysis.flow.program import Program
-from artifact_inspector.analysis.matrix.generation import Generation
-from artifact_inspector.analysis.matrix.identity import Identity
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.access.missing_masks import MissingMask
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
+from artifact_inspector.analysis.matrix.generation import MatrixGeneration
+from artifact_inspector.analysis.matrix.work_balance import WorkBalance
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
-from artifact_inspector.analysis.overlap.waits import Wait as WaitFacts
+from artifact_inspector.analysis.overlap.waits import WaitFacts as WaitFacts
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity, find_intensity
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
-from artifact_inspector.analysis.resources.taken import Contradiction, Resources, find_resources
-from artifact_inspector.analysis.shared.bill import Bill
+from artifact_inspector.analysis.resources.usage import Contradiction, Resources, find_resources
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage
 from artifact_inspector.facts.lazy import (
     Facts,
     derived,
@@ -94,13 +94,10 @@ class StageFacts(Facts):
         """By region id."""
         source = self.source_of("work")
         ids = tuple(region.id for region in self.outline.regions)
-        return {
-            region: RegionWork.on_demand(source, _stage=self.stage, _region=region, _regions=ids)
-            for region in ids
-        }
+        return {region: RegionWork.on_demand(source, _stage=self.stage, _region=region, _regions=ids) for region in ids}
 
     @or_else(no_accesses)
-    def accesses(self) -> Accesses:
+    def accesses(self) -> AccessCounts:
         """Accesses of the whole file to global memory."""
         return self.reading.accesses
 
@@ -134,9 +131,7 @@ class StageFacts(Facts):
     def waits_in(self, *regions: str | None) -> tuple[WaitFacts, ...]:
         """The waits of some regions, in text order."""
         places = self._waits_by_region
-        return tuple(
-            self.waits[at] for at in sorted(at for region in set(regions) for at in places.get(region, ()))
-        )
+        return tuple(self.waits[at] for at in sorted(at for region in set(regions) for at in places.get(region, ())))
 
     @cached_property
     def _waits_by_region(self) -> dict[str | None, list[int]]:
@@ -166,7 +161,7 @@ class KernelFacts(Facts):
         return stages
 
     @lazy
-    def program(self) -> Program | None:
+    def program(self) -> KernelProgram | None:
         """Arguments and tiles; None without tensor-level IR."""
         return self.reading.program
 
@@ -190,12 +185,12 @@ class KernelFacts(Facts):
         return self.reading.pipelines
 
     @or_else(dict)
-    def identities(self) -> Mapping[str, Identity]:
+    def identities(self) -> Mapping[str, WorkBalance]:
         """By region with matrix work: whether the last stage does the work of the dots."""
         return self.reading.identities
 
     @or_else(dict)
-    def generations(self) -> Mapping[str, Generation]:
+    def generations(self) -> Mapping[str, MatrixGeneration]:
         """By region with matrix work: which matrix unit does it, and which the target has."""
         return self.reading.generations
 
@@ -210,17 +205,17 @@ class KernelFacts(Facts):
         return self.reading.store_widths
 
     @or_else(tuple)
-    def policies(self) -> tuple[Policy, ...]:
+    def policies(self) -> tuple[CachePolicy, ...]:
         """Accesses that request a cache modifier or an eviction policy, and what became of it."""
         return self.reading.policies
 
     @or_else(tuple)
-    def unmasked(self) -> tuple[Unmasked, ...]:
+    def unmasked(self) -> tuple[MissingMask, ...]:
         """Loads that may read past an end that the mask of another access names."""
         return self.reading.unmasked
 
     @lazy
-    def bill(self) -> Bill | None:
+    def bill(self) -> SharedMemoryUsage | None:
         """Shared memory by purpose; None without TTGIR."""
         return self.reading.bill
 
@@ -310,7 +305,7 @@ class KernelFacts(Facts):
             why = f"a binary for {target}: one for {own} {apart}"
             return replace(
                 find_occupancy(target, registers=None, shared_bytes=None, warps_per_block=None),
-                allowed={},
+                blocks_by_resource={},
                 missing=(why,),
             )
         taken = self.resources

@@ -8,19 +8,19 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from artifact_inspector.analysis.access.accesses import StageAccesses
-from artifact_inspector.analysis.access.cache_policies import Policy, find_policies
+from artifact_inspector.analysis.access.cache_policies import CachePolicy, find_policies
 from artifact_inspector.analysis.access.load_widths import LoadWidth, explain_widths
-from artifact_inspector.analysis.access.tile_ends import Unmasked
-from artifact_inspector.analysis.flow.program import Program
-from artifact_inspector.analysis.matrix.generation import Generation, describe_generation
-from artifact_inspector.analysis.matrix.identity import Identity, check_identity
-from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.analysis.overlap.buffers import LoopBuffers
+from artifact_inspector.analysis.access.missing_masks import MissingMask
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
+from artifact_inspector.analysis.matrix.generation import MatrixGeneration, describe_generation
+from artifact_inspector.analysis.matrix.work_balance import WorkBalance, check_work_balance
+from artifact_inspector.analysis.order.region_facts import RegionFacts
+from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts, find_partitions
 from artifact_inspector.analysis.overlap.pipeline import Pipeline, explain_pipeline
 from artifact_inspector.analysis.resources.contradictions import find_contradictions
-from artifact_inspector.analysis.resources.taken import Contradiction, Resources, find_resources
-from artifact_inspector.analysis.shared.bill import Bill, find_bill
+from artifact_inspector.analysis.resources.usage import Contradiction, Resources, find_resources
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage, find_shared_memory_usage
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.reading import computed, without_collection
@@ -75,7 +75,7 @@ class KernelReading(KernelFiles):
     # -- all stages --------------------------------------------------------------------
 
     @computed
-    def program(self) -> Program | None:
+    def program(self) -> KernelProgram | None:
         """Arguments and tiles, from the last stage that has them."""
         programs = self.at_every_stage(lambda stage: stage.signature)
         return list(programs.values())[-1] if programs else None
@@ -102,7 +102,7 @@ class KernelReading(KernelFiles):
         changed: dict[str, Stage] = {}
         for stage, order in self.at_every_stage(lambda stage: stage.order).items():
             for region in order.facts:
-                if region.changed:
+                if region.order_changed:
                     changed.setdefault(region.id, stage)
         return changed
 
@@ -131,23 +131,23 @@ class KernelReading(KernelFiles):
     # -- the last stage compared with the first ----------------------------------------
 
     @computed
-    def identities(self) -> Mapping[str, Identity]:
+    def identities(self) -> Mapping[str, WorkBalance]:
         """Region → whether the last stage does the work of the dots."""
         ttir, ttgir = self._dots_at(Stage.TTIR), self._dots_at(Stage.TTGIR)
         lowered = self.lowered
         if lowered is None:
             return {}
         regions = lowered.order.facts
-        return check_identity(
+        return check_work_balance(
             dict((ttir if ttgir is None else ttgir) or {}),
             dict(lowered.matrix),
-            unrolled={region.id: region.unrolled_by for region in regions if region.unrolled_by > 1},
-            left_over=set(lowered.order.left_over),
+            unrolled={region.id: region.unroll_factor for region in regions if region.unroll_factor > 1},
+            dissolved=set(lowered.order.left_over),
             parents={region.id: region.parent for region in regions},
         )
 
     @computed
-    def generations(self) -> Mapping[str, Generation]:
+    def generations(self) -> Mapping[str, MatrixGeneration]:
         """Region → the matrix unit that does its work, and the one that the target has."""
         requested, dots = self._dots_at(Stage.TTIR) or {}, self._dots_at(Stage.TTGIR) or {}
         lowered, target = self.lowered, self.artifact.target
@@ -161,9 +161,9 @@ class KernelReading(KernelFiles):
             region.id: describe_generation(
                 target,
                 executed.get(region.id, ()),
-                region.fused,
+                region.fused_multiply_adds,
                 dots=dots.get(region.id, ()),
-                asked=requested.get(region.id) or everywhere,
+                program_dots=requested.get(region.id) or everywhere,
                 packed=packed.get(region.id, 0),
             )
             for region in regions
@@ -190,14 +190,12 @@ class KernelReading(KernelFiles):
             yield from explain_widths(first, last, layouts.get(name), first.code.function.divisibility, kinds)
 
     @computed
-    def policies(self) -> tuple[Policy, ...]:
+    def policies(self) -> tuple[CachePolicy, ...]:
         """Cache modifiers and eviction policies that the program requests."""
-        return tuple(
-            policy for _, first, last in self._first_and_last for policy in find_policies(first, last)
-        )
+        return tuple(policy for _, first, last in self._first_and_last for policy in find_policies(first, last))
 
     @computed
-    def unmasked(self) -> tuple[Unmasked, ...]:
+    def unmasked(self) -> tuple[MissingMask, ...]:
         """Loads that may read past an end that the mask of another access names."""
         first = self.first_tensor_level
         return () if first is None else first.past_the_end
@@ -219,12 +217,12 @@ class KernelReading(KernelFiles):
     # -- what it takes -----------------------------------------------------------------
 
     @computed
-    def bill(self) -> Bill | None:
+    def bill(self) -> SharedMemoryUsage | None:
         """Shared memory by purpose; None without TTGIR."""
         ttgir, artifact = self.present(Stage.TTGIR), self.artifact
         if ttgir is None or not ttgir.codes:
             return None
-        return find_bill(
+        return find_shared_memory_usage(
             list(ttgir.codes), ttgir.parsed, ttgir.language, artifact.shared_bytes, artifact.triton_version
         )
 
@@ -240,9 +238,7 @@ class KernelReading(KernelFiles):
         return tuple(
             partition
             for function in functions
-            for partition in find_partitions(
-                function.code, ttgir.parsed, ttgir.language, by_name.get(function.name)
-            )
+            for partition in find_partitions(function.code, ttgir.parsed, ttgir.language, by_name.get(function.name))
         )
 
     @computed
@@ -263,7 +259,7 @@ class KernelReading(KernelFiles):
             suffix, code = content
             return (read_cubin if suffix == "cubin" else read_hsaco)(code, artifact.name)
         except CacheError as error:
-            path = artifact.relative(_binary_suffix(artifact))
+            path = artifact.display_path(_binary_suffix(artifact))
             self.log.current.append(Problem(path, error.message.removeprefix(f"{path}: ")))
             return None
 
@@ -277,7 +273,7 @@ class KernelReading(KernelFiles):
             self.artifact.metadata,
             ptx=None if ptx is None else format_of(Stage.PTX).figures(ptx),
             amdgcn=None if amdgcn is None else format_of(Stage.AMDGCN).figures(amdgcn),
-            written=None if amdgcn is None else amdgcn.attributes.get("target"),
+            named_target=None if amdgcn is None else amdgcn.attributes.get("target"),
             binary=binary,
             unreadable=binary is None and _binary_suffix(self.artifact) != "",
         )
@@ -291,7 +287,7 @@ class KernelReading(KernelFiles):
             name if isinstance(name, str) else None,
             self.artifact.num_warps,
             {stage: module for stage, module in modules.items() if module.functions},
-            None if Stage.TTGIR not in modules else format_of(Stage.TTGIR).launch(modules[Stage.TTGIR]),
+            None if Stage.TTGIR not in modules else format_of(Stage.TTGIR).launch_parameters(modules[Stage.TTGIR]),
             None if binary is None else (_binary_suffix(self.artifact), binary.kernel),
             bill,
         )
@@ -305,7 +301,7 @@ class KernelReading(KernelFiles):
         try:
             text = read_remarks(self.artifact)
         except CacheError as error:
-            self.log.current.append(Problem(self.artifact.relative(REMARKS), error.message))
+            self.log.current.append(Problem(self.artifact.display_path(REMARKS), error.message))
             return None
         return None if text is None else parse_remarks(text)
 

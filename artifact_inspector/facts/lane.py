@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.overlap.track import Flight, Level, Step, Stretch, Track
+from artifact_inspector.analysis.overlap.execution_track import (
+    EventRun,
+    ExecutionTrack,
+    InFlightLevel,
+    LoadFlight,
+    RegionSpan,
+)
 from artifact_inspector.model import Function, Module, SourceLine, Stage
 
 
@@ -24,7 +30,7 @@ class Place:
 class Event:
     """A run of instructions of one kind."""
 
-    step: Step
+    step: EventRun
     first: Place
 
     @property
@@ -37,7 +43,7 @@ class Event:
 class Loading:
     """Loads from their issue to what completes them."""
 
-    flight: Flight
+    flight: LoadFlight
     issue: Place
     completion: Place | None
     """None where nothing tells what completes them."""
@@ -53,24 +59,24 @@ class Lane:
     instructions: int
     events: tuple[Event, ...]
     loadings: tuple[Loading, ...]
-    levels: tuple[Level, ...]
-    stretches: tuple[Stretch, ...]
+    levels: tuple[InFlightLevel, ...]
+    stretches: tuple[RegionSpan, ...]
 
-    def stretch(self, region: str) -> Stretch | None:
+    def stretch(self, region: str) -> RegionSpan | None:
         """The loop, partition or function of that name."""
         return next((found for found in self.stretches if found.region == region), None)
 
 
-def make_lane(module: Module, function: Function, track: Track) -> Lane:
+def make_lane(module: Module, function: Function, track: ExecutionTrack) -> Lane:
     """A track with the words of its instructions."""
     instructions = function.instructions
 
     def place(index: int) -> Place:
         found = instructions[index]
-        source = SourceLine.of(found.location) if found.location else None
+        source = SourceLine.from_location(found.location) if found.location else None
         return Place(found.line, found.opcode, found.text, source)
 
-    events = tuple(Event(step, place(step.at)) for step in track.steps)
+    events = tuple(Event(step, place(step.first_index)) for step in track.steps)
     return Lane(
         module.stage,
         track.function,
@@ -78,9 +84,13 @@ def make_lane(module: Module, function: Function, track: Track) -> Lane:
         track.instructions,
         events,
         tuple(
-            Loading(flight, events[flight.step].first, None if flight.at is None else place(flight.at))
+            Loading(
+                flight,
+                events[flight.step].first,
+                None if flight.completion_index is None else place(flight.completion_index),
+            )
             for flight in track.flights
         ),
         track.levels,
-        track.stretches,
+        track.spans,
     )

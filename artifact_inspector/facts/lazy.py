@@ -321,9 +321,7 @@ Record = TypeVar("Record", bound=Facts)
 
 def available(record: Facts) -> dict[str, Any]:
     """The fields that have a value, without reading more."""
-    return {
-        field.name: record.__dict__[field.name] for field in fields(record) if field.name in record.__dict__
-    }
+    return {field.name: record.__dict__[field.name] for field in fields(record) if field.name in record.__dict__}
 
 
 def with_fields(record: Record, **changed: object) -> Record:

@@ -24,7 +24,7 @@ def read_source(
     """The text of a stage, machine code from the binary if need be; None with the reason in `problems`."""
     binary = BINARY_OF.get(stage, "")
     if stage.value not in artifact.files and disassemble is not None and binary in artifact.files:
-        path = artifact.relative(binary)
+        path = artifact.display_path(binary)
         try:
             read = read_binary(artifact)
             return None if read is None else SourceText(path, disassemble(*read))
@@ -37,7 +37,7 @@ def read_source(
     try:
         text = read_stage(artifact, stage.value)
     except CacheError as error:
-        path = artifact.relative(stage.value)
+        path = artifact.display_path(stage.value)
         problems.append(Problem(path, error.message.removeprefix(f"{path}: ")))
         return None
     if text.problem is not None:

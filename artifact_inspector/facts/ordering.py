@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
 from artifact_inspector.analysis.access.bounds_checks import BoundsCheck
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.analysis.order.placement import Memory
-from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.placement import PreviousStage
+from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.order.regions import Region, find_regions
-from artifact_inspector.analysis.order.verdict import judge
+from artifact_inspector.analysis.order.verdict import judge_region
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Function, Module, Stage
 
@@ -37,7 +37,7 @@ class ReferenceRegions:
 class OrderedFunction:
     """One function of a stage, with its regions where the stage has them."""
 
-    code: Code
+    code: FunctionCode
     name: str
     """As the first stage has it, else its own."""
     prefix: str
@@ -51,7 +51,7 @@ class OrderedStage:
 
     functions: tuple[OrderedFunction, ...]
     facts: tuple[RegionFacts, ...]
-    memories: Mapping[str, Memory]
+    memories: Mapping[str, PreviousStage]
     """Region id → what this stage and those before it hand on to the next."""
     left_over: frozenset[str]
     """Loops of the program for which the stage has no loop."""
@@ -64,7 +64,7 @@ class OrderedStage:
             for index, number in self.memories[function.prefix + region.id].rounds.items()
         }
 
-    def by_region(self, find: Callable[[Code, Region], Value]) -> dict[str, Value]:
+    def by_region(self, find: Callable[[FunctionCode, Region], Value]) -> dict[str, Value]:
         """What a function returns for each region, by region id."""
         return {
             function.prefix + region.id: find(function.code, region)
@@ -74,21 +74,22 @@ class OrderedStage:
 
 
 def find_reference_regions(
-    module: Module, codes: Sequence[Code], earlier: Sequence[ReferenceRegions]
+    module: Module, codes: Sequence[FunctionCode], earlier: Sequence[ReferenceRegions]
 ) -> ReferenceRegions:
     """The regions of the program: those of an earlier stage, else those of this one."""
     known = next((regions.by_function for regions in earlier if regions.by_function), {})
     # A file that is cut off may lack the very loop that the kernel is about.
-    if known or format_of(module.stage).access is None or not module.is_whole:
+    if known or format_of(module.stage).access_operands is None or not module.is_complete:
         return ReferenceRegions(known, is_source=False)
-    own = {
-        code.function.name: find_reference(code, pipelined=module.stage is not Stage.TTIR) for code in codes
-    }
+    own = {code.function.name: find_reference(code, pipelined=module.stage is not Stage.TTIR) for code in codes}
     return ReferenceRegions(own, is_source=True)
 
 
 def order_stage(
-    module: Module, codes: Sequence[Code], references: ReferenceRegions, earlier: Sequence[OrderedStage]
+    module: Module,
+    codes: Sequence[FunctionCode],
+    references: ReferenceRegions,
+    earlier: Sequence[OrderedStage],
 ) -> OrderedStage:
     """Locate the regions of a stage, and find the verdict of each.
 
@@ -97,7 +98,7 @@ def order_stage(
     """
     of_program = references.by_function
     is_only = len(of_program or module.functions) == 1
-    memories_before: Mapping[str, Memory] = earlier[-1].memories if earlier else {}
+    memories_before: Mapping[str, PreviousStage] = earlier[-1].memories if earlier else {}
     memories = dict(memories_before)
     functions: list[OrderedFunction] = []
     facts_of_all: list[RegionFacts] = []
@@ -114,17 +115,15 @@ def order_stage(
             if memory is None and region.reference is not None:
                 # Of a loop that was split: its parts have ids of their own.
                 memory = memories_before.get(prefix + region.reference.id)
-            facts, memories[name] = judge(code, region, memory, exact=references.is_source)
+            facts, memories[name] = judge_region(code, region, memory, exact=references.is_source)
             facts_of_all.append(_prefixed(facts, prefix))
-            if region.remains is not None:
+            if region.residue is not None:
                 left_over.add(name)
         functions.append(OrderedFunction(code, original or code.function.name, prefix, regions))
     return OrderedStage(tuple(functions), tuple(facts_of_all), memories, frozenset(left_over))
 
 
-def _original_name(
-    function: Function, module: Module, references: Mapping[str, tuple[ReferenceRegion, ...]]
-) -> str:
+def _original_name(function: Function, module: Module, references: Mapping[str, tuple[ReferenceRegion, ...]]) -> str:
     """The name of a function in the first stage, empty where it is not in that stage.
 
     LLVM's NVPTX back end writes `_$_` for characters that PTX does not allow in a name.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
-from artifact_inspector.analysis.resources.pressure import Pressure, count_to_shed, find_pressure
+from artifact_inspector.analysis.resources.pressure import RegisterPressure, find_pressure, registers_to_free
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
@@ -17,7 +17,7 @@ from artifact_inspector.model import EventKind, Function, Instruction, Module, R
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LiveRegisters:
     """Registers alive at the peak that came of one place."""
 
     kind: str
@@ -57,7 +57,7 @@ class KernelPressure:
     """Registers that a thread is given."""
     by_bank: Mapping[str, int]
     """File of registers → most of it alive at once."""
-    held: tuple[Held, ...]
+    live_at_peak: tuple[LiveRegisters, ...]
     """What is alive at the peak, by where it came of, the most first."""
     by_source: tuple[LinePressure, ...]
     by_instruction: tuple[tuple[int, int], ...]
@@ -75,11 +75,11 @@ def alive_by_line(module: Module, kernel: str) -> dict[int, int]:
     return {instruction.line: count for instruction, count in zip(function.instructions, alive, strict=True)}
 
 
-def _alive(module: Module, kernel: str) -> tuple[Function, Pressure, list[int]]:
+def _alive(module: Module, kernel: str) -> tuple[Function, RegisterPressure, list[int]]:
     """The kernel among a module's functions, and what is alive at each of its instructions."""
     function = _function_of(module, kernel)
     found = find_pressure(function, format_of(module.stage).bank_of)
-    return function, found, _counted(found, len(function.instructions))
+    return function, found, _vector_counts(found, len(function.instructions))
 
 
 def _function_of(module: Module, kernel: str) -> Function:
@@ -116,8 +116,8 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
         peak_line=function.instructions[at].line,
         peak_source=_source(function.instructions[at]),
         allocated=allocated,
-        by_bank={bank.value: max(counts) for bank, counts in found.alive.items()},
-        held=_held(function, found),
+        by_bank={bank.value: max(counts) for bank, counts in found.live_counts.items()},
+        live_at_peak=_live_at_peak(function, found),
         by_source=_by_source(function, alive),
         by_instruction=tuple(
             (instruction.line, count) for instruction, count in zip(function.instructions, alive, strict=True)
@@ -128,11 +128,11 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
     )
 
 
-def _counted(found: Pressure, size: int) -> list[int]:
+def _vector_counts(pressure: RegisterPressure, size: int) -> list[int]:
     """Vector registers and accumulators, which share a file."""
     nothing = (0,) * size
     vectors, accumulators = (
-        found.alive.get(bank, nothing) for bank in (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
+        pressure.live_counts.get(bank, nothing) for bank in (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
     )
     return [a + b for a, b in zip(vectors, accumulators, strict=True)]
 
@@ -154,7 +154,7 @@ def _shed(facts: KernelFacts, allocated: int) -> int | None:
             workgroup_processor=taken.workgroup_processor,
         ).blocks
 
-    return count_to_shed(blocks_with, allocated)
+    return registers_to_free(blocks_with, allocated)
 
 
 def _source(instruction: Instruction) -> str | None:
@@ -162,16 +162,14 @@ def _source(instruction: Instruction) -> str | None:
     return None if not frames else f"{frames[-1].file.rpartition('/')[2]}:{frames[-1].line}"
 
 
-def _held(function: Function, found: Pressure) -> tuple[Held, ...]:
-    groups: dict[tuple[str, str | None], Held] = {}
-    for register, index in found.held.items():
+def _live_at_peak(function: Function, pressure: RegisterPressure) -> tuple[LiveRegisters, ...]:
+    groups: dict[tuple[str, str | None], LiveRegisters] = {}
+    for register, index in pressure.live_at_peak.items():
         instruction = None if index is None else function.instructions[index]
-        kind = (
-            "argument" if instruction is None else _KINDS.get(instruction.kind, instruction.kind.count_name)
-        )
+        kind = "argument" if instruction is None else _KINDS.get(instruction.kind, instruction.kind.count_name)
         source = None if instruction is None else _source(instruction)
         line = None if instruction is None else instruction.line
-        held = groups.get((kind, source), Held(kind, source, line, ()))
+        held = groups.get((kind, source), LiveRegisters(kind, source, line, ()))
         groups[kind, source] = replace(held, registers=(*held.registers, register))
     return tuple(sorted(groups.values(), key=lambda held: -len(held.registers)))
 
@@ -185,9 +183,9 @@ def _by_source(function: Function, alive: list[int]) -> tuple[LinePressure, ...]
         source = _source(instruction)
         if source is not None and (source not in found or found[source].registers < count):
             found[source] = LinePressure(source, count, instruction.line)
-    return tuple(sorted(found.values(), key=_place))
+    return tuple(sorted(found.values(), key=_source_order))
 
 
-def _place(line: LinePressure) -> tuple[str, int]:
+def _source_order(line: LinePressure) -> tuple[str, int]:
     file, _, number = line.source.rpartition(":")
     return file, int(number)

@@ -78,9 +78,7 @@ class ProblemLog:
 
         def place(key: tuple[str, Stage | None]) -> int:
             name, stage = key
-            return (
-                (len(stages) if name != "written_remarks" else -1) if stage is None else stages.index(stage)
-            )
+            return (len(stages) if name != "written_remarks" else -1) if stage is None else stages.index(stage)
 
         keys = sorted(self._by_member, key=place)
         return tuple(dict.fromkeys(problem for key in keys for problem in self._by_member[key]))

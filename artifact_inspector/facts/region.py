@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from artifact_inspector.analysis.access.accesses import Accesses, count_accesses
-from artifact_inspector.analysis.access.bounds_checks import Check
-from artifact_inspector.analysis.flow.trips import Trips
-from artifact_inspector.analysis.matrix.fragments import OperandReads
-from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.overlap.inflight import InFlight
-from artifact_inspector.analysis.overlap.issue import Issue
-from artifact_inspector.analysis.overlap.partitions import Slot
-from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.analysis.access.accesses import AccessCounts, count_accesses
+from artifact_inspector.analysis.access.bounds_checks import CheckKind
+from artifact_inspector.analysis.flow.loop_range import LoopRange
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
+from artifact_inspector.analysis.matrix.operand_reads import OperandReads
+from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
+from artifact_inspector.analysis.overlap.partitions import PingPongSlot
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
 from artifact_inspector.facts.lazy import (
     Facts,
     none,
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-def no_loads() -> InFlight:
+def no_loads() -> LoadsInFlight:
     """In place of loads in flight that are unavailable."""
-    return InFlight(None, None, None, None, (), (), ("it could not be found",))
+    return LoadsInFlight(None, None, None, None, (), (), ("it could not be found",))
 
 
-def no_accesses() -> Accesses:
+def no_accesses() -> AccessCounts:
     """In place of accesses that are unavailable."""
     return count_accesses(())
 
@@ -49,7 +49,7 @@ class RegionWork(Facts):
         """Ids of all regions of the stage."""
 
     @of_group(no_loads)
-    def in_flight(self) -> InFlight:
+    def in_flight(self) -> LoadsInFlight:
         """Loads between their issue and the wait that completes them."""
         return self._own(self._reading.in_flight)
 
@@ -64,32 +64,32 @@ class RegionWork(Facts):
         return self._own(self._reading.operand_reads)
 
     @of_group(no_accesses)
-    def accesses(self) -> Accesses:
+    def accesses(self) -> AccessCounts:
         """Accesses to global memory."""
         return self._own(self._reading.region_accesses)
 
     @of_group(dict)
-    def checks(self) -> Mapping[Check, int]:
+    def checks(self) -> Mapping[CheckKind, int]:
         """Work that keeps accesses inside the tensors: compares that decide accesses, integer divisions."""
         return self._own(self._reading.checks)
 
     @of_group(tuple)
-    def conversions(self) -> tuple[Conversion, ...]:
+    def conversions(self) -> tuple[LayoutConversion, ...]:
         """Layout conversions; TTGIR only."""
         return self._own(self._reading.conversions)
 
     @of_group(none)
-    def trips(self) -> Trips | None:
+    def trips(self) -> LoopRange | None:
         """Trips of a loop of tensor-level IR whose bounds are constants."""
         return self._own(self._reading.trips)
 
     @of_group(tuple)
-    def slots(self) -> tuple[Slot, ...]:
+    def slots(self) -> tuple[PingPongSlot, ...]:
         """Groups between the schedule hints of a loop; empty without hints."""
         return self._own(self._reading.slots)
 
     @of_group(none)
-    def issue(self) -> Issue | None:
+    def issue(self) -> IssueEstimate | None:
         """Issue cycles; SASS with its encoding only."""
         return self._own(self._reading.issue)
 

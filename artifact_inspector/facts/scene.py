@@ -36,9 +36,7 @@ class Scene:
     """What is not there, in sentences."""
 
 
-def find_scene(
-    kernel: KernelFacts, region: str | None = None, stages: Collection[Stage] | None = None
-) -> Scene:
+def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collection[Stage] | None = None) -> Scene:
     """What a timeline of a kernel shows; its files are read for it, unless they are at hand.
 
     Args:
@@ -58,9 +56,7 @@ def find_scene(
     lanes = [lane for lane in every if region is None or lane.stretch(region) is not None]
     if not lanes:
         ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.stretches)
-        raise UsageError(
-            f"{name} has no region {region!r} that can be drawn.", f"It has {', '.join(ids) or 'none'}."
-        )
+        raise UsageError(f"{name} has no region {region!r} that can be drawn.", f"It has {', '.join(ids) or 'none'}.")
     target = "" if kernel.artifact.target is None else str(kernel.artifact.target)
     meant = region or kernel.principal
     verdicts = {
@@ -83,6 +79,6 @@ def _lanes(kernel: KernelFacts, stage: Stage) -> Sequence[Lane]:
         return ()
 
 
-def _missing(wanted: Sequence[Stage], lanes: Sequence[Lane]) -> list[str]:
+def _missing(stages: Sequence[Stage], lanes: Sequence[Lane]) -> list[str]:
     drawn = {lane.stage for lane in lanes}
-    return [f"{stage.value} has no such region" for stage in wanted if stage not in drawn]
+    return [f"{stage.value} has no such region" for stage in stages if stage not in drawn]

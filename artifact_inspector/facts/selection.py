@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from artifact_inspector.analysis.flow.program import Program, find_program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram, find_program
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Artifact, Cache, Problem
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Stage
-from artifact_inspector.model.text import split_words
+from artifact_inspector.model.text import split_option_values
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts, StageFacts
@@ -24,16 +24,16 @@ _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _TILE = re.compile(r"\d+(?:[x×]\d+)+")
 
 
-class Which(NamedTuple):
+class KernelFilter(NamedTuple):
     """One thing that a kernel must be to be meant: for a GPU, of a version, of so many warps, of a tile."""
 
     kind: str
     """Of one kind any is enough; `target`, `Triton`, `warps`, `stages`, `tile`, or a constant's name."""
-    said: str
+    description: str
     """`is for sm_80`, `is of Triton 3.2`, `has 4 warps`."""
-    told: Callable[[Artifact], Iterable[str]]
+    values_of: Callable[[Artifact], Iterable[str]]
     """What a kernel is in this respect, to say what there is; nothing where that is not known."""
-    fits: Callable[[Artifact], bool]
+    matches: Callable[[Artifact], bool]
 
 
 def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
@@ -42,10 +42,10 @@ def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
     Raises:
         UsageError: one names no GPU.
     """
-    return tuple(parse_target(word) for word in split_words(words))
+    return tuple(parse_target(word) for word in split_option_values(words))
 
 
-def parse_which(words: Iterable[str], *, otherwise_target: bool = True) -> tuple[Which, ...]:
+def parse_filters(words: Iterable[str], *, otherwise_target: bool = True) -> tuple[KernelFilter, ...]:
     """What repeated or comma-separated options choose kernels by.
 
     A GPU (`sm_80`, `T4`), a version of Triton (`3.2`), warps and stages (`w4`, `stages=3`), a tile
@@ -58,7 +58,7 @@ def parse_which(words: Iterable[str], *, otherwise_target: bool = True) -> tuple
         UsageError: a word is none of these.
     """
     found = []
-    for word in split_words(words):
+    for word in split_option_values(words):
         which = _parse(word)
         if which is None:
             try:
@@ -71,13 +71,13 @@ def parse_which(words: Iterable[str], *, otherwise_target: bool = True) -> tuple
     return tuple(found)
 
 
-def _parse(word: str) -> Which | None:
+def _parse(word: str) -> KernelFilter | None:
     if _VERSION.fullmatch(word):
-        return Which(
+        return KernelFilter(
             "Triton",
             f"is of Triton {word}",
             lambda x: [] if x.triton_version is None else [str(x.triton_version)],
-            lambda x: x.triton_version is not None and x.triton_version.fits(word),
+            lambda x: x.triton_version is not None and x.triton_version.may_match(word),
         )
     numbered = _NUMBERED.fullmatch(word)
     if numbered is not None:
@@ -87,24 +87,24 @@ def _parse(word: str) -> Which | None:
     name, value = chosen.groups() if chosen is not None else ("", "")
     if name == "tile" or _TILE.fullmatch(word):
         tile = (value or word).replace("x", "×")
-        return Which("tile", f"has a tile of {tile}", _tiles, lambda x: tile in _tiles(x))
+        return KernelFilter("tile", f"has a tile of {tile}", _tiles, lambda x: tile in _tiles(x))
     if chosen is None:
         return None
     return _of_value(name, lambda x: x.constants.get(name, x.metadata.get(name)), value)
 
 
-def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> Which:
+def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> KernelFilter:
     said = f"has {value} {name}" if name in ("warps", "stages") else f"has {name}={value}"
 
-    def told(artifact: Artifact) -> list[str]:
+    def values_of(artifact: Artifact) -> list[str]:
         own = find(artifact)
         return [] if own is None else [str(own)]
 
-    return Which(name, said, told, lambda x: value.lower() in (one.lower() for one in told(x)))
+    return KernelFilter(name, said, values_of, lambda x: value.lower() in (one.lower() for one in values_of(x)))
 
 
-def _of_target(target: Target) -> Which:
-    return Which(
+def _of_target(target: Target) -> KernelFilter:
+    return KernelFilter(
         "target",
         f"is for {target}",
         lambda x: [] if x.target is None else [str(x.target.arch)],
@@ -117,7 +117,7 @@ def _tiles(artifact: Artifact) -> list[str]:
     return [] if program is None else list(dict.fromkeys(tile.shape for tile in program.tiles))
 
 
-def read_program(artifact: Artifact, problems: list[Problem]) -> Program | None:
+def read_program(artifact: Artifact, problems: list[Problem]) -> KernelProgram | None:
     """Arguments and tiles by the first tensor-level stage; what is wrong with that goes to the problems."""
     # A run that parses nothing imports no parser.
     from artifact_inspector.facts.modules import read_module
@@ -130,7 +130,9 @@ def read_program(artifact: Artifact, problems: list[Problem]) -> Program | None:
     return None
 
 
-def leave(artifacts: Sequence[Artifact], wanted: Sequence[Which], *, counted: bool) -> tuple[Artifact, ...]:
+def filter_kernels(
+    artifacts: Sequence[Artifact], filters: Sequence[KernelFilter], *, counted: bool
+) -> tuple[Artifact, ...]:
     """The kernels that are all that is wanted, any of what is of one kind.
 
     Args:
@@ -140,20 +142,20 @@ def leave(artifacts: Sequence[Artifact], wanted: Sequence[Which], *, counted: bo
         UsageError: none is left though there were some; the remedy says what there is.
     """
     left = tuple(artifacts)
-    for kind in dict.fromkeys(which.kind for which in wanted):
-        here = [which for which in wanted if which.kind == kind]
-        before, left = left, tuple(x for x in left if any(which.fits(x) for which in here))
+    for kind in dict.fromkeys(which.kind for which in filters):
+        here = [which for which in filters if which.kind == kind]
+        before, left = left, tuple(x for x in left if any(which.matches(x) for which in here))
         if before and not left:
-            raise UsageError(*_none_is(kind, here, before, counted=counted))
+            raise UsageError(*_no_match(kind, here, before, counted=counted))
     return left
 
 
-def _none_is(
-    kind: str, wanted: Sequence[Which], artifacts: Iterable[Artifact], *, counted: bool
+def _no_match(
+    kind: str, filters: Sequence[KernelFilter], artifacts: Iterable[Artifact], *, counted: bool
 ) -> tuple[str, str]:
-    there = Counter(one for x in artifacts for one in (list(wanted[0].told(x)) or ["unknown"]))
+    there = Counter(one for x in artifacts for one in (list(filters[0].values_of(x)) or ["unknown"]))
     lead = "is for " if kind == "target" else ""
-    said = lead + " or ".join(sorted({which.said.removeprefix(lead) for which in wanted}))
+    said = lead + " or ".join(sorted({which.description.removeprefix(lead) for which in filters}))
     if not counted:
         known = ", ".join(sorted(set(there) - {"unknown"}))
         none = "none" if kind == "target" else "none that is known"
@@ -171,7 +173,7 @@ def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
     """
     known = {stage.value: stage for stage in Stage}
     found = []
-    for word in split_words(words):
+    for word in split_option_values(words):
         if word.lower() not in known:
             raise UsageError(f"{word!r} is no stage.", f"The stages are {', '.join(known)}.")
         found.append(known[word.lower()])
@@ -179,7 +181,7 @@ def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
 
 
 def choose(
-    cache: Cache, name: str | None, targets: Sequence[Which | Target], stages: Sequence[Stage] = ()
+    cache: Cache, name: str | None, targets: Sequence[KernelFilter | Target], stages: Sequence[Stage] = ()
 ) -> tuple[Artifact, ...]:
     """The kernels of a cache that a name (a part of one, or of a hash), what is wanted and stages leave.
 
@@ -190,7 +192,7 @@ def choose(
         UsageError: none is left though the cache has some; the remedy holds near matches.
     """
     wanted_ones = [_of_target(one) if isinstance(one, Target) else one for one in targets]
-    left = leave(cache.entries, wanted_ones, counted=True)
+    left = filter_kernels(cache.entries, wanted_ones, counted=True)
     if stages:
         wanted = {stage.value for stage in stages}
         here = Counter(stage.value for stage in Stage for x in left if stage.value in x.files)
@@ -204,7 +206,7 @@ def choose(
         return left
     sought = name.lower()
     exact = tuple(x for x in left if sought in (x.display_name.lower(), x.name.lower(), x.hash.lower()))
-    exact = exact or tuple(x for x in left if x.place is not None and sought == x.place.lower())
+    exact = exact or tuple(x for x in left if x.requested_kernel is not None and sought == x.requested_kernel.lower())
     partly = exact or tuple(x for x in left if any(sought in text.lower() for text in _names(x)))
     if not partly and left:
         raise UsageError(f"No kernel here is called {name!r}, in name or hash.", _near(sought, left))

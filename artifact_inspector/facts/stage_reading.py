@@ -11,27 +11,27 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from artifact_inspector.analysis.access.accesses import (
-    Accesses,
+    AccessCounts,
     StageAccesses,
     count_accesses,
     find_accesses,
 )
-from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
-from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
-from artifact_inspector.analysis.flow.asm_lines import find_calls, on_lines_of_calls
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.program import Program, find_program
-from artifact_inspector.analysis.flow.trips import Trips, find_trips
-from artifact_inspector.analysis.matrix.fragments import OperandReads, find_operand_reads
+from artifact_inspector.analysis.access.bounds_checks import CheckKind, find_bounds_checks
+from artifact_inspector.analysis.access.missing_masks import MissingMask, find_missing_masks
+from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_call_lines
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram, find_program
+from artifact_inspector.analysis.flow.loop_range import LoopRange, find_loop_range
 from artifact_inspector.analysis.matrix.generation import count_packed_dots
-from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
-from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
-from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
-from artifact_inspector.analysis.overlap.issue import Issue, find_issue
-from artifact_inspector.analysis.overlap.partitions import Slot, find_slots
-from artifact_inspector.analysis.overlap.steady_state import Walk, walk_through
-from artifact_inspector.analysis.overlap.waits import Wait, find_waits
-from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, find_matrix_work, warps_of
+from artifact_inspector.analysis.matrix.operand_reads import OperandReads, find_operand_reads
+from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate, estimate_issue
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight, find_in_flight
+from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.overlap.partitions import PingPongSlot, find_slots
+from artifact_inspector.analysis.overlap.steady_state import InFlightWalk, walk_function
+from artifact_inspector.analysis.overlap.waits import WaitFacts, find_waits
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion, find_conversions
 from artifact_inspector.facts.modules import Disassemble, parse_source, read_source
 from artifact_inspector.facts.ordering import (
     OrderedStage,
@@ -51,7 +51,7 @@ from artifact_inspector.facts.reading import (
 )
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats._scan import Format
+from artifact_inspector.formats._format import Format
 from artifact_inspector.model import EventKind, Module, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -118,7 +118,7 @@ class StageReading:
     def place(self) -> str:
         """The file that a fault is reported for."""
         if self.stage.value in self.artifact.files:
-            return self.artifact.relative(self.stage.value)
+            return self.artifact.display_path(self.stage.value)
         return self.artifact.directory
 
     @computed
@@ -142,9 +142,7 @@ class StageReading:
 
     def earlier(self, read: Callable[[StageReading], Value | None]) -> tuple[Value, ...]:
         """A member of every stage before this one, where it is available."""
-        return tuple(
-            value for stage in _BEFORE[self.stage] for value in self.kernel.at(stage).if_available(read)
-        )
+        return tuple(value for stage in _BEFORE[self.stage] for value in self.kernel.at(stage).if_available(read))
 
     @property
     def is_tensor_level(self) -> bool:
@@ -154,9 +152,7 @@ class StageReading:
     @property
     def is_last(self) -> bool:
         """True where the kernel has no file of a later stage."""
-        return not any(
-            later.value in self.artifact.files for later in Stage if later.order > self.stage.order
-        )
+        return not any(later.value in self.artifact.files for later in Stage if later.order > self.stage.order)
 
     @property
     def parsed(self) -> Module:
@@ -188,15 +184,15 @@ class StageReading:
         return None if source is None else parse_source(source, self.stage, self.log.current)
 
     @computed_from_text
-    def codes(self) -> tuple[Code, ...]:
+    def codes(self) -> tuple[FunctionCode, ...]:
         """The functions, with their control flow."""
         module, language = self.parsed, self.language
         functions = module.functions
         before = self.earlier(lambda stage: stage.module)
         if self.stage is Stage.SASS and before:
-            calls = find_calls(before[-1], format_of(before[-1].stage))
-            functions = tuple(on_lines_of_calls(function, module, language, calls) for function in functions)
-        return tuple(Code(function, language, is_whole=module.is_whole) for function in functions)
+            calls = find_asm_calls(before[-1], format_of(before[-1].stage))
+            functions = tuple(move_to_call_lines(function, module, language, calls) for function in functions)
+        return tuple(FunctionCode(function, language, is_complete=module.is_complete) for function in functions)
 
     @computed_from_text
     def references(self) -> ReferenceRegions:
@@ -204,7 +200,7 @@ class StageReading:
         return find_reference_regions(self.parsed, self.codes, self.earlier(lambda stage: stage.references))
 
     @computed
-    def signature(self) -> Program | None:
+    def signature(self) -> KernelProgram | None:
         """Arguments and tiles, at the stage that the program is read from."""
         if not self.references.is_source:
             return None
@@ -236,14 +232,12 @@ class StageReading:
         )
 
     @computed_from_text
-    def waits(self) -> tuple[Wait, ...]:
+    def waits(self) -> tuple[WaitFacts, ...]:
         """Waits in text order."""
         module, language = self.parsed, self.language
-        waits: list[Wait] = []
+        waits: list[WaitFacts] = []
         for function in self.order.functions:
-            region_of = {
-                block: function.prefix + region.id for region in function.regions for block in region.blocks
-            }
+            region_of = {block: function.prefix + region.id for region in function.regions for block in region.blocks}
             waits += find_waits(function.code, module, language, region_of)
         return tuple(waits)
 
@@ -261,16 +255,16 @@ class StageReading:
         }
 
     @computed_from_text
-    def accesses(self) -> Accesses:
+    def accesses(self) -> AccessCounts:
         """Accesses of the whole file."""
         return count_accesses(access for of in self.accessed.values() for access in of.accesses)
 
     @computed_from_text
-    def past_the_end(self) -> tuple[Unmasked, ...]:
+    def past_the_end(self) -> tuple[MissingMask, ...]:
         """Loads without a mask that another access has; tensor-level IR only."""
         if not self.is_tensor_level:
             return ()
-        return tuple(load for of in self.accessed.values() for load in find_unmasked(of))
+        return tuple(load for of in self.accessed.values() for load in find_missing_masks(of))
 
     @computed_from_text
     def buffers(self) -> Mapping[str, LoopBuffers]:
@@ -304,18 +298,18 @@ class StageReading:
     # -- its regions -------------------------------------------------------------------
 
     @computed
-    def walks(self) -> tuple[Walk, ...]:
+    def walks(self) -> tuple[InFlightWalk, ...]:
         """Each function as it runs in its steady state."""
         module, language, threads = self.parsed, self.language, self.threads
         return tuple(
-            walk_through(function.code, function.regions, module, language, threads)
+            walk_function(function.code, function.regions, module, language, threads)
             for function in self.order.functions
         )
 
     @computed
-    def in_flight(self) -> Mapping[str, InFlight]:
+    def in_flight(self) -> Mapping[str, LoadsInFlight]:
         """Region → loads between their issue and the wait for them."""
-        unrolled = {region.id: region.unrolled_by for region in self.order.facts}
+        unrolled = {region.id: region.unroll_factor for region in self.order.facts}
         return {
             name: in_flight
             for function, walk in zip(self.order.functions, self.walks, strict=True)
@@ -325,7 +319,9 @@ class StageReading:
     @computed
     def lanes(self) -> tuple[Lane, ...]:
         """Each function as a timeline shows it."""
-        from artifact_inspector.analysis.overlap.track import find_track  # for pictures only
+        from artifact_inspector.analysis.overlap.execution_track import (
+            find_execution_track,
+        )  # for pictures only
         from artifact_inspector.facts.lane import make_lane
 
         order = self.order
@@ -333,7 +329,7 @@ class StageReading:
             make_lane(
                 self.parsed,
                 walk.code.function,
-                find_track(
+                find_execution_track(
                     walk,
                     function.name,
                     function.prefix,
@@ -348,9 +344,7 @@ class StageReading:
         """Region → its matrix instructions."""
         module, language, warps = self.parsed, self.language, self.artifact.num_warps
         issuers = {
-            name: count
-            for of_stage in self.earlier(lambda stage: stage.issuers)
-            for name, count in of_stage.items()
+            name: count for of_stage in self.earlier(lambda stage: stage.issuers) for name, count in of_stage.items()
         }
         return {
             (name := function.prefix + region.id): find_matrix_work(
@@ -394,9 +388,9 @@ class StageReading:
         return self.order.by_region(find_operand_reads) if self.is_last else {}
 
     @computed_from_text
-    def region_accesses(self) -> Mapping[str, Accesses]:
+    def region_accesses(self) -> Mapping[str, AccessCounts]:
         """Region → its accesses."""
-        accesses: dict[str, Accesses] = {}
+        accesses: dict[str, AccessCounts] = {}
         for function in self.order.functions:
             by_block = group_by_block(self.accessed[function.name].accesses)
             for region in function.regions:
@@ -404,45 +398,43 @@ class StageReading:
         return accesses
 
     @computed
-    def checks(self) -> Mapping[str, Mapping[Check, int]]:
+    def checks(self) -> Mapping[str, Mapping[CheckKind, int]]:
         """Region → compares and divisions that keep its accesses in bounds; LLIR only where it is last."""
         return {} if self.stage is Stage.LLIR and not self.is_last else self.all_checks
 
     @computed_from_text
-    def all_checks(self) -> Mapping[str, Mapping[Check, int]]:
+    def all_checks(self) -> Mapping[str, Mapping[CheckKind, int]]:
         """Region → compares and divisions that keep its accesses in bounds."""
-        checks: dict[str, Mapping[Check, int]] = {}
+        checks: dict[str, Mapping[CheckKind, int]] = {}
         for function in self.order.functions:
             accesses = self.accessed[function.name].accesses
             by_block = group_by_block(find_bounds_checks(function.code, accesses, self.language))
             for region in function.regions:
-                counts = Counter(check.check for check in located_in(region, by_block))
+                counts = Counter(check.kind for check in located_in(region, by_block))
                 checks[function.prefix + region.id] = dict(counts)
         return checks
 
     @computed
-    def conversions(self) -> Mapping[str, tuple[Conversion, ...]]:
+    def conversions(self) -> Mapping[str, tuple[LayoutConversion, ...]]:
         """Region → its layout conversions; TTGIR only."""
         if self.stage is not Stage.TTGIR:
             return {}
         module, language, version = self.parsed, self.language, self.artifact.triton_version
-        return self.order.by_region(
-            lambda code, region: find_conversions(code, region, module, language, version)
-        )
+        return self.order.by_region(lambda code, region: find_conversions(code, region, module, language, version))
 
     @computed_from_text
-    def trips(self) -> Mapping[str, Trips | None]:
+    def trips(self) -> Mapping[str, LoopRange | None]:
         """Loop → its trips by constant bounds; tensor-level IR only."""
         if not self.is_tensor_level:
             return {}
-        return self.order.by_region(lambda code, region: find_trips(code, region.loop))
+        return self.order.by_region(lambda code, region: find_loop_range(code, region.loop))
 
     @computed_from_text
-    def slots(self) -> Mapping[str, tuple[Slot, ...]]:
+    def slots(self) -> Mapping[str, tuple[PingPongSlot, ...]]:
         """Region → groups between its schedule hints."""
         return self.order.by_region(find_slots)
 
     @computed_from_text
-    def issue(self) -> Mapping[str, Issue | None]:
+    def issue(self) -> Mapping[str, IssueEstimate | None]:
         """Region → its issue cycles."""
-        return self.order.by_region(find_issue)
+        return self.order.by_region(estimate_issue)

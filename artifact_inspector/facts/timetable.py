@@ -52,18 +52,20 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
         raise UsageError(f"{title} is no loop that could be pipelined.")
     distance = pipeline.distance
     if pipeline.kind is None or distance is None:
-        raise UsageError(f"{title} is not pipelined{f': {pipeline.why_not}' if pipeline.why_not else '.'}")
+        raise UsageError(
+            f"{title} is not pipelined{f': {pipeline.unpipelined_reason}' if pipeline.unpipelined_reason else '.'}"
+        )
     notes = list(pipeline.notes)
     if isinstance(distance, tuple):
         notes.append(f"its loads run {distance[0]} to {distance[1]} iterations ahead; drawn is the most")
         distance = distance[1]
     stage = next(reversed([stage for stage, facts in kernel.stages.items() if facts.region(name)]))
     lane = next(iter(find_scene(kernel, name, (stage,)).lanes))
-    unrolled = max(1, next(facts.unrolled_by for facts in kernel.stages[stage].regions if facts.id == name))
+    unrolled = max(1, next(facts.unroll_factor for facts in kernel.stages[stage].regions if facts.id == name))
     if unrolled > 1:
         notes.append(f"one trip of {stage.value} holds {unrolled} iterations")
-    found = [one.flight for one in lane.loadings if not one.flight.behind and one.flight.end is not None]
-    lags = [one.turns for one in found if lane.events[one.step].step.region == name]
+    found = [one.flight for one in lane.loadings if not one.flight.is_after_loop and one.flight.end is not None]
+    lags = [one.back_edges for one in found if lane.events[one.step].step.region == name]
     return Timetable(
         kernel=kernel.artifact.display_name,
         region=name,
@@ -73,7 +75,7 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
         lag=min(max(lags) * unrolled, distance) if lags else None,
         buffers=pipeline.buffers if pipeline.kind in _ASYNCHRONOUS else None,
         order=_order(lane, name),
-        trips=pipeline.trips,
+        trips=pipeline.trip_count,
         epilogue_line=pipeline.epilogue_line,
         notes=tuple(notes),
     )

@@ -18,7 +18,7 @@ from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.reading import TextCache
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import size_of_files
+from artifact_inspector.files.digests import total_file_size
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 
@@ -56,7 +56,7 @@ def find_facts(
     Args:
         cores: processes at most; one means none but this.
     """
-    sizes = {place: size_of_files(artifacts[place]) for place in places}
+    sizes = {place: total_file_size(artifacts[place]) for place in places}
     processes = min(available_cores() if cores is None else cores, len(places))
     # A process that inherits nothing would take the time to import everything.
     pays = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE
@@ -101,9 +101,7 @@ def _on_all(
         gc.unfreeze()
 
 
-def _as_they_come(
-    pool: ProcessPoolExecutor, places: Sequence[int], ahead: int
-) -> Iterator[tuple[int, bytes]]:
+def _as_they_come(pool: ProcessPoolExecutor, places: Sequence[int], ahead: int) -> Iterator[tuple[int, bytes]]:
     waiting: dict[Future[bytes], int] = {}
     left = deque(places)
     try:

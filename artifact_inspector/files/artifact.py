@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
+from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.model.word import Word
 
 CUDA_FILES = frozenset({"ptx", "cubin", "sass"})
 HIP_FILES = frozenset({"amdgcn", "hsaco"})
@@ -29,24 +29,24 @@ class Problem(NamedTuple):
     problem: str
 
 
-class Other(NamedTuple):
+class OtherFile(NamedTuple):
     """A file in the cache that does not belong to a kernel: listed, never read."""
 
     path: str
     kind: str
 
 
-class HeldFile(NamedTuple):
+class MemoryFile(NamedTuple):
     """A file whose content is in memory; it can be read like a path."""
 
     name: str
     content: bytes
 
 
-File = Path | HeldFile
+File = Path | MemoryFile
 
 
-class Completeness(Word):
+class Completeness(StringEnum):
     """How much of a compilation is available."""
 
     COMPLETE = "complete"
@@ -86,14 +86,14 @@ class Artifact:
     """The JSON as written; keys differ between versions."""
     constants: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Values of its constexprs, from the tool's record beside the entry; Triton stores none."""
-    place: str | None = None
+    requested_kernel: str | None = None
     """What was compiled, from the same record: `FILE.py:KERNEL`, or the name of a reference kernel."""
     is_assembled: bool = False
     """True if the cubin is not from the cache, but was assembled here from the PTX by ptxas."""
 
-    def relative(self, suffix: str) -> str:
+    def display_path(self, suffix: str) -> str:
         """The display path of a file, relative to the cache directory."""
-        return join(self.directory, printable(self.files[suffix].name))
+        return join_display_path(self.directory, sanitize(self.files[suffix].name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +103,16 @@ class Cache:
     root: Path
     entries: tuple[Artifact, ...]
     """Sorted by name, target and hash."""
-    others: tuple[Other, ...]
+    others: tuple[OtherFile, ...]
     problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CacheContents:
     """Collects the contents of a cache during the walk."""
 
     artifacts: list[Artifact] = field(default_factory=list)
-    others: list[Other] = field(default_factory=list)
+    others: list[OtherFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -123,11 +123,11 @@ class StageText(NamedTuple):
     problem: Problem | None
 
 
-def printable(text: str) -> str:
+def sanitize(text: str) -> str:
     """Text that any terminal and encoding can show: file names may hold arbitrary bytes, names escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else chr(0xFFFD) for c in text)
 
 
-def join(directory: str, name: str) -> str:
+def join_display_path(directory: str, name: str) -> str:
     """The display path of a file in a directory."""
     return name if directory == "." else f"{directory}/{name}"

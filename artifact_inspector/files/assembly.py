@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.artifact import Artifact, File, HeldFile
+from artifact_inspector.files.artifact import Artifact, File, MemoryFile
 from artifact_inspector.files.assembler_directives import refuse_directives
-from artifact_inspector.files.kept import keep, user_cache
-from artifact_inspector.files.reading import read_content, read_stage
-from artifact_inspector.files.tools import find_in_package, private_copy, run_tool
+from artifact_inspector.files.cache_directory import user_cache, write_private
+from artifact_inspector.files.reader import read_content, read_stage
+from artifact_inspector.files.tools import package_directories, private_copy, run_tool
 
-_IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
+_WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d{1,2})\.\d", re.M | re.A)
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
@@ -39,30 +39,30 @@ def with_cubin(artifact: Artifact) -> Artifact:
     ptx = read_stage(artifact, "ptx").source.text
     fused = artifact.metadata.get("enable_fp_fusion") is not False
     name = f"{artifact.stem}.cubin"
-    place = _place(ptx, fused=fused)
-    made: File
-    if place is None:
-        made = HeldFile(name, assemble(ptx, fused=fused))
+    cache_directory = _cubin_directory(ptx, fused=fused)
+    cubin: File
+    if cache_directory is None:
+        cubin = MemoryFile(name, assemble(ptx, fused=fused))
     else:
-        made = place / name
-        if not made.is_file():
-            keep(made, assemble(ptx, fused=fused))
+        cubin = cache_directory / name
+        if not cubin.is_file():
+            write_private(cubin, assemble(ptx, fused=fused))
             # without a writable cache directory, keep the cubin in memory
-            made = made if made.is_file() else HeldFile(name, assemble(ptx, fused=fused))
-    return replace(artifact, files={**artifact.files, "cubin": made}, is_assembled=True)
+            cubin = cubin if cubin.is_file() else MemoryFile(name, assemble(ptx, fused=fused))
+    return replace(artifact, files={**artifact.files, "cubin": cubin}, is_assembled=True)
 
 
-def _place(ptx: str, *, fused: bool) -> Path | None:
+def _cubin_directory(ptx: str, *, fused: bool) -> Path | None:
     """The cache directory for the cubin of a text by the installed ptxas; None without a home directory."""
     tool, root = _tool_for(ptx), user_cache()
     try:
-        told = tool.stat()
+        tool_stat = tool.stat()
     except OSError:
         return None
     if root is None:
         return None
     digest = hashlib.sha256(ptx.encode(errors="surrogatepass"))
-    digest.update(f"{tool} {told.st_size} {told.st_mtime_ns} {fused}".encode(errors="surrogatepass"))
+    digest.update(f"{tool} {tool_stat.st_size} {tool_stat.st_mtime_ns} {fused}".encode(errors="surrogatepass"))
     return root / "cubin" / digest.hexdigest()
 
 
@@ -79,19 +79,19 @@ def assemble(ptx: str, *, fused: bool = True) -> bytes:
     refuse_directives(ptx, "This PTX")
     assert target is not None
     with private_copy(ptx.encode(errors="surrogatepass"), "kernel.ptx") as source:
-        made = source.with_suffix(".cubin")
+        cubin = source.with_suffix(".cubin")
         name = f"sm_{target[1]}{target[2]}"
         # the options that Triton uses
         options = ["-lineinfo", *([] if fused else ["--fmad=false"]), f"--gpu-name={name}"]
-        command = [str(tool), *options, str(source), "-o", str(made)]
+        command = [str(tool), *options, str(source), "-o", str(cubin)]
         try:
-            status, said = run_tool(command, 1 << 20, errors=True)
+            status, output = run_tool(command, 1 << 20, errors=True)
         except OSError as error:
             raise CacheError(f"not assembled: {tool} did not start ({error}).") from error
-        if status or not made.is_file():
-            why = " ".join(said.decode(errors="replace").replace(str(source), "the PTX").split())[:200]
-            raise CacheError(f"not assembled: {tool.name} rejects this PTX ({why}).")
-        return read_content(made)
+        if status or not cubin.is_file():
+            reason = " ".join(output.decode(errors="replace").replace(str(source), "the PTX").split())[:200]
+            raise CacheError(f"not assembled: {tool.name} rejects this PTX ({reason}).")
+        return read_content(cubin)
 
 
 def _tool_for(ptx: str) -> Path:
@@ -105,7 +105,7 @@ def _tool_for(ptx: str) -> Path:
         raise CacheError("not assembled: the PTX names no target.", "Compile the kernel again.")
     version = _VERSION.search(ptx)
     is_new = int(target[1]) >= _BLACKWELL or (version is not None and int(version[1]) >= _OF_CUDA_13)
-    tool = _find(is_new=is_new)
+    tool = _find_ptxas(is_new=is_new)
     if tool is None:
         raise CacheError(
             "not assembled: there is no cubin, and no ptxas was found to assemble the PTX.",
@@ -114,11 +114,11 @@ def _tool_for(ptx: str) -> Path:
     return tool
 
 
-def _find(*, is_new: bool) -> Path | None:
-    for root in find_in_package("triton"):
-        for where in _IN_WHEEL:
+def _find_ptxas(*, is_new: bool) -> Path | None:
+    for root in package_directories("triton"):
+        for directory in _WHEEL_DIRECTORIES:
             for name in _NAMES if is_new else _NAMES[::-1]:
-                path = Path(root, where, name)
+                path = Path(root, directory, name)
                 if path.is_file():
                     return path
     return None

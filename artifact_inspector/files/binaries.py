@@ -13,22 +13,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files.binary import Cubin, Hsaco, Interface, StackAccess
+from artifact_inspector.files.binary import Cubin, Hsaco, KernelInterface, StackAccess
 from artifact_inspector.files.elf import (
-    ALLOCATED,
-    NOBITS,
-    NOTES,
     REMEDY,
+    SHF_ALLOC,
+    SHT_NOBITS,
+    SHT_NOTE,
     Section,
-    content_of,
-    name_of_symbol,
-    notes_of,
+    read_notes,
     read_sections,
+    section_content,
+    symbol_name,
 )
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
 # Exceptions that damaged files cause.
-_FAULTS = (
+_PARSE_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -37,9 +37,9 @@ _FAULTS = (
     TypeError,
     ValueError,
 )
-_MOST_SAID = 1 << 20
+_MAX_ATTRIBUTE_BYTES = 1 << 20
 """Maximum bytes of an `.nv.info` section or of notes; the largest kernels measured have some thousand."""
-_MOST_PLACES = 1 << 16
+_MAX_STACK_OFFSETS = 1 << 16
 """Maximum number of distinct local-memory offsets; a thread has at most 512 KiB."""
 _BANK = re.compile(r"\.nv\.constant(?!4\b)([1-9]\d*)(\..+)?$")
 
@@ -55,58 +55,58 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
         CacheError: the content is no cubin, is damaged, or the kernel is not in it.
     """
     try:
-        return _cubin(read_sections(data, "cubin", EM_CUDA), data, kernel)
-    except _FAULTS as fault:
+        return _parse_cubin(read_sections(data, "cubin", EM_CUDA), data, kernel)
+    except _PARSE_ERRORS as fault:
         raise CacheError("The cubin is damaged.", REMEDY) from fault
 
 
-def read_interface(data: bytes, kernel: str | None = None) -> Interface:
+def read_interface(data: bytes, kernel: str | None = None) -> KernelInterface:
     """The parameters of a kernel in a cubin, and its constants; arguments and errors as for `read_cubin`."""
     try:
         sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
-        own = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
-        said = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in own}
-        kernels = [name for name, found in said.items() if _PARAM_CBANK in dict(found)]
-        name = _chosen(kernels, kernel, "cubin")
-        first = dict(said[name])[_PARAM_CBANK]
+        kernel_names = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
+        attributes_by_name = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in kernel_names}
+        kernels = [name for name, match in attributes_by_name.items() if _PARAM_CBANK in dict(match)]
+        name = _select_kernel(kernels, kernel, "cubin")
+        first = dict(attributes_by_name[name])[_PARAM_CBANK]
         assert isinstance(first, bytes)
         (base,) = struct.unpack_from("<H", first, 4)
-        places = []
-        for attribute, value in said[name]:
+        parameters = []
+        for attribute, value in attributes_by_name[name]:
             if attribute == _KPARAM_INFO and isinstance(value, bytes):
                 _, ordinal, offset, flags = struct.unpack("<IHHI", value)
-                places.append((ordinal, (base + offset, flags >> 18)))
+                parameters.append((ordinal, (base + offset, flags >> 18)))
         banks = {
-            int(found[1]): content_of(section, data)
+            int(match[1]): section_content(section, data)
             for title, section in sections.items()
-            if (found := _BANK.match(title)) is not None and found[2] in (None, f".{name}")
+            if (match := _BANK.match(title)) is not None and match[2] in (None, f".{name}")
         }
-    except _FAULTS as fault:
+    except _PARSE_ERRORS as fault:
         raise CacheError("The cubin is damaged.", REMEDY) from fault
-    return Interface(tuple(place for _, place in sorted(places)), banks)
+    return KernelInterface(tuple(parameter for _, parameter in sorted(parameters)), banks)
 
 
-def read_code(data: bytes, kernel: str) -> bytes:
+def read_function_code(data: bytes, kernel: str) -> bytes:
     """The machine code of a function in a cubin; errors as for `read_cubin`."""
     try:
         sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
         section = sections.get(f".text.{kernel}")
         if section is None:
             raise CacheError(f"The cubin has no code for {kernel}.", REMEDY)
-        return content_of(section, data)
-    except _FAULTS as fault:
+        return section_content(section, data)
+    except _PARSE_ERRORS as fault:
         raise CacheError("The cubin is damaged.", REMEDY) from fault
 
 
 def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
     """The facts of a kernel in an hsaco; arguments and errors as for `read_cubin`."""
     try:
-        return _hsaco(read_sections(data, "hsaco", EM_AMDGPU), data, kernel)
-    except _FAULTS as fault:
+        return _parse_hsaco(read_sections(data, "hsaco", EM_AMDGPU), data, kernel)
+    except _PARSE_ERRORS as fault:
         raise CacheError("The hsaco is damaged.", REMEDY) from fault
 
 
-def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
+def read_loaded_sections(data: bytes, suffix: str) -> dict[str, bytes]:
     """The loaded sections of a cubin or hsaco, and their resource requests: name → content.
 
     Two binaries with equal sections run the same code; lines, symbols and build information may differ.
@@ -117,11 +117,11 @@ def read_loaded(data: bytes, suffix: str) -> dict[str, bytes]:
     try:
         return {
             section.name: section.size.to_bytes(8, "little")
-            + (b"" if section.kind == NOBITS else content_of(section, data))
+            + (b"" if section.kind == SHT_NOBITS else section_content(section, data))
             for section in read_sections(data, suffix, EM_CUDA if suffix == "cubin" else EM_AMDGPU)
-            if section.flags & ALLOCATED or section.name.startswith(".nv.info")
+            if section.flags & SHF_ALLOC or section.name.startswith(".nv.info")
         }
-    except _FAULTS as fault:
+    except _PARSE_ERRORS as fault:
         raise CacheError(f"The {suffix} is damaged.", REMEDY) from fault
 
 
@@ -132,17 +132,15 @@ def _target(suffix: str, data: bytes) -> Target | None:
         return None
 
 
-def _chosen(kernels: list[str], wanted: str | None, kind: str) -> str:
-    if wanted in kernels:
-        return str(wanted)
+def _select_kernel(kernels: list[str], requested: str | None, kind: str) -> str:
+    if requested in kernels:
+        return str(requested)
     if len(kernels) == 1:
         return kernels[0]
     if not kernels:
         raise CacheError(f"The {kind} contains no kernel.", REMEDY)
-    named = "no kernel name was specified" if wanted is None else f"none is {wanted}"
-    raise CacheError(
-        f"The {kind} contains {len(kernels)} kernels, and {named}.", f"They are {', '.join(kernels)}."
-    )
+    named = "no kernel name was specified" if requested is None else f"none is {requested}"
+    raise CacheError(f"The {kind} contains {len(kernels)} kernels, and {named}.", f"They are {', '.join(kernels)}.")
 
 
 # ── NVIDIA ───────────────────────────────────────────────────────────────────────────────────────
@@ -155,21 +153,25 @@ _SYSTEM_SHARED = 1024
 """Bytes that the system reserves at the start of `.nv.shared` for sm_90 and later; cuobjdump counts them."""
 
 
-def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
+def _parse_cubin(listed: Sequence[Section], data: bytes, requested: str | None) -> Cubin:
     sections = {section.name: section for section in listed}
-    own = {
+    attributes_by_kernel = {
         name.removeprefix(".nv.info."): dict(_attributes(section, data))
         for name, section in sections.items()
         if name.startswith(".nv.info.")
     }
     # Only kernels have a parameter bank; device functions take parameters in registers.
-    kernel = _chosen([name for name, said in own.items() if _PARAM_CBANK in said], wanted, "cubin")
+    kernel = _select_kernel(
+        [name for name, attributes in attributes_by_kernel.items() if _PARAM_CBANK in attributes],
+        requested,
+        "cubin",
+    )
     table = sections.get(".symtab")
 
     def symbol(at: int) -> str:
         if table is None:
             raise ValueError("there are no symbols")
-        return name_of_symbol(at, table, listed, data)
+        return symbol_name(at, table, listed, data)
 
     shared: dict[int, int] = {}
     for attribute, value in _attributes(sections.get(".nv.info"), data):
@@ -178,10 +180,10 @@ def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
             if symbol(function) == kernel:
                 shared[attribute] = figure
     text = sections[f".text.{kernel}"]
-    said = own[kernel]
-    threads = said.get(_REQNTID, said.get(_MAX_THREADS))
-    externs = said.get(_EXTERNS)
-    barriers = said.get(_NUM_BARRIERS)
+    attributes = attributes_by_kernel[kernel]
+    threads = attributes.get(_REQNTID, attributes.get(_MAX_THREADS))
+    externs = attributes.get(_EXTERNS)
+    barriers = attributes.get(_NUM_BARRIERS)
     target = _target("cubin", data)
     capability = 0 if target is None else target.arch.number
     static = sections.get(f".nv.shared.{kernel}")
@@ -195,17 +197,15 @@ def _cubin(listed: Sequence[Section], data: bytes, wanted: str | None) -> Cubin:
         threads=math.prod(struct.unpack("<III", threads)) if isinstance(threads, bytes) else None,
         # The attribute exists since ELF ABI 8; before, the section's flags hold the number.
         barriers=barriers & 0xFF if isinstance(barriers, int) else text.flags >> 20 & 0x7F,
-        calls=tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs))
-        if isinstance(externs, bytes)
-        else (),
-        stack=_stack(content_of(text, data)) if capability >= 70 else None,
+        calls=tuple(symbol(at) for (at,) in struct.iter_unpack("<I", externs)) if isinstance(externs, bytes) else (),
+        stack=_stack_accesses(section_content(text, data)) if capability >= 70 else None,
     )
 
 
 def _attributes(section: Section | None, file: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The (attribute, value) pairs of an `.nv.info` section: a number, or bytes for longer values."""
-    data = b"" if section is None else content_of(section, file)
-    if len(data) > _MOST_SAID:
+    data = b"" if section is None else section_content(section, file)
+    if len(data) > _MAX_ATTRIBUTE_BYTES:
         raise ValueError("the kernel's attributes are too large")
     at = 0
     while at + 4 <= len(data):
@@ -225,40 +225,40 @@ _WIDTHS = (1, 1, 2, 2, 4, 8, 16, 16)
 _STACK_POINTER = 1
 
 
-def _stack(code: bytes) -> tuple[StackAccess, ...]:
+def _stack_accesses(code: bytes) -> tuple[StackAccess, ...]:
     """The accesses to local memory, grouped by kind and offset."""
-    found: Counter[tuple[bool, int | None]] = Counter()
-    words = struct.iter_unpack("<QQ", code[: len(code) & ~15])
-    for low, high in words:
+    sizes: Counter[tuple[bool, int | None]] = Counter()
+    instructions = struct.iter_unpack("<QQ", code[: len(code) & ~15])
+    for low, high in instructions:
         if low & 0xFFF not in (_STL, _LDL):
             continue
-        if len(found) > _MOST_PLACES:
+        if len(sizes) > _MAX_STACK_OFFSETS:
             raise ValueError("more local-memory offsets than a thread has")
         offset = (low >> 40 ^ 0x800000) - 0x800000  # signed, 24 bits
         by_pointer = low >> 24 & 0xFF == _STACK_POINTER
-        found[low & 0xFFF == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
-    return tuple(StackAccess(store, offset, size) for (store, offset), size in found.items())
+        sizes[low & 0xFFF == _STL, offset if by_pointer else None] += _WIDTHS[high >> 9 & 7]
+    return tuple(StackAccess(store, offset, size) for (store, offset), size in sizes.items())
 
 
 # ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
 
 _NT_AMDGPU_METADATA = 32
-_DEEPEST = 16
+_MAX_NESTING = 16
 
 
-def _hsaco(sections: Sequence[Section], data: bytes, wanted: str | None) -> Hsaco:
+def _parse_hsaco(sections: Sequence[Section], data: bytes, requested: str | None) -> Hsaco:
     for section in sections:
-        if section.kind != NOTES or section.size > _MOST_SAID:
+        if section.kind != SHT_NOTE or section.size > _MAX_ATTRIBUTE_BYTES:
             continue
-        for owner, kind, said in notes_of(section, data):
+        for owner, kind, note in read_notes(section, data):
             if owner == "AMDGPU" and kind == _NT_AMDGPU_METADATA:
-                return _noted(_Message(said).value(), data, wanted)
+                return _hsaco_of_metadata(_MessagePackReader(note).value(), data, requested)
     raise CacheError("The hsaco holds no metadata note.", REMEDY)
 
 
-def _noted(metadata: Any, data: bytes, wanted: str | None) -> Hsaco:
+def _hsaco_of_metadata(metadata: Any, data: bytes, requested: str | None) -> Hsaco:
     kernels = {kernel[".name"]: kernel for kernel in metadata["amdhsa.kernels"]}
-    kernel = _chosen(list(kernels), wanted, "hsaco")
+    kernel = _select_kernel(list(kernels), requested, "hsaco")
     figures = {
         key.removeprefix("."): int(value)
         for key, value in kernels[kernel].items()
@@ -267,7 +267,7 @@ def _noted(metadata: Any, data: bytes, wanted: str | None) -> Hsaco:
     return Hsaco(kernel, _target("hsaco", data), figures)
 
 
-class _Message:
+class _MessagePackReader:
     """A MessagePack reader for the subset that LLVM writes (llvm/BinaryFormat/MsgPackWriter.cpp)."""
 
     def __init__(self, data: bytes) -> None:
@@ -275,7 +275,7 @@ class _Message:
 
     def value(self, depth: int = 0) -> Any:
         """The next value: number, bool, None, string, list or dict."""
-        if depth > _DEEPEST:
+        if depth > _MAX_NESTING:
             raise ValueError("its metadata is nested too deeply")
         head = self._number("B")
         if head < 0x80:

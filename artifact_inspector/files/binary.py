@@ -39,7 +39,7 @@ class Cubin:
     stack: tuple[StackAccess, ...] | None
     """None for instructions before sm_70."""
 
-    def said_by(self, *, is_store: bool) -> str:
+    def stack_source(self, *, is_store: bool) -> str:
         """Source of the counts of stack stores or loads."""
         return f"cubin, {'STL' if is_store else 'LDL'} instructions"
 
@@ -57,7 +57,7 @@ class Hsaco:
     """Figures by their names in the AMDGCN text: `vgpr_count`, `private_segment_fixed_size` …"""
 
 
-class Interface(NamedTuple):
+class KernelInterface(NamedTuple):
     """A cubin kernel's parameters, and the constants in the file."""
 
     parameters: tuple[tuple[int, int], ...]

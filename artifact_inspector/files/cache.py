@@ -18,29 +18,29 @@ from artifact_inspector.files.artifact import (
     SUFFIXES,
     Artifact,
     Cache,
+    CacheContents,
     File,
-    Found,
-    HeldFile,
-    Other,
+    MemoryFile,
+    OtherFile,
     Problem,
     StageText,
-    printable,
+    sanitize,
 )
-from artifact_inspector.files.beside import read_record_of
 from artifact_inspector.files.metadata import find_artifacts
-from artifact_inspector.files.reading import read_binary, read_remarks, read_stage
-from artifact_inspector.files.walking import walk
+from artifact_inspector.files.reader import read_binary, read_remarks, read_stage
+from artifact_inspector.files.records import read_entry_record
+from artifact_inspector.files.walker import walk
 
 __all__ = [
     "REMARKS",
     "Artifact",
     "Cache",
-    "HeldFile",
-    "Other",
+    "MemoryFile",
+    "OtherFile",
     "Problem",
     "StageText",
+    "cache_in_memory",
     "default_directory",
-    "hold_files",
     "open_cache",
     "open_file",
     "read_binary",
@@ -48,7 +48,7 @@ __all__ = [
     "read_stage",
 ]
 
-_NAME_ONE = "Specify a cache directory, or set TRITON_CACHE_DIR."
+_REMEDY = "Specify a cache directory, or set TRITON_CACHE_DIR."
 
 
 def default_directory() -> Path:
@@ -62,7 +62,7 @@ def default_directory() -> Path:
     try:
         home = os.environ.get("TRITON_HOME", "").strip() or Path.home()
     except RuntimeError:
-        raise CacheError("No home directory was found for .triton/cache.", _NAME_ONE) from None
+        raise CacheError("No home directory was found for .triton/cache.", _REMEDY) from None
     return Path(home, ".triton", "cache")
 
 
@@ -81,21 +81,21 @@ def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
         root = root.expanduser()
         os.scandir(root).close()
     except (FileNotFoundError, RuntimeError, ValueError):
-        raise CacheError(f"There is no directory {printable(str(root))}.", _NAME_ONE) from None
+        raise CacheError(f"There is no directory {sanitize(str(root))}.", _REMEDY) from None
     except NotADirectoryError:
         raise CacheError(
-            f"{printable(str(root))} is a file, not a cache directory.",
-            f"Specify its directory: {printable(str(root.parent))}",
+            f"{sanitize(str(root))} is a file, not a cache directory.",
+            f"Specify its directory: {sanitize(str(root.parent))}",
         ) from None
     except OSError as error:
         raise CacheError(
-            f"The directory {printable(str(root))} cannot be read: {error.strerror or error}.",
+            f"The directory {sanitize(str(root))} cannot be read: {error.strerror or error}.",
             "Check its permissions, or copy it.",
         ) from None
-    found = Found()
-    walk(root, found)
-    entries = sorted(found.artifacts, key=_order)
-    return Cache(root, tuple(entries), tuple(sorted(found.others)), tuple(sorted(found.problems)))
+    contents = CacheContents()
+    walk(root, contents)
+    entries = sorted(contents.artifacts, key=_sort_key)
+    return Cache(root, tuple(entries), tuple(sorted(contents.others)), tuple(sorted(contents.problems)))
 
 
 def open_file(path: str | os.PathLike[str]) -> Cache:
@@ -108,43 +108,41 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
     Raises:
         CacheError: it is none of these, or does not exist.
     """
-    place = Path(path)
-    suffix = place.suffix.removeprefix(".")
-    shown = printable(str(place))
-    if not place.is_file():
-        raise CacheError(f"There is no file {shown}.", _NAME_ONE)
-    if suffix not in SUFFIXES or place.name.startswith("__grp__"):
+    file = Path(path)
+    suffix = file.suffix.removeprefix(".")
+    display_name = sanitize(str(file))
+    if not file.is_file():
+        raise CacheError(f"There is no file {display_name}.", _REMEDY)
+    if suffix not in SUFFIXES or file.name.startswith("__grp__"):
         kinds = ", ".join(f".{kind}" for kind in sorted(SUFFIXES))
-        raise CacheError(f"{shown} is not a file of a compiled kernel.", f"Those end in {kinds}.")
-    wanted = sorted(SUFFIXES) if suffix == "json" else [suffix, "json"]
-    beside = {kind: place.with_name(f"{place.stem}.{kind}") for kind in wanted}
-    files: dict[str, File] = {kind: file for kind, file in beside.items() if file.is_file()}
-    found = Found()
-    asked = read_record_of(place.parent)
-    made = find_artifacts(place.parent, ".", place.stem, files, found)
-    found.artifacts.extend(made if asked is None else map(asked.added_to, made))
-    return Cache(place.parent, tuple(found.artifacts), tuple(found.others), tuple(found.problems))
+        raise CacheError(f"{display_name} is not a file of a compiled kernel.", f"Those end in {kinds}.")
+    suffixes = sorted(SUFFIXES) if suffix == "json" else [suffix, "json"]
+    candidates = {kind: file.with_name(f"{file.stem}.{kind}") for kind in suffixes}
+    files: dict[str, File] = {kind: other_file for kind, other_file in candidates.items() if other_file.is_file()}
+    contents = CacheContents()
+    record = read_entry_record(file.parent)
+    artifacts = find_artifacts(file.parent, ".", file.stem, files, contents)
+    contents.artifacts.extend(artifacts if record is None else map(record.apply_to, artifacts))
+    return Cache(file.parent, tuple(contents.artifacts), tuple(contents.others), tuple(contents.problems))
 
 
-def hold_files(stem: str, contents: Mapping[str, bytes]) -> Cache:
+def cache_in_memory(stem: str, contents: Mapping[str, bytes]) -> Cache:
     """A kernel from files in memory as a cache of one entry; unknown suffixes are ignored.
 
     Args:
         contents: suffix → content as in a cache; the metadata is `json`.
     """
-    held = {
-        suffix: HeldFile(f"{stem}.{suffix}", content)
-        for suffix, content in contents.items()
-        if suffix in SUFFIXES
+    memory_files = {
+        suffix: MemoryFile(f"{stem}.{suffix}", content) for suffix, content in contents.items() if suffix in SUFFIXES
     }
-    digest = hashlib.sha256(b"".join(held[suffix].content for suffix in sorted(held)))
-    files: dict[str, File] = {**held}
-    found = Found()
+    digest = hashlib.sha256(b"".join(memory_files[suffix].content for suffix in sorted(memory_files)))
+    files: dict[str, File] = {**memory_files}
+    cache_contents = CacheContents()
     if files:
-        found.artifacts.extend(find_artifacts(Path(digest.hexdigest()), ".", stem, files, found))
-    return Cache(Path(), tuple(found.artifacts), tuple(found.others), tuple(found.problems))
+        cache_contents.artifacts.extend(find_artifacts(Path(digest.hexdigest()), ".", stem, files, cache_contents))
+    return Cache(Path(), tuple(cache_contents.artifacts), tuple(cache_contents.others), tuple(cache_contents.problems))
 
 
-def _order(artifact: Artifact) -> tuple[str, ...]:
+def _sort_key(artifact: Artifact) -> tuple[str, ...]:
     arch = "" if artifact.target is None else artifact.target.arch
     return (artifact.display_name, arch, artifact.hash, artifact.directory, artifact.stem)

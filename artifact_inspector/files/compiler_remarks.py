@@ -16,17 +16,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from artifact_inspector.model import RemarkKind, Tool
-from artifact_inspector.model.text import integer
+from artifact_inspector.model import CompilerTool, RemarkKind
+from artifact_inspector.model.text import parse_integer
 
-_PLACED = re.compile(
-    r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?P<kind>remark|warning|error|note): (?P<text>.*)"
-)
-_UNPLACED = re.compile(r"(?:loc\([^)]*\)|<unknown>:0): (?P<kind>remark|warning|error|note): (?P<text>.*)")
+_LOCATED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?P<kind>remark|warning|error|note): (?P<text>.*)")
+_UNLOCATED = re.compile(r"(?:loc\([^)]*\)|<unknown>:0): (?P<kind>remark|warning|error|note): (?P<text>.*)")
 _PTXAS = re.compile(r"ptxas(?:-\w+)? (?P<kind>info|warning|error) *: (?:\((?P<code>C\d+)\) )?(?P<text>.*)")
-_SPILLS = re.compile(
-    r"\s*\d+ bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
-)
+_SPILLS = re.compile(r"\s*\d+ bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
 _PTX_LINE = re.compile(r" in line (\d+)$")
 _FUNCTION = re.compile(r" in the function '[^']*'")
 
@@ -35,7 +31,7 @@ _FUNCTION = re.compile(r" in the function '[^']*'")
 class CompilerRemark:
     """One diagnostic of a compiler."""
 
-    tool: Tool
+    tool: CompilerTool
     """`triton` (including MLIR and LLVM) or `ptxas`."""
     kind: RemarkKind
     """`remark`, `warning`, `error`, or `advisory`: ptxas messages with a code, or about a performance
@@ -60,46 +56,48 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
         >>> parse_remarks("ptxas warning : Too many maxnreg specified, will be ignored")[0].kind.value
         'warning'
     """
-    found: list[CompilerRemark] = []
+    remarks: list[CompilerRemark] = []
     for line in text.splitlines():
         if match := _PTXAS.fullmatch(line):
-            found += _of_ptxas(match)
+            remarks += _ptxas_remarks(match)
         elif match := _SPILLS.fullmatch(line):
-            stores, loads = integer(match["stores"]), integer(match["loads"])
+            stores, loads = parse_integer(match["stores"]), parse_integer(match["loads"])
             if stores is not None and loads is not None and stores + loads > 0:
-                said = f"spills: {stores} bytes of stores, {loads} bytes of loads"
-                found.append(CompilerRemark(Tool.PTXAS, RemarkKind.ADVISORY, said))
-        elif match := _PLACED.fullmatch(line) or _UNPLACED.fullmatch(line):
+                message = f"spills: {stores} bytes of stores, {loads} bytes of loads"
+                remarks.append(CompilerRemark(CompilerTool.PTXAS, RemarkKind.ADVISORY, message))
+        elif match := _LOCATED.fullmatch(line) or _UNLOCATED.fullmatch(line):
             groups = match.groupdict()
-            place = f"{PurePath(groups['file']).name}:{groups['line']}" if "file" in groups else None
+            location = f"{PurePath(groups['file']).name}:{groups['line']}" if "file" in groups else None
             if match["kind"] != "note":
                 kind = RemarkKind(match["kind"])
-                found.append(CompilerRemark(Tool.TRITON, kind, _sentence(match["text"]), source=place))
-            elif found and found[-1].tool is Tool.TRITON:
-                found[-1] = _noted(found[-1], match["text"], place)
-    counts = Counter(found)
+                remarks.append(
+                    CompilerRemark(CompilerTool.TRITON, kind, _strip_warning(match["text"]), source=location)
+                )
+            elif remarks and remarks[-1].tool is CompilerTool.TRITON:
+                remarks[-1] = _with_note(remarks[-1], match["text"], location)
+    counts = Counter(remarks)
     return tuple(replace(remark, count=count) for remark, count in counts.items())
 
 
-def _of_ptxas(match: re.Match[str]) -> list[CompilerRemark]:
+def _ptxas_remarks(match: re.Match[str]) -> list[CompilerRemark]:
     text, line = match["text"], _PTX_LINE.search(match["text"])
     if match["kind"] == "info" and match["code"] is None and "Performance Loss" not in text:
         return []
-    said = _FUNCTION.sub("", text[: line.start()] if line else text)
+    message = _FUNCTION.sub("", text[: line.start()] if line else text)
     kind = RemarkKind.ADVISORY if match["kind"] == "info" else RemarkKind(match["kind"])
-    ptx_line = integer(line[1]) if line else None
-    return [CompilerRemark(Tool.PTXAS, kind, said, code=match["code"], ptx_line=ptx_line)]
+    ptx_line = parse_integer(line[1]) if line else None
+    return [CompilerRemark(CompilerTool.PTXAS, kind, message, code=match["code"], ptx_line=ptx_line)]
 
 
-def _noted(remark: CompilerRemark, text: str, place: str | None) -> CompilerRemark:
+def _with_note(remark: CompilerRemark, text: str, location: str | None) -> CompilerRemark:
     """A remark with one more of the notes that follow it."""
     if text == "called from":
-        return replace(remark, called_from=(*remark.called_from, *([place] if place else [])))
+        return replace(remark, called_from=(*remark.called_from, *([location] if location else [])))
     if text.startswith("see current operation"):
         return remark  # a dump of the operation, which is also in the IR
-    return replace(remark, notes=(*remark.notes, _sentence(text)))
+    return replace(remark, notes=(*remark.notes, _strip_warning(text)))
 
 
-def _sentence(text: str) -> str:
+def _strip_warning(text: str) -> str:
     # Triton's remarks on vector widths have this prefix, although they are not MLIR warnings.
     return text.removeprefix("Warning: ").strip()

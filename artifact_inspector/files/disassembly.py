@@ -17,28 +17,28 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files.kept import is_off, keep, user_cache
-from artifact_inspector.files.reading import read_content
-from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
+from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
+from artifact_inspector.files.reader import read_content
+from artifact_inspector.files.tools import find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.hardware.targets import parse_stage_target
 
-CACHE_SWITCH = "ARTIFACT_INSPECTOR_SASS_CACHE"
+CACHE_VARIABLE = "ARTIFACT_INSPECTOR_SASS_CACHE"
 """Environment variable; `off` disables the cache of disassemblies."""
 
-MOST_BYTES = 64 << 20
+MAX_BINARY_BYTES = 64 << 20
 """Maximum bytes of a cubin or an hsaco."""
-MOST_KEPT = 256 << 20
+MAX_CACHE_BYTES = 256 << 20
 """Maximum bytes of all cached texts, compressed."""
 
 _BACKEND = {"cubin": "cuda", "hsaco": "hip"}
 _NAME = "nvdisasm"
-_IN_WHEEL = ("backends/nvidia/bin", "third_party/cuda/bin")
+_WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 _INDIRECT = re.compile(r"\*/\s+(?:@\S+\s+)?(?:BRXU?|JMXU?) ")
 _REMEDY = f"Specify an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which include it."
 
 
-class Tool(NamedTuple):
+class Disassembler(NamedTuple):
     """A disassembler with a known version."""
 
     path: Path
@@ -52,45 +52,43 @@ class Tool(NamedTuple):
         return int(major), int(minor)
 
 
-def find_disassembler(explicit: Path | None = None) -> Tool | None:
+def find_disassembler(explicit: Path | None = None) -> Disassembler | None:
     """The first `nvdisasm` of: the given path, the installed Triton, PATH, the CUDA toolkit.
 
     Raises:
         UsageError: the given path is not a working nvdisasm.
     """
     if explicit is not None:
-        tool = _ask(explicit.absolute())
+        tool = _probe(explicit.absolute())
         if tool is None:
-            raise UsageError(
-                f"{explicit} is not a working {_NAME}.", "Specify the path of the program itself."
-            )
+            raise UsageError(f"{explicit} is not a working {_NAME}.", "Specify the path of the program itself.")
         return tool
-    return next((tool for place in _places() if (tool := _ask(place)) is not None), None)
+    return next((tool for path in _candidate_paths() if (tool := _probe(path)) is not None), None)
 
 
-def _places() -> list[Path]:
-    places = [root / where / _NAME for root in find_in_package("triton") for where in _IN_WHEEL]
+def _candidate_paths() -> list[Path]:
+    paths = [root / directory / _NAME for root in package_directories("triton") for directory in _WHEEL_DIRECTORIES]
     on_path = find_on_path([_NAME])
     if on_path is not None:
-        places.append(on_path)
+        paths.append(on_path)
     homes = (Path(os.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH"))
-    return places + [home / "bin" / _NAME for home in homes if home.is_absolute()]
+    return paths + [home / "bin" / _NAME for home in homes if home.is_absolute()]
 
 
 @lru_cache(maxsize=32)
-def _ask(path: Path) -> Tool | None:
+def _probe(path: Path) -> Disassembler | None:
     """The tool at a path; None if there is none that reports its version."""
     if not path.is_file():
         return None
     try:
-        _, said = run_tool([str(path), "--version"], 4096)
+        _, output = run_tool([str(path), "--version"], 4096)
     except CacheError:
         return None
-    found = _VERSION.search(said.decode(errors="replace")) if b"disassembler" in said else None
-    return None if found is None else Tool(path.resolve(), found[1])
+    version = _VERSION.search(output.decode(errors="replace")) if b"disassembler" in output else None
+    return None if version is None else Disassembler(path.resolve(), version[1])
 
 
-def disassemble(cubin: bytes, tool: Tool | None) -> str:
+def disassemble(cubin: bytes, tool: Disassembler | None) -> str:
     """The disassembly of a cubin, with lines, inlined calls and encodings.
 
     Raises:
@@ -98,83 +96,81 @@ def disassemble(cubin: bytes, tool: Tool | None) -> str:
     """
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
-    arch = find_arch("cubin", cubin)
-    kept = _kept(cubin, tool)
-    text = None if kept is None else _load(kept)
+    arch = binary_arch("cubin", cubin)
+    cache_path = _cache_path(cubin, tool)
+    text = None if cache_path is None else _read_cached(cache_path)
     if text is None:
-        text = _disassemble(cubin, tool, arch)
-        if kept is not None:
-            _store(kept, text)
+        text = _run_and_check(cubin, tool, arch)
+        if cache_path is not None:
+            _write_cached(cache_path, text)
     return text
 
 
-def keep_all(cubins: Iterable[Path], tool: Tool, progress: Callable[[Path], None]) -> None:
+def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callable[[Path], None]) -> None:
     """Disassemble cubins in parallel, so that `disassemble` finds them in the cache.
 
     Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is
     disabled.
     """
-    if is_off(CACHE_SWITCH):
+    if is_disabled(CACHE_VARIABLE):
         return
 
-    def keep(cubin: Path) -> Path:
+    def disassemble_file(cubin: Path) -> Path:
         with contextlib.suppress(OSError, CacheError):
-            disassemble(read_content(cubin, MOST_BYTES), tool)
+            disassemble(read_content(cubin, MAX_BINARY_BYTES), tool)
         return cubin
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in as_completed([pool.submit(keep, cubin) for cubin in cubins]):
+        for done in as_completed([pool.submit(disassemble_file, cubin) for cubin in cubins]):
             progress(done.result())
 
 
-def find_arch(suffix: str, binary: bytes) -> str:
+def binary_arch(suffix: str, binary: bytes) -> str:
     """The architecture in the header of a `cubin` or `hsaco`.
 
     Raises:
         CacheError: the file is too large, or does not match its suffix.
     """
-    if len(binary) > MOST_BYTES:
-        raise CacheError(f"not disassembled: the {suffix} has more than {MOST_BYTES >> 20} MiB.")
+    if len(binary) > MAX_BINARY_BYTES:
+        raise CacheError(f"not disassembled: the {suffix} has more than {MAX_BINARY_BYTES >> 20} MiB.")
     try:
         target = parse_stage_target(suffix, binary[:64])
     except UsageError as error:
         raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
     if target is None or target.backend != _BACKEND[suffix]:
-        raise CacheError(
-            f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again."
-        )
+        raise CacheError(f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again.")
     return target.arch
 
 
-def _disassemble(cubin: bytes, tool: Tool, arch: str) -> str:
+def _run_and_check(cubin: bytes, tool: Disassembler, arch: str) -> str:
     with private_copy(cubin, "kernel.cubin") as path:
-        status, text, complaint = _printed(tool, path, len(cubin))
+        status, text, complaint = _run_disassembler(tool, path, len(cubin))
     if status:
-        why = " ".join(complaint.replace(str(path), "the file").split())[:200]
+        reason = " ".join(complaint.replace(str(path), "the file").split())[:200]
         raise CacheError(
             f"not disassembled: {_NAME} {tool.version} does not read this {arch} cubin"
-            f"{f' ({why})' if why else ''}.",
-            _who_reads(arch, tool),
+            f"{f' ({reason})' if reason else ''}.",
+            _suggest_toolkit(arch, tool),
         )
     if "/*0000*/" not in text:
         raise CacheError(f"not disassembled: {tool.path} printed no code.", _REMEDY)
     return text
 
 
-def _printed(tool: Tool, path: Path, size: int) -> tuple[int, str, str]:
+def _run_disassembler(tool: Disassembler, path: Path, size: int) -> tuple[int, str, str]:
     """The tool's exit status, its output for a cubin, and its error message if it fails."""
     # Following branches takes as long as everything else, and only indirect branches need it.
     command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
     # An instruction has 16 bytes, two lines of about 150 characters, and up to a dozen line marks.
     limit = 64 * size + (1 << 20)
     try:
-        status, said = run_tool(command, limit)
-        text, complaint = said.decode(errors="replace"), b""
+        status, output = run_tool(command, limit)
+        text, complaint = output.decode(errors="replace"), b""
         if status == 0 and _INDIRECT.search(text) is not None:
             command.remove("-ndf")
-            followed, more = run_tool(command, limit)
-            if followed == 0:
-                text = more.decode(errors="replace")
+            resolved_status, resolved_output = run_tool(command, limit)
+            if resolved_status == 0:
+                text = resolved_output.decode(errors="replace")
         if status:
             _, complaint = run_tool(command, 4096, errors=True)
     except CacheError as error:
@@ -182,13 +178,13 @@ def _printed(tool: Tool, path: Path, size: int) -> tuple[int, str, str]:
     return status, text, complaint.decode(errors="replace")
 
 
-_SINCE = {
+_FIRST_TOOLKIT = {
     100: (12, 8), 101: (12, 8), 120: (12, 8), 103: (12, 9), 121: (12, 9), 88: (13, 0), 110: (13, 0)
 }  # fmt: skip
 """The first CUDA toolkit that reads each architecture after sm_90."""
 
 
-def _who_reads(arch: str, tool: Tool) -> str:
+def _suggest_toolkit(arch: str, tool: Disassembler) -> str:
     """Remedy where a tool fails: a release that knows the architecture, else a new file.
 
     **Source** Release notes of CUDA 12.8, 12.9 and 13.0 for the supported architectures; checked with the
@@ -197,9 +193,9 @@ def _who_reads(arch: str, tool: Tool) -> str:
     number = int(re.sub(r"\D", "", arch) or 0)
     if number < 75 and tool.release >= (13, 0):
         return f"{_NAME} of CUDA 12 reads it (Triton 2.2 to 3.6 include it); specify it with --nvdisasm PATH."
-    since = _SINCE.get(number, (0, 0))
+    since = _FIRST_TOOLKIT.get(number, (0, 0))
     if tool.release < since:
-        release = ".".join(str(part) for part in since)
+        release = ".".join(str(component) for component in since)
         return f"{_NAME} of CUDA {release} or later reads it; specify it with --nvdisasm PATH."
     return "Compile the kernel again: the file is truncated or damaged."
 
@@ -207,9 +203,9 @@ def _who_reads(arch: str, tool: Tool) -> str:
 # ── The user's cache directory ───────────────────────────────────────────────────────────────────
 
 
-def _kept(cubin: bytes, tool: Tool) -> Path | None:
+def _cache_path(cubin: bytes, tool: Disassembler) -> Path | None:
     """Cache path for the text of a cubin; None if the cache is disabled or there is no home directory."""
-    root = None if is_off(CACHE_SWITCH) else user_cache()
+    root = None if is_disabled(CACHE_VARIABLE) else user_cache()
     if root is None:
         return None
     digest = hashlib.sha256(cubin)
@@ -217,31 +213,31 @@ def _kept(cubin: bytes, tool: Tool) -> Path | None:
     return root / "sass" / digest.hexdigest()
 
 
-def _load(path: Path) -> str | None:
+def _read_cached(path: Path) -> str | None:
     """The cached text at a path; None if missing or incomplete."""
     try:
         unpacked = zlib.decompressobj()
-        text = unpacked.decompress(read_content(path, MOST_KEPT), 64 * MOST_BYTES)
+        text = unpacked.decompress(read_content(path, MAX_CACHE_BYTES), 64 * MAX_BINARY_BYTES)
     except (OSError, zlib.error):
         return None
     return text.decode(errors="replace") if unpacked.eof else None
 
 
-def _store(path: Path, text: str) -> None:
+def _write_cached(path: Path, text: str) -> None:
     """Write a text to the cache; ignores a directory that cannot be written."""
     with contextlib.suppress(OSError):
-        _make_room(path.parent)
-    keep(path, zlib.compress(text.encode(), 1))
+        _evict_oldest(path.parent)
+    write_private(path, zlib.compress(text.encode(), 1))
 
 
 @lru_cache(maxsize=4)
-def _make_room(directory: Path) -> None:
+def _evict_oldest(directory: Path) -> None:
     """Remove the oldest texts above the limit; once per process is enough."""
     with os.scandir(directory) as listing:
         entries = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in listing]
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
-        if total <= MOST_KEPT:
+        if total <= MAX_CACHE_BYTES:
             break
         with contextlib.suppress(OSError):
             Path(path).unlink()

@@ -14,11 +14,11 @@ from typing import NamedTuple
 from artifact_inspector.errors import CacheError
 
 REMEDY = "Compile the kernel again: the file is truncated, damaged, or of another type."
-NOBITS, NOTES, ALLOCATED = 8, 7, 2
+SHT_NOBITS, SHT_NOTE, SHF_ALLOC = 8, 7, 2
 """Section types SHT_NOBITS and SHT_NOTE; the section flag SHF_ALLOC."""
-_MOST_NAME = 4096
+_MAX_NAME = 4096
 """Maximum characters of a section or symbol name."""
-_ROW = struct.Struct("<IIQ8xQQI20x")
+_SECTION_HEADER = struct.Struct("<IIQ8xQQI20x")
 _SYMBOL_BYTES = 24
 
 
@@ -51,15 +51,15 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     if int.from_bytes(data[18:20], "little") != machine:
         raise CacheError(f"The {kind} holds code for another machine.", REMEDY)
     start, size, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
-    if size != _ROW.size or not count or start + size * count > len(data):
+    if size != _SECTION_HEADER.size or not count or start + size * count > len(data):
         raise CacheError(f"The {kind} ends inside its table of sections.", REMEDY)
-    rows = list(_ROW.iter_unpack(data[start : start + size * count]))
+    rows = list(_SECTION_HEADER.iter_unpack(data[start : start + size * count]))
     table = rows[names][3] if names < count else 0
     starts = [table + name for name, *_ in rows]
-    ends = [data.find(b"\0", at, at + _MOST_NAME) for at in starts]
+    ends = [data.find(b"\0", at, at + _MAX_NAME) for at in starts]
     # Otherwise a file of a few MiB could list the same range as the content of each of 65,535 sections.
-    taken = sum(size for _, kind, _, _, size, _ in rows if kind != NOBITS)
-    if taken > 2 * len(data) or min(ends) < 0 or sum(ends) - sum(starts) > len(data):
+    content_bytes = sum(size for _, kind, _, _, size, _ in rows if kind != SHT_NOBITS)
+    if content_bytes > 2 * len(data) or min(ends) < 0 or sum(ends) - sum(starts) > len(data):
         raise CacheError(f"The {kind} has overlapping sections.", REMEDY)
     return tuple(
         Section(data[first:end].decode(errors="replace"), *row[1:])
@@ -67,7 +67,7 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     )
 
 
-def content_of(section: Section, data: bytes) -> bytes:
+def section_content(section: Section, data: bytes) -> bytes:
     """The bytes of a section as stored; a damaged compression flag is ignored.
 
     Raises:
@@ -79,7 +79,7 @@ def content_of(section: Section, data: bytes) -> bytes:
     return content
 
 
-def name_of_symbol(at: int, table: Section, sections: Sequence[Section], data: bytes) -> str:
+def symbol_name(at: int, table: Section, sections: Sequence[Section], data: bytes) -> str:
     """The name of a symbol by its index.
 
     Raises:
@@ -89,22 +89,22 @@ def name_of_symbol(at: int, table: Section, sections: Sequence[Section], data: b
         raise ValueError("there is no such symbol")
     (name,) = struct.unpack_from("<I", data, table.offset + at * _SYMBOL_BYTES)
     start = sections[table.link].offset + name
-    return data[start : data.index(b"\0", start, start + _MOST_NAME)].decode(errors="replace")
+    return data[start : data.index(b"\0", start, start + _MAX_NAME)].decode(errors="replace")
 
 
-def notes_of(section: Section, data: bytes) -> Iterator[tuple[str, int, bytes]]:
+def read_notes(section: Section, data: bytes) -> Iterator[tuple[str, int, bytes]]:
     """The notes of a section: owner, type and content.
 
     Raises:
         ValueError, struct.error: the section ends inside a note.
     """
-    content, at = content_of(section, data), 0
+    content, at = section_content(section, data), 0
     while at < len(content):
-        own, said, kind = struct.unpack_from("<III", content, at)
+        name_bytes, content_bytes, kind = struct.unpack_from("<III", content, at)
         name = at + 12
-        start = name + (own + 3 & ~3)
-        if start + said > len(content):
+        start = name + (name_bytes + 3 & ~3)
+        if start + content_bytes > len(content):
             raise ValueError("a note ends beyond its section")
-        owner = content[name : name + own].partition(b"\0")[0]
-        yield owner.decode(errors="replace"), kind, content[start : start + said]
-        at = start + (said + 3 & ~3)
+        owner = content[name : name + name_bytes].partition(b"\0")[0]
+        yield owner.decode(errors="replace"), kind, content[start : start + content_bytes]
+        at = start + (content_bytes + 3 & ~3)

@@ -14,15 +14,15 @@ from artifact_inspector.files.artifact import (
     HIP_FILES,
     TEXT_STAGES,
     Artifact,
+    CacheContents,
     Completeness,
     File,
-    Found,
-    Other,
+    OtherFile,
     Problem,
-    join,
-    printable,
+    join_display_path,
+    sanitize,
 )
-from artifact_inspector.files.reading import fault, read_content, read_head
+from artifact_inspector.files.reader import describe_error, read_content, read_head
 from artifact_inspector.hardware.targets import (
     STAGES_WITH_TARGET,
     Target,
@@ -32,69 +32,79 @@ from artifact_inspector.hardware.targets import (
 from artifact_inspector.model import Backend, TritonVersion
 from artifact_inspector.model.limits import METADATA
 
-HEAD = 64 * 1024
+TARGET_HEAD_BYTES = 64 * 1024
 """Bytes of a stage that are searched for its target."""
 
 
 def find_artifacts(
-    directory: Path, shown: str, stem: str, files: dict[str, File], found: Found
+    directory: Path, display_directory: str, stem: str, files: dict[str, File], contents: CacheContents
 ) -> Iterator[Artifact]:
     """The artifact of one stem; two artifacts if two targets were dumped into the same directory."""
 
-    def complain(sentence: str, suffix: str | None = None) -> None:
-        path = shown if suffix is None else join(shown, printable(files[suffix].name))
-        found.problems.append(Problem(path, sentence))
+    def report_problem(sentence: str, suffix: str | None = None) -> None:
+        path = (
+            display_directory if suffix is None else join_display_path(display_directory, sanitize(files[suffix].name))
+        )
+        contents.problems.append(Problem(path, sentence))
 
-    metadata = _metadata(files["json"], complain) if "json" in files else None
+    metadata = _read_metadata(files["json"], report_problem) if "json" in files else None
     if files.keys() == {"json"}:
         if metadata is None or not {"num_warps", "shared"} <= metadata.keys():
-            found.others.append(Other(join(shown, printable(files["json"].name)), "other JSON file"))
+            contents.others.append(
+                OtherFile(join_display_path(display_directory, sanitize(files["json"].name)), "other JSON file")
+            )
             return
-        complain("metadata without any stage", "json")
+        report_problem("metadata without any stage", "json")
     target = None
     try:
         target = None if metadata is None else parse_metadata_target(metadata)
     except UsageError as error:
-        complain(error.message, "json")
+        report_problem(error.message, "json")
     if target is None:
-        target = _stage_target(files, complain)
+        target = _stage_target(files, report_problem)
     both = files.keys() & CUDA_FILES and files.keys() & HIP_FILES
     if not both:
-        yield _artifact(directory, shown, stem, files, metadata, target, complain)
+        yield _build_artifact(directory, display_directory, stem, files, metadata, target, report_problem)
         return
-    complain(
-        f"{printable(stem)} was compiled for two vendors here; the later compile overwrote the earlier IR"
-    )
+    report_problem(f"{sanitize(stem)} was compiled for two vendors here; the later compile overwrote the earlier IR")
     foreign = CUDA_FILES if target is not None and target.backend is Backend.HIP else HIP_FILES
-    own = {suffix: path for suffix, path in files.items() if suffix not in foreign}
-    rest = {suffix: path for suffix, path in files.items() if suffix in foreign}
-    yield _artifact(directory, shown, stem, own, metadata, target, complain)
-    yield _artifact(directory, shown, stem, rest, None, _stage_target(rest, complain), complain)
+    main_files = {suffix: path for suffix, path in files.items() if suffix not in foreign}
+    foreign_files = {suffix: path for suffix, path in files.items() if suffix in foreign}
+    yield _build_artifact(directory, display_directory, stem, main_files, metadata, target, report_problem)
+    yield _build_artifact(
+        directory,
+        display_directory,
+        stem,
+        foreign_files,
+        None,
+        _stage_target(foreign_files, report_problem),
+        report_problem,
+    )
 
 
-Complain = Callable[..., None]
+ReportProblem = Callable[..., None]
 
 
-def _artifact(
+def _build_artifact(
     directory: Path,
-    shown: str,
+    display_directory: str,
     stem: str,
     files: Mapping[str, File],
     metadata: Mapping[str, object] | None,
     target: Target | None,
-    complain: Complain,
+    report_problem: ReportProblem,
 ) -> Artifact:
-    known = {} if metadata is None else metadata
-    version = _triton_version(known)
-    symbol = known.get("name")
+    keys = {} if metadata is None else metadata
+    version = _triton_version(keys)
+    symbol = keys.get("name")
     # An IR file passed to the compiler gives the stem `@kernel`.
     name = symbol if isinstance(symbol, str) and symbol else stem.removeprefix("@")
-    short = name
+    display_name = name
     if version is not None and version.since((3, 0)) is False and name.startswith(stem):
-        short = stem if re.fullmatch(r"_[0-9cde]*", name[len(stem) :]) else name
-    digest = known.get("hash")
+        display_name = stem if re.fullmatch(r"_[0-9cde]*", name[len(stem) :]) else name
+    digest = keys.get("hash")
     if not isinstance(digest, str) or not digest:
-        digest = directory.resolve().name if shown == "." else directory.name
+        digest = directory.resolve().name if display_directory == "." else directory.name
     if metadata is None or files.keys() == {"json"}:
         state = Completeness.PARTIAL
     elif files.keys() & (TEXT_STAGES - {"source"}):
@@ -102,49 +112,49 @@ def _artifact(
     else:
         state = Completeness.BINARY_ONLY
     return Artifact(
-        directory=shown,
-        stem=printable(stem),
-        name=printable(name),
-        display_name=printable(short),
-        hash=printable(digest),
+        directory=display_directory,
+        stem=sanitize(stem),
+        name=sanitize(name),
+        display_name=sanitize(display_name),
+        hash=sanitize(digest),
         target=target,
         triton_version=version,
-        num_warps=_whole(known, "num_warps", 1, complain),
-        num_stages=_whole(known, "num_stages", 0, complain),
-        shared_bytes=_whole(known, "shared", 0, complain),
+        num_warps=_parse_count(keys, "num_warps", 1, report_problem),
+        num_stages=_parse_count(keys, "num_stages", 0, report_problem),
+        shared_bytes=_parse_count(keys, "shared", 0, report_problem),
         state=state,
         files=files,
-        metadata=known,
+        metadata=keys,
     )
 
 
-def _metadata(path: File, complain: Complain) -> dict[str, object] | None:
-    odd: list[str] = []
+def _read_metadata(path: File, report_problem: ReportProblem) -> dict[str, object] | None:
+    constants: list[str] = []
     try:
-        content = json.loads(read_content(path, METADATA), parse_constant=odd.append)
+        content = json.loads(read_content(path, METADATA), parse_constant=constants.append)
     except OSError as error:
-        complain(f"{fault(error)}; using the stages instead", "json")
+        report_problem(f"{describe_error(error)}; using the stages instead", "json")
         return None
     # ValueError: not JSON, not UTF-8, or an integer of thousands of digits.
     except (ValueError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else error
-        complain(f"unreadable JSON ({why}); using the stages instead", "json")
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        report_problem(f"unreadable JSON ({reason}); using the stages instead", "json")
         return None
     if not isinstance(content, dict):
-        complain("the metadata is not a JSON object; using the stages instead", "json")
+        report_problem("the metadata is not a JSON object; using the stages instead", "json")
         return None
-    if odd:
-        complain(f"{', '.join(odd)} is not valid JSON; treated as absent", "json")
+    if constants:
+        report_problem(f"{', '.join(constants)} is not valid JSON; treated as absent", "json")
     return content
 
 
-def _whole(metadata: Mapping[str, object], key: str, least: int, complain: Complain) -> int | None:
+def _parse_count(metadata: Mapping[str, object], key: str, minimum: int, report_problem: ReportProblem) -> int | None:
     value = metadata.get(key)
     if value is None:
         return None
-    if type(value) is int and value >= least:
+    if type(value) is int and value >= minimum:
         return value
-    complain(f"{key} is {reprlib.repr(value)}; treated as absent", "json")
+    report_problem(f"{key} is {reprlib.repr(value)}; treated as absent", "json")
     return None
 
 
@@ -152,7 +162,7 @@ def _triton_version(metadata: Mapping[str, object]) -> TritonVersion | None:
     """The version as written, else derived from the keys that each release added or removed."""
     version = metadata.get("triton_version")
     if isinstance(version, str) and version:
-        return TritonVersion(printable(version))
+        return TritonVersion(sanitize(version))
     keys = metadata.keys()
     if "hash" in keys:
         return TritonVersion("3.2" if "sanitize_overflow" in keys else "3.0/3.1")
@@ -165,17 +175,17 @@ def _triton_version(metadata: Mapping[str, object]) -> TritonVersion | None:
     return TritonVersion("2.0") if "ctime" in keys else None
 
 
-def _stage_target(files: Mapping[str, File], complain: Complain) -> Target | None:
+def _stage_target(files: Mapping[str, File], report_problem: ReportProblem) -> Target | None:
     """The target in the first stage that names one."""
     for suffix in STAGES_WITH_TARGET:
         if suffix not in files:
             continue
         try:
-            target = parse_stage_target(suffix, read_head(files[suffix], HEAD))
+            target = parse_stage_target(suffix, read_head(files[suffix], TARGET_HEAD_BYTES))
         except OSError as error:
-            complain(fault(error), suffix)
+            report_problem(describe_error(error), suffix)
         except UsageError as error:
-            complain(error.message, suffix)
+            report_problem(error.message, suffix)
         else:
             if target is not None:
                 return target

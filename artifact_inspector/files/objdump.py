@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.disassembly import Tool, disassemble, find_arch, find_disassembler
+from artifact_inspector.files.disassembly import Disassembler, binary_arch, disassemble, find_disassembler
 from artifact_inspector.files.tools import find_on_path, private_copy, run_tool
 
 _NAME = "llvm-objdump"
-_NEWEST, _OLDEST = 24, 13
+_NEWEST_LLVM, _OLDEST_LLVM = 24, 13
 _REMEDY = f"Add to PATH an {_NAME} from ROCm, or from an LLVM release that supports the target."
 _SYMBOL = re.compile(r"[0-9a-f]{16} <([^>]+)>:")
 _LINE = re.compile(r"; (\S.*):(\d+)(?: \(discriminator \d+\))?$")
@@ -28,7 +28,7 @@ _CODE = re.compile(
 _PADDING = ("s_code_end", "s_nop")
 
 
-def disassembling(tool: Tool | None = None) -> Callable[[str, bytes], str]:
+def binary_disassembler(tool: Disassembler | None = None) -> Callable[[str, bytes], str]:
     """A disassembler by suffix of the binary: nvdisasm for a cubin, llvm-objdump for an hsaco.
 
     Args:
@@ -42,12 +42,12 @@ def disassembling(tool: Tool | None = None) -> Callable[[str, bytes], str]:
 
 def find_objdump() -> Path | None:
     """The newest `llvm-objdump` on PATH, else ROCm's."""
-    found = find_on_path([_NAME, *(f"{_NAME}-{version}" for version in range(_NEWEST, _OLDEST, -1))])
-    if found is not None:
-        return found
+    path = find_on_path([_NAME, *(f"{_NAME}-{version}" for version in range(_NEWEST_LLVM, _OLDEST_LLVM, -1))])
+    if path is not None:
+        return path
     roots = (Path(os.environ.get("ROCM_PATH", "")), Path("/opt/rocm"))
-    places = (root / "llvm" / "bin" / _NAME for root in roots if root.is_absolute())
-    return next((place for place in places if place.is_file()), None)
+    candidates = (root / "llvm" / "bin" / _NAME for root in roots if root.is_absolute())
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
 def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
@@ -58,29 +58,29 @@ def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
     """
     if tool is None:
         raise CacheError(f"not disassembled: no {_NAME} was found.", _REMEDY)
-    arch = find_arch("hsaco", hsaco)
+    arch = binary_arch("hsaco", hsaco)
     with private_copy(hsaco, "kernel.hsaco") as path:
         try:
             # An instruction has at least 4 bytes and a line of about 90 characters.
-            status, said = run_tool([str(tool), "-d", "-l", str(path)], 64 * len(hsaco) + (1 << 20))
+            status, output = run_tool([str(tool), "-d", "-l", str(path)], 64 * len(hsaco) + (1 << 20))
         except CacheError as error:
             raise CacheError(f"not disassembled: {error.message}", _REMEDY) from error
-    text = "".join(_assembly(said.decode(errors="replace").splitlines(), arch))
+    text = "".join(_assembly_text(output.decode(errors="replace").splitlines(), arch))
     if status or "\n\ts_endpgm" not in text:
         raise CacheError(f"not disassembled: {tool} does not read this {arch} hsaco.", _REMEDY)
     return text
 
 
-def _assembly(lines: list[str], arch: str) -> Iterator[str]:
+def _assembly_text(lines: list[str], arch: str) -> Iterator[str]:
     """The lines in the syntax of LLVM's assembler."""
     starts: dict[str, int] = {}
-    goes: set[int] = set()
-    symbol, open_ = "", 0
+    branch_targets: set[int] = set()
+    symbol, function_index = "", 0
     rows: list[tuple[int, str, int | None] | str] = []
     for line in lines:
         if (named := _SYMBOL.match(line)) is not None:
-            end = f".Lfunc_end{open_}:\n" if symbol else ""
-            symbol, open_ = named[1], open_ + bool(symbol)
+            end = f".Lfunc_end{function_index}:\n" if symbol else ""
+            symbol, function_index = named[1], function_index + bool(symbol)
             rows.append(f"{end}\t.type\t{symbol},@function\n{symbol}:\n")
         elif (placed := _LINE.match(line)) is not None:
             rows.append(f"\x00{placed[1]}\x00{placed[2]}")
@@ -90,23 +90,23 @@ def _assembly(lines: list[str], arch: str) -> Iterator[str]:
             target = None
             if code[3] is not None and code[1].startswith(("s_branch", "s_cbranch", "s_call")):
                 target = starts.get(code[3], address) + int(code[4] or "0", 16)
-                goes.add(target)
+                branch_targets.add(target)
             rows.append((address, code[1], target))
     yield f'\t.amdgcn_target "amdgcn-amd-amdhsa--{arch}"\n\t.text\n'
     files: dict[str, int] = {}
     for row in rows:
         if isinstance(row, tuple):
             address, text, target = row
-            if address in goes:
+            if address in branch_targets:
                 yield f".L{address:x}:\n"
             yield f"\t{text}\n" if target is None else f"\t{text.split()[0]} .L{target:x}\n"
         elif row.startswith("\x00"):
             path, number = row[1:].split("\x00")
             if path not in files:
                 files[path] = len(files) + 1
-                place = PurePosixPath(path)
-                yield f'\t.file\t{files[path]} "{place.parent}" "{place.name}"\n'
+                posix_path = PurePosixPath(path)
+                yield f'\t.file\t{files[path]} "{posix_path.parent}" "{posix_path.name}"\n'
             yield f"\t.loc\t{files[path]} {number} 0\n"
         else:
             yield row
-    yield f".Lfunc_end{open_}:\n"
+    yield f".Lfunc_end{function_index}:\n"

@@ -20,9 +20,9 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.files.tools import find_on_path
 
-MOST_KEPT = 8
+MAX_REVISIONS = 8
 """Maximum number of revisions; the least recently used is removed first."""
-SECONDS = 60.0
+TIMEOUT = 60.0
 """Timeout of one git command."""
 
 
@@ -37,29 +37,29 @@ class Revision:
     tree: Path
     """The directory that corresponds to `top`."""
 
-    def moved(self, path: Path) -> Path:
+    def resolve(self, path: Path) -> Path:
         """The path of a file of the checkout at this revision.
 
         Raises:
             UsageError: it did not exist.
         """
-        place = self.tree / path.resolve().relative_to(self.top)
-        if not place.is_file():
+        resolved = self.tree / path.resolve().relative_to(self.top)
+        if not resolved.is_file():
             name = path.resolve().relative_to(self.top).as_posix()
             raise UsageError(
                 f"{name} is not in {self.commit[:12]}.",
                 "Specify a later revision, or the path that the file had then.",
             )
-        return place
+        return resolved
 
 
-def read_revision(file: Path, word: str, keep: Path) -> Revision:
+def read_revision(file: Path, revision: str, directory: Path) -> Revision:
     """The Python files around a file at a revision.
 
     Args:
         file: a file in a checkout.
-        word: a revision in git's syntax: `HEAD~1`, a branch, a hash.
-        keep: the directory that holds such revisions, one for each commit; created if missing.
+        revision: a revision in git's syntax: `HEAD~1`, a branch, a hash.
+        directory: the directory that holds such revisions, one for each commit; created if missing.
 
     Raises:
         UsageError: git is not installed, the file is in no checkout, or the revision does not exist.
@@ -67,28 +67,30 @@ def read_revision(file: Path, word: str, keep: Path) -> Revision:
     git = find_on_path(["git"])
     if git is None:
         raise UsageError(
-            f"git, which is needed to read {word}, is not installed.",
+            f"git, which is needed to read {revision}, is not installed.",
             "Compare with a file or a cache directory.",
         )
-    here = file.resolve().parent
-    top = _said(git, here, "rev-parse", "--show-toplevel")
+    file_directory = file.resolve().parent
+    top = _git_output(git, file_directory, "rev-parse", "--show-toplevel")
     if top is None:
         raise UsageError(
-            f"{file} is not in a git checkout, so revision {word} does not exist.",
+            f"{file} is not in a git checkout, so revision {revision} does not exist.",
             "Compare with a file or a cache directory.",
         )
-    commit = _said(git, here, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    commit = _git_output(
+        git, file_directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+    )
     if commit is None:
         raise UsageError(
-            f"{word} is not a git revision, a file or a cache directory.",
+            f"{revision} is not a git revision, a file or a cache directory.",
             "Specify one of them: HEAD~1, other.py, or the directory of a Triton cache.",
         )
-    tree = keep / commit
+    tree = directory / commit
     if tree.is_dir():
         os.utime(tree)
     else:
         _write_tree(git, Path(top), commit, tree)
-        _forget_oldest(keep)
+        _remove_oldest(directory)
     return Revision(commit, Path(top), tree)
 
 
@@ -96,57 +98,61 @@ def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
     """Write the tree completely or not at all: it is renamed when complete."""
     tree.parent.mkdir(parents=True, exist_ok=True)
     with scratch_directory() as scratch:
-        own = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
-        listed = _run(git, top, ["ls-tree", "-r", "-z", "--name-only", commit], {}).stdout
+        settings = {"GIT_INDEX_FILE": str(Path(scratch, "index"))}
+        listed = _run_git(git, top, ["ls-tree", "-r", "-z", "--name-only", commit], {}).stdout
         names = [name for name in listed.split(b"\0") if name.endswith(b".py")]
-        made = Path(tempfile.mkdtemp(prefix=f".{commit[:12]}-", dir=tree.parent))
+        temporary_tree = Path(tempfile.mkdtemp(prefix=f".{commit[:12]}-", dir=tree.parent))
         try:
-            _run(git, top, ["read-tree", commit], own)
-            asked = b"".join(name + b"\0" for name in names)
-            _run(git, top, ["checkout-index", "-q", "-z", "--stdin", f"--prefix={made}/"], own, asked)
-            made.rename(tree)
+            _run_git(git, top, ["read-tree", commit], settings)
+            stdin = b"".join(name + b"\0" for name in names)
+            _run_git(
+                git,
+                top,
+                ["checkout-index", "-q", "-z", "--stdin", f"--prefix={temporary_tree}/"],
+                settings,
+                stdin,
+            )
+            temporary_tree.rename(tree)
         except OSError:
             if not tree.is_dir():  # another process may have been faster
                 raise
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(temporary_tree, ignore_errors=True)
 
 
-def _forget_oldest(keep: Path) -> None:
-    kept = sorted(
-        (path for path in keep.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
-    )
-    for path in kept[:-MOST_KEPT]:
+def _remove_oldest(directory: Path) -> None:
+    trees = sorted((path for path in directory.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime)
+    for path in trees[:-MAX_REVISIONS]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _said(git: Path, directory: Path, *words: str) -> str | None:
+def _git_output(git: Path, directory: Path, *arguments: str) -> str | None:
     """The output of git, without the final newline; None if it fails."""
-    answer = _run(git, directory, words, {}, may_fail=True)
-    return None if answer.returncode else os.fsdecode(answer.stdout).rstrip("\n")
+    process = _run_git(git, directory, arguments, {}, may_fail=True)
+    return None if process.returncode else os.fsdecode(process.stdout).rstrip("\n")
 
 
-def _run(
+def _run_git(
     git: Path,
     directory: Path,
-    words: Sequence[str],
+    arguments: Sequence[str],
     settings: dict[str, str],
-    given: bytes = b"",
+    stdin: bytes = b"",
     *,
     may_fail: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     try:
-        answer = subprocess.run(
-            [str(git), "-C", str(directory), *words],
+        process = subprocess.run(
+            [str(git), "-C", str(directory), *arguments],
             env={**os.environ, **settings, "GIT_OPTIONAL_LOCKS": "0"},
-            input=given,
+            input=stdin,
             capture_output=True,
             check=False,
-            timeout=SECONDS,
+            timeout=TIMEOUT,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"git {words[0]} failed: {error}.") from None
-    if answer.returncode and not may_fail:
-        said = answer.stderr.decode(errors="replace").strip().splitlines()
-        raise UsageError(f"git {words[0]} failed: {said[-1] if said else answer.returncode}.")
-    return answer
+        raise UsageError(f"git {arguments[0]} failed: {error}.") from None
+    if process.returncode and not may_fail:
+        error_lines = process.stderr.decode(errors="replace").strip().splitlines()
+        raise UsageError(f"git {arguments[0]} failed: {error_lines[-1] if error_lines else process.returncode}.")
+    return process

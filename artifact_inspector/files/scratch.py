@@ -13,36 +13,36 @@ from functools import cache
 from pathlib import Path
 
 _PREFIX = "inspect-kernel-"
-_OLD = 3600
+_MAX_AGE = 3600
 """Age in seconds after which a directory counts as unused: processes of other containers cannot be
 checked."""
 
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
     """A private directory whose name contains the process ID."""
-    _sweep_once()
+    _remove_stale_once()
     return tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
 
 
 @cache
-def _sweep_once() -> None:
+def _remove_stale_once() -> None:
     with suppress(OSError):
-        sweep(Path(tempfile.gettempdir()))
+        remove_stale(Path(tempfile.gettempdir()))
 
 
-def sweep(place: Path) -> None:
+def remove_stale(parent: Path) -> None:
     """Remove the directories of this user's dead processes."""
-    for left in place.glob(f"{_PREFIX}*"):
-        match = re.fullmatch(rf"{_PREFIX}(\d+)-\w+", left.name)
-        if match and _is_own_and_old(left) and not is_alive(int(match[1])):
-            shutil.rmtree(left, ignore_errors=True)
+    for directory in parent.glob(f"{_PREFIX}*"):
+        match = re.fullmatch(rf"{_PREFIX}(\d+)-\w+", directory.name)
+        if match and _is_own_and_stale(directory) and not is_alive(int(match[1])):
+            shutil.rmtree(directory, ignore_errors=True)
 
 
-def _is_own_and_old(left: Path) -> bool:
+def _is_own_and_stale(directory: Path) -> bool:
     with suppress(OSError):
-        found = left.lstat()
-        is_own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-        return stat.S_ISDIR(found.st_mode) and is_own and time.time() - found.st_mtime > _OLD
+        stat_result = directory.lstat()
+        is_own = not hasattr(os, "getuid") or stat_result.st_uid == os.getuid()
+        return stat.S_ISDIR(stat_result.st_mode) and is_own and time.time() - stat_result.st_mtime > _MAX_AGE
     return False
 
 

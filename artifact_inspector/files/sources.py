@@ -6,47 +6,47 @@ from collections.abc import Callable
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.reading import read_content
+from artifact_inspector.files.reader import read_content
 from artifact_inspector.model import Frame
 from artifact_inspector.model.location import base_name
 
-Quote = Callable[[str], str | None]
+SourceLineReader = Callable[[str], str | None]
 """`file.py:40` → the text of that line; None if it may differ from the compiled source."""
-MOST_SOURCE = 4 << 20
+MAX_SOURCE_BYTES = 4 << 20
 """Maximum bytes of a source file."""
-NEAR = 12
+MAX_DECORATOR_LINES = 12
 """Lines after a kernel's location, that of its first decorator, in which its `def` must be."""
 
 
-def quoting(place: Frame | None, kernel: str, root: Path) -> Quote:
+def source_line_reader(location: Frame | None, kernel: str, root: Path) -> SourceLineReader:
     """A reader for lines of the kernel's source file as it is in the working tree now.
 
     Lines are returned only if the kernel's `def` is still at the line that the kernel's files name.
 
     Args:
-        place: source location of the kernel.
+        location: source location of the kernel.
     """
-    lines = [] if place is None else _lines(place, kernel, root)
-    name = "" if place is None else base_name(place.file)
+    lines = [] if location is None else _unchanged_lines(location, kernel, root)
+    name = "" if location is None else base_name(location.file)
 
-    def quote(where: str) -> str | None:
-        file, _, number = where.partition(" ")[0].rpartition(":")
+    def read_line(source_line: str) -> str | None:
+        file, _, number = source_line.partition(" ")[0].rpartition(":")
         at = int(number) if number.isdecimal() and len(number) < 9 else 0
         text = lines[at - 1].strip() if file == name and 0 < at <= len(lines) else ""
         return text or None
 
-    return quote
+    return read_line
 
 
-def _lines(place: Frame, kernel: str, root: Path) -> list[str]:
-    text = read_python(place.file, root) or ""
-    return text.splitlines() if is_as_compiled(text, place, kernel) else []
+def _unchanged_lines(location: Frame, kernel: str, root: Path) -> list[str]:
+    text = read_python_source(location.file, root) or ""
+    return text.splitlines() if is_unchanged(text, location, kernel) else []
 
 
-def is_as_compiled(text: str, place: Frame, kernel: str) -> bool:
+def is_unchanged(text: str, location: Frame, kernel: str) -> bool:
     """Whether the `def` of a kernel is still at the line that the kernel's files name."""
-    near = text.splitlines()[max(0, place.line - 1) : place.line + NEAR]
-    return any(line.lstrip().startswith(f"def {kernel}(") for line in near)
+    nearby_lines = text.splitlines()[max(0, location.line - 1) : location.line + MAX_DECORATOR_LINES]
+    return any(line.lstrip().startswith(f"def {kernel}(") for line in nearby_lines)
 
 
 def find_source(file: str, root: Path) -> str | None:
@@ -55,26 +55,30 @@ def find_source(file: str, root: Path) -> str | None:
     A cache names files by their paths at compile time. The longest suffix of that path that is a file here is
     used.
     """
-    parts = [part for part in file.replace("\\", "/").split("/") if part not in ("", ".")]
-    if ".." in parts:
+    components = [component for component in file.replace("\\", "/").split("/") if component not in ("", ".")]
+    if ".." in components:
         return None
-    for start in range(len(parts)):
-        inside = "/".join(parts[start:])
+    for start in range(len(components)):
+        relative_path = "/".join(components[start:])
         try:
-            if (root / inside).is_file():
-                return inside
+            if (root / relative_path).is_file():
+                return relative_path
         except OSError:
             return None
     return None
 
 
-def read_python(file: str, root: Path) -> str | None:
+def read_python_source(file: str, root: Path) -> str | None:
     """The text of a source file named by a cache; None if it does not exist.
 
     A cache is untrusted: files that are not Python are not read.
     """
-    inside = find_source(file, root) if file.endswith(".py") else None
+    relative_path = find_source(file, root) if file.endswith(".py") else None
     try:
-        return None if inside is None else read_content(root / inside, MOST_SOURCE).decode(errors="replace")
+        return (
+            None
+            if relative_path is None
+            else read_content(root / relative_path, MAX_SOURCE_BYTES).decode(errors="replace")
+        )
     except (OSError, CacheError):
         return None

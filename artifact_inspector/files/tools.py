@@ -19,22 +19,24 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.limited import limit_tool
+from artifact_inspector.files.process_limits import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.model.limits import TOOL_SECONDS
 
 
 def find_on_path(names: list[str]) -> Path | None:
     """The first of the named programs on PATH; relative PATH entries are ignored."""
-    places = [place for place in os.environ.get("PATH", "").split(os.pathsep) if Path(place).is_absolute()]
-    found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
-    return next((Path(place) for place in found if place is not None), None)
+    directories = [
+        directory for directory in os.environ.get("PATH", "").split(os.pathsep) if Path(directory).is_absolute()
+    ]
+    programs = (shutil.which(name, path=os.pathsep.join(directories)) for name in names)
+    return next((Path(directory) for directory in programs if directory is not None), None)
 
 
-def find_in_package(package: str) -> list[Path]:
+def package_directories(package: str) -> list[Path]:
     """The directories of an installed package, without importing it; the working directory is ignored."""
-    here = Path.cwd()
-    installed = [path for path in sys.path if Path(path).is_absolute() and Path(path) != here]
+    working_directory = Path.cwd()
+    installed = [path for path in sys.path if Path(path).is_absolute() and Path(path) != working_directory]
     spec = PathFinder.find_spec(package, installed)
     return [] if spec is None else [Path(root) for root in spec.submodule_search_locations or ()]
 
@@ -69,7 +71,7 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
     except OSError as error:
         raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
     limit_tool(process.pid)
-    late = threading.Event()
+    timed_out = threading.Event()
 
     def stop() -> None:
         if process.poll() is None:  # otherwise the process ID may have been reused
@@ -77,25 +79,25 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
                 os.killpg(process.pid, signal.SIGKILL)
 
     def expire() -> None:
-        late.set()
+        timed_out.set()
         stop()
 
-    timer = threading.Timer(TOOL_SECONDS.most, expire)
+    timer = threading.Timer(TOOL_SECONDS.value, expire)
     timer.start()
     try:
         pipe = process.stderr if errors else process.stdout
         assert pipe is not None
         with pipe:
-            said = pipe.read(limit + 1)
-        if len(said) > limit:
+            output = pipe.read(limit + 1)
+        if len(output) > limit:
             stop()
         status = process.wait()
     finally:
         timer.cancel()
         stop()
-    if late.is_set():
-        longer = f"set {TOOL_SECONDS.switch} to wait longer"
-        raise CacheError(f"{command[0]} took more than {TOOL_SECONDS.most} s: {longer}.")
-    if len(said) > limit and not errors:
+    if timed_out.is_set():
+        remedy = f"set {TOOL_SECONDS.variable} to wait longer"
+        raise CacheError(f"{command[0]} took more than {TOOL_SECONDS.value} s: {remedy}.")
+    if len(output) > limit and not errors:
         raise CacheError(f"{command[0]} printed more than expected for this file.")
-    return status, said
+    return status, output

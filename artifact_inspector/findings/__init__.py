@@ -106,6 +106,6 @@ def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:
     return _in_order((rule, finding) for rule in RULES for finding in rule.find_in_launch(prediction))
 
 
-def _in_order(found: Iterable[tuple[Rule, Finding]]) -> tuple[Finding, ...]:
-    ranked = [(rule.consequence.rank, one.severity is not Severity.WARNING, one) for rule, one in found]
+def _in_order(ranked_findings: Iterable[tuple[Rule, Finding]]) -> tuple[Finding, ...]:
+    ranked = [(rule.consequence.rank, one.severity is not Severity.WARNING, one) for rule, one in ranked_findings]
     return tuple(finding for *_, finding in sorted(ranked, key=lambda item: item[:2]))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.hardware.gpu import MOST_THREADS
+from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.model import Backend
 
 VECTOR = 16
@@ -35,7 +35,7 @@ class Switch(NamedTuple):
     value: int | str
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """`num_stages=4`, `n divisible by 16`."""
         if self.kind is SwitchKind.DIVISIBLE:
             return f"{self.name} divisible by {self.value}"
@@ -45,7 +45,7 @@ class Switch(NamedTuple):
 def more_warps(kernel: KernelFacts) -> Iterator[Switch]:
     """Twice the warps, where a block may have them."""
     warps, target = kernel.artifact.num_warps, kernel.artifact.target
-    if warps is not None and target is not None and 2 * warps * target.warp_size <= MOST_THREADS:
+    if warps is not None and target is not None and 2 * warps * target.warp_size <= MAX_THREADS_PER_BLOCK:
         yield Switch(SwitchKind.OPTION, "num_warps", 2 * warps)
 
 
@@ -62,11 +62,11 @@ def shallower(kernel: KernelFacts) -> Iterator[Switch]:
         yield Switch(SwitchKind.OPTION, "num_stages", stages - 1)
 
 
-def fewer_registers(kernel: KernelFacts, most: int) -> Iterator[Switch]:
+def fewer_registers(kernel: KernelFacts, limit: int) -> Iterator[Switch]:
     """A bound on registers, as each vendor's compiler takes it."""
     target, held = kernel.artifact.target, kernel.occupancy
     if target is not None and target.backend is Backend.CUDA:
-        yield Switch(SwitchKind.OPTION, "maxnreg", most)
+        yield Switch(SwitchKind.OPTION, "maxnreg", limit)
     elif held is not None and held.blocks and kernel.artifact.num_warps:
         # waves of a SIMD, four of which make a compute unit
         waves = (held.blocks + 1) * kernel.artifact.num_warps // 4

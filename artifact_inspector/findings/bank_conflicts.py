@@ -21,7 +21,7 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
-    from artifact_inspector.execution.prediction import Line, Prediction
+    from artifact_inspector.execution.prediction import LinePrediction, Prediction
 
 LEAST_FACTOR, LEAST_SHARE = 1.5, 0.05
 
@@ -30,7 +30,7 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
     total = prediction.counters.shared_wavefronts
     if not total:
         return
-    places: dict[str, list[Line]] = {}
+    places: dict[str, list[LinePrediction]] = {}
     for line in prediction.by_line:
         if line.wavefronts and not line.is_copy:
             places.setdefault(line.source or "the kernel", []).append(line)
@@ -50,4 +50,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, Consequence.REST, nothing, __doc__, _look)
+RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, Consequence.OTHER, nothing, __doc__, _look)

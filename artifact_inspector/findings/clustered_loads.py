@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings.waits_in_turn import SEVERAL
-from artifact_inspector.model import RegionKind, Stage, Verdict
+from artifact_inspector.model import OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
 
-TOGETHER = frozenset({Verdict.CLUSTERED, Verdict.GROUPED, Verdict.STAGGERED})
-IN_TURN = frozenset({Verdict.INTERLEAVED, Verdict.GROUPED})
+TOGETHER = frozenset({OrderVerdict.CLUSTERED, OrderVerdict.GROUPED, OrderVerdict.STAGGERED})
+IN_TURN = frozenset({OrderVerdict.INTERLEAVED, OrderVerdict.GROUPED})
 """Orders in which some loads, as written, stand behind computes of rounds before theirs."""
 
 
@@ -34,7 +34,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if last is None:
         return
     for region in last.regions:
-        if region.verdict not in TOGETHER or not region.in_program:
+        if region.verdict not in TOGETHER or not region.is_in_program:
             continue
         work, stage = last.work.get(region.id), _made_so_at(kernel, region)
         if work is not None and region.kind is RegionKind.LOOP and len(work.in_flight.drains) >= SEVERAL:
@@ -46,16 +46,16 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         lines = [found.first_load for found in region.rounds if found.first_load is not None]
         sources = dict.fromkeys(source for found in region.rounds for source in found.sources)
         yield Remark(
-            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_words(region)} ({region.phrase}); "
-            f"{stage.made_by} changed the order at {stage.value}, it was {before[-1].phrase} before",
+            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} ({region.phrase}); "
+            f"{stage.producer} changed the order at {stage.value}, it was {before[-1].phrase} before",
             last.stage,
             tuple(lines),
             tuple(sources),
         )
 
 
-def _words(region: RegionFacts) -> str:
-    if region.verdict is Verdict.CLUSTERED:
+def _describe(region: RegionFacts) -> str:
+    if region.verdict is OrderVerdict.CLUSTERED:
         return "are issued together"
     if any(" " in brace for brace in region.groups.split("}")):
         return "are issued together in part"
@@ -65,16 +65,16 @@ def _words(region: RegionFacts) -> str:
 def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
     """The last stage that changed a region's order, where it made it what it is at the last stage."""
     found = ((stage, facts.region(region.id)) for stage, facts in reversed(kernel.stages.items()))
-    changed = next(((stage, there) for stage, there in found if there is not None and there.changed), None)
+    changed = next(((stage, there) for stage, there in found if there is not None and there.order_changed), None)
     return changed[0] if changed is not None and changed[1].phrase == region.phrase else None
 
 
 def _orders_before(kernel: KernelFacts, name: str, stage: Stage) -> tuple[RegionFacts, ...]:
     """A region at the stages before one at which it had an order, the program as written first."""
-    names = (name, RegionId.parse(name).whole)
+    names = (name, RegionId.parse(name).loop_id)
     earlier = [facts for facts in kernel.stages.values() if facts.stage.order < stage.order]
     found = (next(filter(None, map(facts.region, names)), None) for facts in earlier)
-    return tuple(region for region in found if region is not None and region.verdict.is_of_order)
+    return tuple(region for region in found if region is not None and region.verdict.is_order_verdict)
 
 
 RULE = Rule("AI001", "clustered-loads", Severity.NOTE, Consequence.ORDER, _look, __doc__)

@@ -20,7 +20,7 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     for found in kernel.contradictions:
-        yield Remark(f"{found.sentence} ({found.places[0]}; {found.places[1]})", None)
+        yield Remark(f"{found.message} ({found.locations[0]}; {found.locations[1]})", None)
 
 
-RULE = Rule("AI012", "contradiction", Severity.WARNING, Consequence.REST, _look, __doc__)
+RULE = Rule("AI012", "contradiction", Severity.WARNING, Consequence.OTHER, _look, __doc__)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.matrix.identity import Reason
+from artifact_inspector.analysis.matrix.work_balance import BalanceReason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 from artifact_inspector.findings._switch import Switch, SwitchKind
@@ -26,7 +26,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         identity = kernel.identities.get(name)
         if (
             identity is None
-            or identity.reason is not Reason.SCALAR
+            or identity.reason is not BalanceReason.SCALAR
             or generation.newest in (None, MatrixUnit.NONE)
         ):
             continue
@@ -35,7 +35,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         why = f": {generation.reason}" if generation.reason else ""
         yield Remark(
-            f"{name}: {generation.words}, where {kernel.artifact.target} has {generation.newest}{why}",
+            f"{name}: {generation.description}, where {kernel.artifact.target} has {generation.newest}{why}",
             stage,
             lines,
             sources,
@@ -46,6 +46,4 @@ def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     yield Switch(SwitchKind.PRECISION, "input_precision", "tf32")
 
 
-RULE = Rule(
-    "AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=_switches
-)
+RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=_switches)

@@ -30,4 +30,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.REST, nothing, __doc__, _look)
+RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.OTHER, nothing, __doc__, _look)

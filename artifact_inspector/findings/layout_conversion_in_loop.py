@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import RegionKind, Stage
@@ -34,14 +34,14 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if facts is None:
         return
     around = {region.parent for region in facts.regions if region.kind is RegionKind.LOOP}
-    told: dict[str, dict[str, list[Conversion]]] = {}
+    told: dict[str, dict[str, list[LayoutConversion]]] = {}
     for region in facts.regions:
         work = facts.work.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP:
             continue
-        found = [one for one in work.conversions if one.through_shared is not False and one.always]
-        same = [one for one in found if not one.changes]
-        of_dots = [one for one in found if one.for_dots]
+        found = [one for one in work.conversions if one.through_shared is not False and one.is_unconditional]
+        same = [one for one in found if not one.is_loop_variant]
+        of_dots = [one for one in found if one.is_for_dots]
         size = sum(one.bytes for one in of_dots)
         loaded = sum(size * times for size, times in work.accesses.tiles.items() if size)
         if same:
@@ -52,7 +52,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         yield _remark(loops, why)
 
 
-def _remark(loops: Mapping[str, list[Conversion]], why: str) -> Remark:
+def _remark(loops: Mapping[str, list[LayoutConversion]], reason: str) -> Remark:
     all_of = [one for found in loops.values() for one in found]
     counts = "; ".join(
         f"{name}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of "
@@ -62,11 +62,11 @@ def _remark(loops: Mapping[str, list[Conversion]], why: str) -> Remark:
     changes = ", ".join(dict.fromkeys(one.change for one in all_of))
     unsure = "" if all(one.through_shared for one in all_of) else ", as far as can be told"
     return Remark(
-        f"{counts} through shared memory{unsure} ({changes}), {why}",
+        f"{counts} through shared memory{unsure} ({changes}), {reason}",
         Stage.TTGIR,
         tuple(one.line for one in all_of),
         tuple(dict.fromkeys(one.source for one in all_of if one.source is not None)),
     )
 
 
-RULE = Rule("AI009", "layout-conversion-in-loop", Severity.NOTE, Consequence.REST, _look, __doc__)
+RULE = Rule("AI009", "layout-conversion-in-loop", Severity.NOTE, Consequence.OTHER, _look, __doc__)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings._rule import Finding, Severity, dots_of
-from artifact_inspector.hardware.peaks import UNIT_OF, find_peaks
+from artifact_inspector.hardware.peaks import PEAK_TYPES, find_peaks
 from artifact_inspector.model import Stage
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 _NO_LIMIT = frozenset({"AI012"})
 """A contradiction of two files is no property of the kernel."""
 
 
-class LimitedBy(Word):
+class LimitedBy(StringEnum):
     """What a limit is read from."""
 
     FINDING = "finding"
@@ -32,7 +32,7 @@ class Limit:
     by: LimitedBy
     lead: str
     """`What limits it`, `First to look at`; empty where the words are a sentence of their own."""
-    words: str
+    description: str
     """The fact with its figures."""
     code: str = ""
     """Of the finding that says so."""
@@ -45,7 +45,7 @@ class Limit:
     @property
     def sentence(self) -> str:
         """Lead and words."""
-        return f"{self.lead}: {self.words}" if self.lead else self.words
+        return f"{self.lead}: {self.description}" if self.lead else self.description
 
 
 def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
@@ -75,12 +75,10 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
     return first
 
 
-def _of_finding(found: Finding) -> Limit:
-    lead = "What limits it" if found.severity is Severity.WARNING else "First to look at"
-    remark = found.remark
-    return Limit(
-        LimitedBy.FINDING, lead, remark.message, found.code, remark.stage, remark.lines, remark.sources
-    )
+def _of_finding(finding: Finding) -> Limit:
+    lead = "What limits it" if finding.severity is Severity.WARNING else "First to look at"
+    remark = finding.remark
+    return Limit(LimitedBy.FINDING, lead, remark.message, finding.code, remark.stage, remark.lines, remark.sources)
 
 
 def _of_work(kernel: KernelFacts) -> Limit | None:
@@ -91,7 +89,7 @@ def _of_work(kernel: KernelFacts) -> Limit | None:
     peaks = None if product is None else find_peaks(product.name)
     if region is None or work is None or peaks is None:
         return None
-    ridge = peaks.ridge(UNIT_OF.get(work.element, ""))
+    ridge = peaks.ridge(PEAK_TYPES.get(work.element, ""))
     if ridge is None:
         return None
     ratio = work.flop_per_byte
@@ -114,4 +112,4 @@ def _nothing(kernel: KernelFacts) -> str:
     if held is None or held.warps is None or not held.limited_by:
         return f"{said}."
     by = " and ".join(held.limited_by)
-    return f"{said}; {held.warps} of {held.warps_at_most} warps per {held.unit} fit, limited by {by}."
+    return f"{said}; {held.warps} of {held.max_warps} warps per {held.unit} fit, limited by {by}."

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.access.tile_ends import Unmasked
+from artifact_inspector.analysis.access.missing_masks import MissingMask
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    groups: dict[tuple[tuple[str, ...], bool], list[Unmasked]] = {}
+    groups: dict[tuple[tuple[str, ...], bool], list[MissingMask]] = {}
     for load in kernel.unmasked:
         groups.setdefault((load.ends, load.masked), []).append(load)
     for (ends, is_masked), group in groups.items():
@@ -39,4 +39,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI025", "load-past-the-end", Severity.WARNING, Consequence.REST, _look, __doc__)
+RULE = Rule("AI025", "load-past-the-end", Severity.WARNING, Consequence.OTHER, _look, __doc__)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.access.cache_policies import Policy
+from artifact_inspector.analysis.access.cache_policies import CachePolicy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import Backend
@@ -27,13 +27,13 @@ KEEPING = frozenset({"evict_last"})
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     first, last = next(iter(kernel.stages), None), kernel.last
-    groups: dict[tuple[bool, tuple[str, ...]], list[Policy]] = {}
+    groups: dict[tuple[bool, tuple[str, ...]], list[CachePolicy]] = {}
     target = kernel.artifact.target
     on_amd = target is not None and target.backend is Backend.HIP
     for policy in kernel.policies:
         beyond_help = policy.is_copied or (on_amd and set(policy.lost) <= KEEPING)
         if policy.lost and not beyond_help:
-            groups.setdefault((policy.is_store, policy.words), []).append(policy)
+            groups.setdefault((policy.is_store, policy.applied), []).append(policy)
     if last is None:
         return
     why = ": for AMD, Triton passes on cache modifiers, no eviction policies" if on_amd else ""
@@ -53,4 +53,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI011", "lost-cache-modifier", Severity.NOTE, Consequence.REST, _look, __doc__)
+RULE = Rule("AI011", "lost-cache-modifier", Severity.NOTE, Consequence.OTHER, _look, __doc__)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from artifact_inspector.analysis.access.load_widths import Cause, Reason
 from artifact_inspector.analysis.access.load_widths import LoadWidth as AccessWidth
+from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import divisible
@@ -26,22 +26,22 @@ from artifact_inspector.findings._switch import divisible
 WIDEST, NARROW = 16, 4
 """Bytes of one instruction: the most, and what is narrow beside that (32 lanes fill a line with 4 each)."""
 NUMBERED = {
-    Reason.STRIDE: "neighbours are {} elements apart",
-    Reason.MODULO: "addresses are taken modulo {}",
+    NarrowReason.STRIDE: "neighbours are {} elements apart",
+    NarrowReason.MODULO: "addresses are taken modulo {}",
 }
 """Words where a number stands in place of an argument."""
-OF_THE_TILE = frozenset({Reason.TILE, Reason.LAYOUT, Reason.SCALAR})
+OF_THE_TILE = frozenset({NarrowReason.TILE, NarrowReason.LAYOUT, NarrowReason.SCALAR})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     yield from find_narrow(kernel, kernel.widths, "load")
 
 
-def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -> Iterator[Remark]:
+def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -> Iterator[Remark]:
     """One remark for all accesses that promises would widen, and one for those that one thing keeps narrow.
 
     Args:
-        what: `load` or `store`.
+        noun: `load` or `store`.
     """
     groups: dict[tuple[str, ...], list[AccessWidth]] = {}
     for access in widths:
@@ -56,14 +56,14 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], what: str) -
     for group in groups.values():
         causes = [cause for access in group for cause in causes_of(access)]
         yield Remark(
-            f"{_accesses(group, what)}: {'; '.join(_reasons(causes))}",
+            f"{_accesses(group, noun)}: {'; '.join(_reasons(causes))}",
             next(iter(kernel.stages), None),
             tuple(dict.fromkeys([*(access.line for access in group), *(cause.line for cause in causes)])),
             tuple(dict.fromkeys(access.source for access in group if access.source is not None)),
         )
 
 
-def _accesses(group: list[AccessWidth], what: str) -> str:
+def _accesses(group: list[AccessWidth], noun: str) -> str:
     """`x, y move 4 B per thread at a time (8 instructions each)`."""
     alike: dict[tuple[int | None, int], list[AccessWidth]] = {}
     for access in group:
@@ -72,16 +72,16 @@ def _accesses(group: list[AccessWidth], what: str) -> str:
     for (width, count), some in alike.items():
         names = list(dict.fromkeys(access.name for access in some if access.name))
         if len(some) > len(names):
-            names = [f"{len(some)} {what}s"] if len(some) > 1 else [f"a {what}"]
+            names = [f"{len(some)} {noun}s"] if len(some) > 1 else [f"a {noun}"]
         verb, each = ("move", " each") if len(some) > 1 else ("moves", "")
         times = f" ({count} instructions{each})" if count > 1 else ""
         said.append(f"{', '.join(names)} {verb} {width} B per thread at a time{times}")
     return ", ".join(said)
 
 
-def _reasons(causes: Iterable[Cause]) -> tuple[str, ...]:
+def _reasons(causes: Iterable[NarrowCause]) -> tuple[str, ...]:
     """What the causes are, each once, with all the arguments that it is said of."""
-    names: dict[Reason | str, dict[str, None]] = {}
+    names: dict[NarrowReason | str, dict[str, None]] = {}
     for cause in causes:
         by_number = cause.name.isdigit() and cause.reason in NUMBERED
         words = NUMBERED[cause.reason].format(cause.name) if by_number else cause.reason
@@ -89,7 +89,7 @@ def _reasons(causes: Iterable[Cause]) -> tuple[str, ...]:
     return tuple(f"{words}" + (f" ({', '.join(of)})" if of else "") for words, of in names.items())
 
 
-def causes_of(access: AccessWidth) -> list[Cause]:
+def causes_of(access: AccessWidth) -> list[NarrowCause]:
     """What keeps an access narrow: what no promise of the caller undoes, where there is such a thing."""
     found = [cause for cause in access.causes if cause.reason not in OF_THE_TILE]
     return [cause for cause in found if not cause.is_promise] or found
@@ -98,7 +98,7 @@ def causes_of(access: AccessWidth) -> list[Cause]:
 def _is_by_nature(access: AccessWidth) -> bool:
     """True where a mask parts neighbours by their indices alone, as a triangle does, or they are gathered."""
     return any(
-        cause.reason is Reason.GATHER or (cause.reason is Reason.MASK and not cause.name)
+        cause.reason is NarrowReason.GATHER or (cause.reason is NarrowReason.MASK and not cause.name)
         for cause in access.causes
     )
 
@@ -107,7 +107,7 @@ RULE = Rule(
     "AI006",
     "narrow-loads",
     Severity.WARNING,
-    Consequence.REST,
+    Consequence.OTHER,
     _look,
     __doc__,
     switches=lambda kernel: divisible(kernel.widths),

@@ -27,7 +27,7 @@ RULE = Rule(
     "AI022",
     "narrow-stores",
     Severity.WARNING,
-    Consequence.REST,
+    Consequence.OTHER,
     _look,
     __doc__,
     switches=lambda kernel: divisible(kernel.store_widths),

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
-from artifact_inspector.model import Backend, Verdict
+from artifact_inspector.model import Backend, OrderVerdict
 from artifact_inspector.model.region import RegionId
 
-UNPIPELINED = frozenset({verdict for verdict in Verdict if verdict.is_of_order}) | {
-    Verdict.SERIAL,
-    Verdict.PARTLY_PIPELINED,
+UNPIPELINED = frozenset({verdict for verdict in OrderVerdict if verdict.is_order_verdict}) | {
+    OrderVerdict.SERIAL,
+    OrderVerdict.PARTLY_PIPELINED,
 }
 
 BY_DEFAULT = {Backend.CUDA: 3, Backend.HIP: 2}
@@ -44,13 +44,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
-        if pipeline.why_not is None or RegionId.parse(name).whole in around:
+        if pipeline.unpipelined_reason is None or RegionId.parse(name).loop_id in around:
             continue
         has_dots = bool(dots_of(kernel, name)[1])
         if not has_dots and pipeline.num_stages == _unasked(kernel):
             continue
-        partly = region.verdict is Verdict.PARTLY_PIPELINED
-        key = (partly, pipeline.why_not, has_dots)
+        partly = region.verdict is OrderVerdict.PARTLY_PIPELINED
+        key = (partly, pipeline.unpipelined_reason, has_dots)
         groups.setdefault(key, []).append((region, pipeline))
     for (partly, why, has_dots), loops in groups.items():
         how = "not all of its loads are pipelined" if partly else "not pipelined"
@@ -80,7 +80,7 @@ def _around_specialised(kernel: KernelFacts) -> set[str | None]:
     last, first = kernel.last, next(iter(kernel.stages.values()), None)
     if last is None or first is None:
         return set()
-    apart = {region.id for region in last.regions if region.verdict is Verdict.WARP_SPECIALISED}
+    apart = {region.id for region in last.regions if region.verdict is OrderVerdict.WARP_SPECIALISED}
     return {region.parent for region in first.regions if region.id in apart}
 
 

@@ -22,7 +22,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import Switch, fewer_registers, shallower
-from artifact_inspector.model import Resource, Verdict
+from artifact_inspector.model import OrderVerdict, Resource
 
 ENOUGH = 0.5
 MORE = Fraction(1, 3)
@@ -31,14 +31,14 @@ PRICE = Fraction(3, 8)
 """Of what is used, for each block as many that the multiprocessor gains."""
 WITHIN_REACH = Fraction(1, 4)
 """Of what is used: more is another kernel."""
-HIDING = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED, Verdict.WARP_SPECIALISED})
+HIDING = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED, OrderVerdict.WARP_SPECIALISED})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     held, taken = kernel.occupancy, kernel.resources
-    if held is None or not held.blocks or held.share is None or held.share >= ENOUGH or _hides(kernel):
+    if held is None or not held.blocks or held.ratio is None or held.ratio >= ENOUGH or _hides(kernel):
         return
-    fewer = _for_one_more(kernel, held)
+    fewer = _limit_for_one_more(kernel, held)
     if fewer is None:
         return
     used, allowed = (
@@ -47,7 +47,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         else (f"{taken.shared.value} bytes of shared memory", f"{fewer} bytes")
     )
     yield Remark(
-        f"{held.warps} of {held.warps_at_most} warps per {held.unit}: {used} allow {held.blocks} "
+        f"{held.warps} of {held.max_warps} warps per {held.unit}: {used} allow {held.blocks} "
         f"block{'s' if held.blocks != 1 else ''}; {allowed} would allow {held.blocks + 1}",
         None,
     )
@@ -59,41 +59,35 @@ def _hides(kernel: KernelFacts) -> bool:
     return region is not None and region.matrix > 0 and region.verdict in HIDING
 
 
-def _for_one_more(kernel: KernelFacts, held: Occupancy) -> int | None:
+def _limit_for_one_more(kernel: KernelFacts, occupancy: Occupancy) -> int | None:
     """The most of the one resource that limits for one more block to fit; None where that is not worth it."""
     target, taken = kernel.artifact.target, kernel.resources
     unit = None if target is None else target.limits.multiprocessor
-    if unit is None or not held.blocks or Fraction(1, held.blocks) < MORE:
+    if unit is None or not occupancy.blocks or Fraction(1, occupancy.blocks) < MORE:
         return None
-    if held.limited_by == (Resource.REGISTERS,):
+    if occupancy.limited_by == (Resource.REGISTERS,):
         figure, step = taken.registers, unit.register_unit
-    elif held.limited_by == (Resource.SHARED,):
+    elif occupancy.limited_by == (Resource.SHARED,):
         figure, step = taken.shared, unit.shared_unit
     else:
         return None
     used = figure.value or 0
-    least = used * (1 - min(WITHIN_REACH, PRICE / held.blocks))
+    least = used * (1 - min(WITHIN_REACH, PRICE / occupancy.blocks))
     for value in range((used - 1) // step * step, ceil(least) - 1, -step):
         other = figure._replace(value=value)
-        leaner = (
-            replace(taken, registers=other) if figure is taken.registers else replace(taken, shared=other)
-        )
+        leaner = replace(taken, registers=other) if figure is taken.registers else replace(taken, shared=other)
         found = replace(kernel, resources=leaner).occupancy
-        if found is not None and (found.blocks or 0) > held.blocks:
+        if found is not None and (found.blocks or 0) > occupancy.blocks:
             return value
     return None
 
 
 def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     held = kernel.occupancy
-    fewer = None if held is None else _for_one_more(kernel, held)
+    fewer = None if held is None else _limit_for_one_more(kernel, held)
     if held is None or fewer is None:
         return
-    yield from (
-        fewer_registers(kernel, fewer) if held.limited_by == (Resource.REGISTERS,) else shallower(kernel)
-    )
+    yield from (fewer_registers(kernel, fewer) if held.limited_by == (Resource.REGISTERS,) else shallower(kernel))
 
 
-RULE = Rule(
-    "AI008", "occupancy-limited", Severity.NOTE, Consequence.OCCUPANCY, _look, __doc__, switches=_switches
-)
+RULE = Rule("AI008", "occupancy-limited", Severity.NOTE, Consequence.OCCUPANCY, _look, __doc__, switches=_switches)

@@ -32,7 +32,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         why = f": {generation.reason}" if generation.reason else ""
         lines = () if generation.lines is None else generation.lines[:1]
-        yield Remark(f"{name}: {generation.words}{why}", last.stage, lines, dots_of(kernel, name)[2])
+        yield Remark(f"{name}: {generation.description}{why}", last.stage, lines, dots_of(kernel, name)[2])
 
 
 def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:

@@ -38,11 +38,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         shapes = [] if work is None else [found.matrix for found in work.matrix]
         if work is None or any(shape is None or shape.m != ROWS for shape in shapes):
             continue
-        by_words = [found for found in work.operand_reads if found.words > found.rows * AT_ONCE]
-        words = sum(found.words for found in by_words)
+        by_words = [found for found in work.operand_reads if found.word_reads > found.row_reads * AT_ONCE]
+        words = sum(found.word_reads for found in by_words)
         if words < MANY:
             continue
-        rows = sum(found.rows for found in work.operand_reads)
+        rows = sum(found.row_reads for found in work.operand_reads)
         are_halves = all(shape is not None and shape.operands in HALVES for shape in shapes)
         turned = "" if are_halves else ": it turns 16-bit elements only"
         sources = tuple(dict.fromkeys(found.source for found in by_words if found.source is not None))
@@ -56,4 +56,4 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI024", "operands-word-by-word", Severity.NOTE, Consequence.REST, _look, __doc__)
+RULE = Rule("AI024", "operands-word-by-word", Severity.NOTE, Consequence.OTHER, _look, __doc__)

@@ -31,7 +31,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         region = last.region(name)
         waits = {
-            wait.op if wait.depth is None else wait.written(wait.depth)
+            wait.op if wait.depth is None else wait.format_with_depth(wait.depth)
             for wait in last.waits
             if wait.line in drains
         }
@@ -69,6 +69,4 @@ def _room(kernel: KernelFacts) -> int | None:
     return None if most is None or taken is None else most - taken
 
 
-RULE = Rule(
-    "AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=deeper
-)
+RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=deeper)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.matrix.identity import Reason
+from artifact_inspector.analysis.matrix.work_balance import BalanceReason
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
 
@@ -21,8 +21,8 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     groups: dict[str, list[str]] = {}
     for name, identity in kernel.identities.items():
-        if identity.reason is Reason.REDUNDANT:
-            groups.setdefault(identity.words, []).append(name)
+        if identity.reason is BalanceReason.REDUNDANT:
+            groups.setdefault(identity.explanation, []).append(name)
     names = [name for group in groups.values() for name in group]
     found = [dots_of(kernel, name, kernel.identities[name].redundant) for name in names]
     if found:

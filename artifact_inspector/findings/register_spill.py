@@ -37,8 +37,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     registers = "" if taken.registers.value is None else f" at {taken.registers.value} registers per thread"
     read = "" if reloads is None else f", {reloads} bytes read back"
     yield Remark(
-        f"{stores} bytes of registers per thread are spilled{read}{registers} "
-        f"({taken.spill_bytes.source}){why}",
+        f"{stores} bytes of registers per thread are spilled{read}{registers} ({taken.spill_bytes.source}){why}",
         None,
         is_minor=is_paid_once and moved < MUCH,
     )
@@ -52,6 +51,4 @@ def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     yield from shallower(kernel)
 
 
-RULE = Rule(
-    "AI007", "register-spill", Severity.WARNING, Consequence.SPILLS, _look, __doc__, switches=_switches
-)
+RULE = Rule("AI007", "register-spill", Severity.WARNING, Consequence.SPILLS, _look, __doc__, switches=_switches)

@@ -21,12 +21,12 @@ MOST_WAVES = 8
 
 def _look(prediction: Prediction) -> Iterator[Remark]:
     order = prediction.cta_order
-    if order is None or not 2 <= order.waves_in_all <= MOST_WAVES:
+    if order is None or not 2 <= order.wave_count <= MOST_WAVES:
         return
     last = order.waves[-1].ctas
     if 2 * last < order.ctas_per_wave:
         size = f"{order.ctas_per_wave} CTAs ({order.basis})"
-        yield Remark(f"the last of {order.waves_in_all} waves has {last} of {size}", None)
+        yield Remark(f"the last of {order.wave_count} waves has {last} of {size}", None)
 
 
-RULE = Rule("AI019", "tail-wave", Severity.NOTE, Consequence.REST, nothing, __doc__, _look)
+RULE = Rule("AI019", "tail-wave", Severity.NOTE, Consequence.OTHER, nothing, __doc__, _look)

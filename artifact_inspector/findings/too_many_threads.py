@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.findings._switch import Switch, SwitchKind
-from artifact_inspector.hardware.gpu import MOST_THREADS
+from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     warps, target = kernel.resources.warps_per_block, kernel.artifact.target
-    if target is None or warps.value is None or warps.value * target.warp_size <= MOST_THREADS:
+    if target is None or warps.value is None or warps.value * target.warp_size <= MAX_THREADS_PER_BLOCK:
         return
     asked = f"{warps.value * target.warp_size} threads ({warps.value} warps of {target.warp_size})"
     yield Remark(
-        f"a block asks for {asked}, and may have {MOST_THREADS} on {target}: the launch fails "
+        f"a block asks for {asked}, and may have {MAX_THREADS_PER_BLOCK} on {target}: the launch fails "
         f"({warps.source})",
         None,
     )
@@ -33,9 +33,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 def _switches(kernel: KernelFacts) -> Iterator[Switch]:
     target = kernel.artifact.target
     if target is not None:
-        yield Switch(SwitchKind.OPTION, "num_warps", MOST_THREADS // target.warp_size)
+        yield Switch(SwitchKind.OPTION, "num_warps", MAX_THREADS_PER_BLOCK // target.warp_size)
 
 
-RULE = Rule(
-    "AI020", "too-many-threads", Severity.WARNING, Consequence.LAUNCH, _look, __doc__, switches=_switches
-)
+RULE = Rule("AI020", "too-many-threads", Severity.WARNING, Consequence.LAUNCH, _look, __doc__, switches=_switches)

@@ -19,14 +19,14 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
-    from artifact_inspector.execution.prediction import Line, Prediction
+    from artifact_inspector.execution.prediction import LinePrediction, Prediction
 
 LEAST_FACTOR, LEAST_SHARE = 2, 0.1
 
 
 def _look(prediction: Prediction) -> Iterator[Remark]:
     total = sum(line.sectors or 0 for line in prediction.by_line)
-    places: dict[str, list[Line]] = {}
+    places: dict[str, list[LinePrediction]] = {}
     for line in prediction.by_line:
         if line.sectors:
             places.setdefault(line.source or "the kernel", []).append(line)
@@ -44,4 +44,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI017", "uncoalesced-access", Severity.WARNING, Consequence.REST, nothing, __doc__, _look)
+RULE = Rule("AI017", "uncoalesced-access", Severity.WARNING, Consequence.OTHER, nothing, __doc__, _look)

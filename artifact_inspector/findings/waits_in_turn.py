@@ -37,16 +37,16 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         if pipeline is not None and pipeline.kind not in (None, PipelineKind.REGISTERS):
             continue
         drains = work.in_flight.drains
-        times = region.unrolled_by
+        times = region.unroll_factor
         if len(drains) < SEVERAL * times:
             continue
         draining = [wait for wait in work.in_flight.waits if wait.drains]
         ops = dict.fromkeys(wait.op for wait in draining)
-        always = sum(wait.always for wait in draining)
+        always = sum(wait.is_unconditional for wait in draining)
         if always < AT_LEAST * times:
             continue
         yield Remark(
-            f"{region.id}: {_words(always, len(draining))} each leave no load in flight "
+            f"{region.id}: {_describe(always, len(draining))} each leave no load in flight "
             f"({', '.join(ops)}): the latency of memory is paid up to {len(drains)} times"
             + (f" in {times} iterations of the program" if times > 1 else ""),
             last.stage,
@@ -56,7 +56,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-def _words(always: int, waits: int) -> str:
+def _describe(always: int, waits: int) -> str:
     if always == waits:
         return f"{waits} waits in every iteration"
     apart = f"{waits - always} that stand{'s' if waits - always == 1 else ''} under a condition"

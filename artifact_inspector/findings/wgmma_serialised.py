@@ -36,7 +36,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
         if work.matrix and waits and all(wait.depth == 0 for wait in waits):
             found[region.id] = tuple(wait.line for wait in waits)
-            said = waits[0].written(0)
+            said = waits[0].format_with_depth(0)
     if found:
         sources = dict.fromkeys(source for name in found for source in dots_of(kernel, name)[2])
         yield Remark(

@@ -15,7 +15,7 @@ Only this package spells opcodes, attributes and operands. Analysis queries an i
 
 from __future__ import annotations
 
-from artifact_inspector.formats._scan import Format
+from artifact_inspector.formats._format import Format
 from artifact_inspector.model import Stage
 
 __all__ = ["FORMATS", "Format", "format_of"]
@@ -26,15 +26,15 @@ FORMATS: tuple[Format, ...]
 def format_of(stage: Stage) -> Format:
     """The format of a stage; its parser is imported on first use."""
     if stage is Stage.PTX:
-        from artifact_inspector.formats.ptx.reading import FORMAT
+        from artifact_inspector.formats.ptx.parser import FORMAT
     elif stage is Stage.LLIR:
-        from artifact_inspector.formats.llvm.reading import FORMAT
+        from artifact_inspector.formats.llvm.parser import FORMAT
     elif stage is Stage.AMDGCN:
-        from artifact_inspector.formats.amdgcn.reading import FORMAT
+        from artifact_inspector.formats.amdgcn.parser import FORMAT
     elif stage is Stage.SASS:
-        from artifact_inspector.formats.sass.reading import FORMAT
+        from artifact_inspector.formats.sass.parser import FORMAT
     else:
-        from artifact_inspector.formats.mlir.reading import FORMAT
+        from artifact_inspector.formats.mlir.parser import FORMAT
     return FORMAT
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from artifact_inspector.model import Instruction
-from artifact_inspector.model.address import AddressRole, AddressStep, SharedPlace
+from artifact_inspector.model.address import AddressRole, AddressStep, SharedLocation
 
 _INTEGER = re.compile(r"(?<=, )-?\d{1,18}(?=,|$)")
 _SHARED = re.compile(r"global_smem(?:, i\d+ (-?\d{1,18})|\+(\d{1,18}))?")
@@ -24,15 +24,15 @@ _SAME = re.compile(r"(?:mov|cvta?)\.|(?:bitcast|addrspacecast|ptrtoint|inttoptr|
 _SUM = re.compile(r"(?:add|or|mad)\.|(?:add|or|getelementptr)$")
 
 
-class _Addresses:
+class _SharedAddresses:
     """Shared-memory addresses of tensor-level IR, LLVM IR and PTX, whose spellings do not overlap."""
 
-    def place(self, operand: str) -> SharedPlace | None:
+    def shared_location(self, operand: str) -> SharedLocation | None:
         """The shared-memory location that an operand names; None for any other value."""
-        found = _SHARED.search(operand)
-        return None if found is None else _place(found, operand)
+        match = _SHARED.search(operand)
+        return None if match is None else _location_of_match(match, operand)
 
-    def step(self, instruction: Instruction) -> AddressStep | None:
+    def address_step(self, instruction: Instruction) -> AddressStep | None:
         """How an instruction computes an address; None for an instruction that computes none."""
         opcode, text = instruction.opcode, instruction.text
         if _ALLOCATES.match(opcode) is not None:
@@ -40,36 +40,36 @@ class _Addresses:
         reads = instruction.operands.reads
         if _VIEWS.match(opcode) is not None:
             return AddressStep(AddressRole.SAME, reads[:1])
-        places = tuple(_place(found, found[0]) for found in _SHARED.finditer(text))
+        locations = tuple(_location_of_match(match, match[0]) for match in _SHARED.finditer(text))
         if _SAME.match(opcode) is not None:
-            return AddressStep(AddressRole.SAME, reads, places)
+            return AddressStep(AddressRole.SAME, reads, locations)
         if _SUM.match(opcode) is None:
             return None
-        return AddressStep(AddressRole.SUM, reads, places, _added(opcode, text))
+        return AddressStep(AddressRole.SUM, reads, locations, _added_bytes(opcode, text))
 
-    def initialised(self, instruction: Instruction) -> str | None:
+    def initialised_barrier(self, instruction: Instruction) -> str | None:
         """The operand that names the barrier initialised by an instruction."""
-        found = _INITIALISES.search(instruction.text)
-        if found is None:
+        match = _INITIALISES.search(instruction.text)
+        if match is None:
             return None
         # In inline assembly the operand is a number, and the barrier is the only address after it.
-        shared = _SHARED.search(instruction.text, found.end())
-        return found[1] if shared is None else shared[0]
+        barrier = _SHARED.search(instruction.text, match.end())
+        return match[1] if barrier is None else barrier[0]
 
 
-def _place(found: re.Match[str], operand: str) -> SharedPlace:
-    return SharedPlace(int(found[1] or found[2] or 0), "%" in operand)
+def _location_of_match(match: re.Match[str], operand: str) -> SharedLocation:
+    return SharedLocation(int(match[1] or match[2] or 0), "%" in operand)
 
 
-def _added(opcode: str, text: str) -> int | None:
+def _added_bytes(opcode: str, text: str) -> int | None:
     """The constant bytes added by a sum."""
     if opcode == "getelementptr":
-        found = _INDEX.search(text)
-        size = None if found is None else _ELEMENT_BYTES.get(found[1])
-        if found is None or size is None:
+        match = _INDEX.search(text)
+        size = None if match is None else _ELEMENT_BYTES.get(match[1])
+        if match is None or size is None:
             return None
-        return int(found[2]) * size if found[2] != "%" else 0
+        return int(match[2]) * size if match[2] != "%" else 0
     return 0 if opcode.startswith("mad") else sum(int(number) for number in _INTEGER.findall(text))
 
 
-ADDRESSES = _Addresses()
+ADDRESSES = _SharedAddresses()

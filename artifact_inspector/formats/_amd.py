@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import Traits
-from artifact_inspector.model import Arch, MatrixOp, Queue, RegisterBank, Trait, Transfer, Wait
-from artifact_inspector.model.text import integer
+from artifact_inspector.formats._format import TraitTable
+from artifact_inspector.model import Arch, MatrixOp, Queue, RegisterBank, Trait, Transfer, WaitOp
+from artifact_inspector.model.text import parse_integer
 
-TRAITS = Traits(
+TRAITS = TraitTable(
     {
         Trait.FUSED: r"v_\w*fma(?!x)|v_mac_|v_mad_f|v_dot",
         Trait.PACKED_PRODUCT: r"v_dot\d",
@@ -36,26 +36,26 @@ _RESULT = re.compile(r"\s[av](?:\d+\b|\[(\d{1,4}):(\d{1,4})\])")
 _QUEUES = {"s_wait_asynccnt": Queue.COPIES, "s_wait_tensorcnt": Queue.TENSORS}
 
 
-def wait_of(opcode: str, text: str, target: str) -> Wait | None:
+def wait_of(opcode: str, text: str, target: str) -> WaitOp | None:
     """What a wait instruction waits for; None for an `s_waitcnt` on other counters than vmcnt."""
     operands = text[text.find(opcode) + len(opcode) :].strip()
     if opcode == "s_waitcnt":
         named = _VMCNT.search(operands)
         if named is not None:
-            return wait_for_loads(integer(named[1]))
-        immediate = integer(operands)
+            return wait_for_loads(parse_integer(named[1]))
+        immediate = parse_integer(operands)
         depth = None if immediate is None else loads_in_flight(immediate, target)
         return None if depth is None else wait_for_loads(depth)
     numbers = _NUMBER.findall(operands)
-    count = integer(numbers[-1]) if numbers else None
+    count = parse_integer(numbers[-1]) if numbers else None
     if opcode == "s_wait_loadcnt_dscnt" and count is not None:
         count = count >> 8 & 63
-    return Wait(opcode, count, _QUEUES.get(opcode, Queue.LOADS))
+    return WaitOp(opcode, count, _QUEUES.get(opcode, Queue.LOADS))
 
 
-def wait_for_loads(depth: int | None) -> Wait:
+def wait_for_loads(depth: int | None) -> WaitOp:
     """An `s_waitcnt` that counts vector-memory operations."""
-    return Wait("s_waitcnt vmcnt", depth, Queue.LOADS, spelt="{op}({depth})")
+    return WaitOp("s_waitcnt vmcnt", depth, Queue.LOADS, template="{op}({depth})")
 
 
 def loads_in_flight(immediate: int, target: str) -> int | None:
@@ -66,12 +66,12 @@ def loads_in_flight(immediate: int, target: str) -> int | None:
     """
     major = generation(target)
     if major >= 11:
-        count, most = immediate >> 10 & 63, 63
+        depth, no_wait = immediate >> 10 & 63, 63
     elif major >= 9:
-        count, most = immediate & 15 | (immediate >> 14 & 3) << 4, 63
+        depth, no_wait = immediate & 15 | (immediate >> 14 & 3) << 4, 63
     else:
-        count, most = immediate & 15, 15
-    return None if count == most else count
+        depth, no_wait = immediate & 15, 15
+    return None if depth == no_wait else depth
 
 
 def generation(target: str) -> int:
@@ -93,32 +93,32 @@ def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
     if opcode.startswith(("ds_", "s_")):
         return None
     operands = text[text.find(opcode) + len(opcode) :]
-    cache: tuple[str, ...] = tuple(_CACHE.findall(operands))
+    cache_modifiers: tuple[str, ...] = tuple(_CACHE.findall(operands))
     if opcode.startswith("tensor_"):
-        return Transfer(None, Queue.TENSORS, cache, of_block=True)
+        return Transfer(None, Queue.TENSORS, cache_modifiers, is_per_block=True)
     if "_async_" in opcode:
-        return Transfer(_width(opcode), Queue.COPIES, cache)
-    stores = "_store" in opcode
+        return Transfer(_transfer_width(opcode), Queue.COPIES, cache_modifiers)
+    is_store = "_store" in opcode
     if "_atomic_" in opcode:
         # This flag requests the old value; it is no cache policy.
-        stores = _RETURNS.search(operands) is None
-        cache = tuple(word for word in cache if _RETURNS.search(word) is None)
-    queue = Queue.STORES if stores and generation(target) >= 10 else Queue.LOADS
-    return Transfer(_width(opcode), queue, cache)
+        is_store = _RETURNS.search(operands) is None
+        cache_modifiers = tuple(modifier for modifier in cache_modifiers if _RETURNS.search(modifier) is None)
+    queue = Queue.STORES if is_store and generation(target) >= 10 else Queue.LOADS
+    return Transfer(_transfer_width(opcode), queue, cache_modifiers)
 
 
 @lru_cache(maxsize=1024)
-def _width(opcode: str) -> int | None:
+def _transfer_width(opcode: str) -> int | None:
     """Bytes per thread; None for images, whose channels a mask selects, and for `…_block`."""
     formatted = _FORMATTED.search(opcode)
     if formatted is not None:
         return len(formatted[2]) * (2 if formatted[1] else 4)
-    found = _WIDTH.search(opcode)
-    if found is not None:
-        if found[2]:
-            return 1 if found[2] == "byte" else 2
+    match = _WIDTH.search(opcode)
+    if match is not None:
+        if match[2]:
+            return 1 if match[2] == "byte" else 2
         # Packed: two halves in one register.
-        return int(found[4]) * (2 if found[3] else 1) // 8 if found[4] else 4 * int(found[1] or 1)
+        return int(match[4]) * (2 if match[3] else 1) // 8 if match[4] else 4 * int(match[1] or 1)
     if "_atomic_" in opcode and not opcode.startswith("image"):
         return 8 if opcode.endswith("_x2") else 4
     return None
@@ -136,20 +136,20 @@ def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0
         registers: 32-bit registers per lane that the result takes, where known.
         formats: how an `f8f6f4` product reads a and b.
     """
-    found = _MATRIX.search(name.replace(".", "_"))
-    if found is None:
+    match = _MATRIX.search(name.replace(".", "_"))
+    if match is None:
         return None
-    unit, scale, result, m, n, k = found[1], found[2], found[3], int(found[4]), int(found[5]), int(found[6])
-    types = found[9].strip("_").split("_")
+    unit, scale, result, m, n, k = match[1], match[2], match[3], int(match[4]), int(match[5]), int(match[6])
+    types = match[9].strip("_").split("_")
     a, b = types[0], types[1] if len(types) > 1 else types[0]
     if a == "f8f6f4":
         a, b = (_FORMATS[code] if code < len(_FORMATS) else a for code in formats)
     family = "wmma" if "wmma" in unit else "mfma"
-    blocks: int | None = int(found[8] or 1)
-    if family == "mfma" and not found[7]:
+    blocks: int | None = int(match[8] or 1)
+    if family == "mfma" and not match[7]:
         bits = int(re.findall(r"\d+", result)[0])
-        cells = m * n * bits
-        blocks = registers * 32 * 64 // cells if registers is not None and cells else None
+        result_bits = m * n * bits
+        blocks = registers * 32 * 64 // result_bits if registers is not None and result_bits else None
     if not blocks:
         return None
     return MatrixOp(f"v_{unit}{scale}", family, m, n, k, blocks, f"{a}×{b}→{result}", "wavefront")
@@ -157,29 +157,29 @@ def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0
 
 def result_registers(text: str) -> int | None:
     """Registers of the first operand."""
-    found = _RESULT.search(text)
-    if found is None:
+    match = _RESULT.search(text)
+    if match is None:
         return None
-    return 1 if found[1] is None else int(found[2]) - int(found[1]) + 1
+    return 1 if match[1] is None else int(match[2]) - int(match[1]) + 1
 
 
-def formats_of(text: str) -> tuple[int, int]:
+def operand_formats(text: str) -> tuple[int, int]:
     """The formats of a and b in an `f8f6f4` instruction, from its modifiers."""
-    a, b = (_format(pattern.search(text)) for pattern in (_FORMAT_OF_A, _FORMAT_OF_B))
+    a, b = (_format_code(pattern.search(text)) for pattern in (_FORMAT_OF_A, _FORMAT_OF_B))
     return a, b
 
 
-def _format(found: re.Match[str] | None) -> int:
-    if found is None:
+def _format_code(match: re.Match[str] | None) -> int:
+    if match is None:
         return 0
-    if found[1] is not None:
-        return int(found[1])
-    return _FORMATS.index(found[2].lower()) if found[2].lower() in _FORMATS else len(_FORMATS)
+    if match[1] is not None:
+        return int(match[1])
+    return _FORMATS.index(match[2].lower()) if match[2].lower() in _FORMATS else len(_FORMATS)
 
 
 _BANKS = {"v": RegisterBank.VECTOR, "a": RegisterBank.ACCUMULATOR, "s": RegisterBank.SCALAR}
 
 
-def bank_of(register: str) -> RegisterBank | None:
+def register_bank(register: str) -> RegisterBank | None:
     """The register file of a register; None for registers that are not allocated to a kernel (`exec`)."""
     return RegisterBank.SCALAR if register.startswith("vcc") else _BANKS.get(register.rstrip("0123456789"))

@@ -6,40 +6,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from artifact_inspector.formats._faults import Faults
+from artifact_inspector.formats._problems import ProblemLog
 from artifact_inspector.model import BasicBlock, Frame, Location
 from artifact_inspector.model.limits import EDGES, FRAMES
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 
-class Exit(NamedTuple):
+class BlockExit(NamedTuple):
     """How an instruction ends its block."""
 
     targets: tuple[str, ...]
     """Possible branch targets."""
-    falls: bool
+    falls_through: bool
     """Whether the next instruction may follow."""
 
 
-_THROUGH = Exit((), falls=True)
+_FALL_THROUGH = BlockExit((), falls_through=True)
 
 
-def cut_blocks(
-    stop: int,
-    marks: Sequence[tuple[int, str]],
-    exits: Mapping[int, Exit],
+def split_blocks(
+    instruction_count: int,
+    labels: Sequence[tuple[int, str]],
+    exits: Mapping[int, BlockExit],
     titles: Mapping[int, str],
-    faults: Faults,
+    log: ProblemLog,
     line: int,
 ) -> tuple[tuple[BasicBlock, ...], list[tuple[int, str]]]:
     """The basic blocks of a function, and branches to missing labels as (instruction, label).
 
     Args:
-        stop: number of instructions.
-        marks: where each block starts, and its label; for duplicate labels the last one counts.
+        instruction_count: number of instructions.
+        labels: where each block starts, and its label; for duplicate labels the last one counts.
         exits: instructions that end a block.
         titles: display names of the blocks, by their first instruction.
-        faults: the problems of the file.
+        log: the problems of the file.
         line: of the function.
 
     Raises:
@@ -47,48 +47,48 @@ def cut_blocks(
 
     Example:
         >>> from artifact_inspector.model.text import SourceText
-        >>> faults = Faults(SourceText("k", ""))
-        >>> blocks, missing = cut_blocks(
-        ...     3, [(1, "loop")], {1: Exit(("loop", "end"), falls=True)}, {1: "loop"}, faults, 1
+        >>> faults = ProblemLog(SourceText("k", ""))
+        >>> blocks, missing = split_blocks(
+        ...     3, [(1, "loop")], {1: BlockExit(("loop", "end"), falls_through=True)}, {1: "loop"}, problems_block, 1
         ... )
         >>> [(block.start, block.stop, block.successors) for block in blocks], missing
         ([(0, 1, (1,)), (1, 2, (1, 2)), (2, 3, ())], [(1, 'end')])
     """
-    places = {name: at for at, name in marks}
-    order = sorted({0, *(at + 1 for at in exits if at + 1 < stop), *(at for at, _ in marks)})
-    index = {at: place for place, at in enumerate(order)}
+    label_starts = {name: at for at, name in labels}
+    starts = sorted({0, *(at + 1 for at in exits if at + 1 < instruction_count), *(at for at, _ in labels)})
+    block_at = {at: block for block, at in enumerate(starts)}
     missing: list[tuple[int, str]] = []
     blocks = []
-    left = EDGES.most
-    for place, (start, end) in enumerate(pairwise([*order, stop])):
+    remaining_edges = EDGES.value
+    for block, (start, end) in enumerate(pairwise([*starts, instruction_count])):
         # A block without instructions has no exit of its own.
-        leaves = exits.get(end - 1, _THROUGH) if end > start else _THROUGH
-        left -= len(leaves.targets) + 1
-        if left < 0:
-            faults.refuse(line, EDGES)
-        goes = []
-        for name in leaves.targets:
-            if name in places:
-                goes.append(index[places[name]])
+        block_exit = exits.get(end - 1, _FALL_THROUGH) if end > start else _FALL_THROUGH
+        remaining_edges -= len(block_exit.targets) + 1
+        if remaining_edges < 0:
+            log.reject(line, EDGES)
+        successors = []
+        for name in block_exit.targets:
+            if name in label_starts:
+                successors.append(block_at[label_starts[name]])
             else:
                 missing.append((end - 1, name))
-        if leaves.falls and place + 1 < len(order):
-            goes.append(place + 1)
-        blocks.append(BasicBlock(place, titles.get(start, ""), start, end, tuple(dict.fromkeys(goes))))
+        if block_exit.falls_through and block + 1 < len(starts):
+            successors.append(block + 1)
+        blocks.append(BasicBlock(block, titles.get(start, ""), start, end, tuple(dict.fromkeys(successors))))
     return tuple(blocks), missing
 
 
-class Paths:
+class LineTableFiles:
     """The files of a line table, by number and by the name used in comments.
 
     Args:
         files: number and path of each `.file` directive.
     """
 
-    def __init__(self, files: Iterable[tuple[str, str]], faults: Faults) -> None:
+    def __init__(self, files: Iterable[tuple[str, str]], log: ProblemLog) -> None:
         self._files = {int(number): path for number, path in files}
-        self._faults = faults
-        self._most = FRAMES.most
+        self._log = log
+        self._max_callers = FRAMES.value
         self._by_name: dict[str, set[str]] = {}
         for path in self._files.values():
             self._by_name.setdefault(path.rpartition("/")[2], set()).add(path)
@@ -98,14 +98,14 @@ class Paths:
         path = self._files.get(int(file))
         if path is None:
             path = f"file {file}"
-            self._faults.missing(at, f".{path}")
+            self._log.report_missing(at, f".{path}")
         return Frame(path, int(line), int(column or 0))
 
     def chain(self, at: int, inner: Frame, callers: tuple[Frame, ...]) -> Location | None:
         """The complete location; None if it has too many callers."""
-        if len(callers) < self._most:
+        if len(callers) < self._max_callers:
             return (inner, *callers)
-        self._faults.tell(at, f"source location with more than {self._most} callers; treated as unknown")
+        self._log.report(at, f"source location with more than {self._max_callers} callers; treated as unknown")
         return None
 
     def callers(self, comment: str) -> tuple[Frame, ...]:
@@ -115,25 +115,25 @@ class Paths:
         """
         if "@[" not in comment:
             return ()
-        places = (_place(part.strip(" ]\t")) for part in comment.split("@[", self._most + 1)[1:])
-        return tuple(Frame(self._path(name), line, column) for name, line, column in places if line)
+        positions = (
+            _parse_position(frame_text.strip(" ]\t")) for frame_text in comment.split("@[", self._max_callers + 1)[1:]
+        )
+        return tuple(Frame(self._resolve_path(name), line, column) for name, line, column in positions if line)
 
-    def _path(self, name: str) -> str:
+    def _resolve_path(self, name: str) -> str:
         ending = f"/{name}"
         paths = {
-            path
-            for path in self._by_name.get(name.rpartition("/")[2], ())
-            if path == name or path.endswith(ending)
+            path for path in self._by_name.get(name.rpartition("/")[2], ()) if path == name or path.endswith(ending)
         }
         return paths.pop() if len(paths) == 1 else name
 
 
-def _place(text: str) -> tuple[str, int, int]:
+def _parse_position(text: str) -> tuple[str, int, int]:
     """Name, line and column of `a.py:1:2` or `a.py:1`; line 0 if missing."""
-    head, _, last = text.rpartition(":")
-    number = integer(last)
+    prefix, _, last_field = text.rpartition(":")
+    number = parse_integer(last_field)
     if number is None:
         return text, 0, 0
-    name, _, line = head.rpartition(":")
-    before = integer(line)
-    return (head, number, 0) if before is None else (name, before, number)
+    name, _, line = prefix.rpartition(":")
+    line_number = parse_integer(line)
+    return (prefix, number, 0) if line_number is None else (name, line_number, number)

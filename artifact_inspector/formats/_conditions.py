@@ -13,11 +13,11 @@ from enum import Enum, auto
 
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 from artifact_inspector.model.instruction import Instruction, Operands
-from artifact_inspector.model.memory import Access
+from artifact_inspector.model.memory import AccessOperands
 
 _SCALE, _WIDE_SCALE = "0x4f7ffffe", "0x5f7ffffc"
-_BIT = re.compile(r"i1(?!\d)")
-_OFF = re.compile(r"-2147483648|0x80000000|, (?:i32 )?0(?:, %p\d+)?$")
+_BOOLEAN_TYPE = re.compile(r"i1(?!\d)")
+_DISABLED = re.compile(r"-2147483648|0x80000000|, (?:i32 )?0(?:, %p\d+)?$")
 """An offset beyond every buffer, or a size of zero."""
 _TOP_BIT = re.compile(r"rev_b32\w* \w+, 1$|, 0x80000000$")
 _ASM_OPERAND = re.compile(r"\d{1,4}")
@@ -32,7 +32,7 @@ _CHANGES_LANES = re.compile(r"s_\w+_saveexec|s_(?:or|mov)_b\d\d exec|v_cmpx")
 _NARROWS = re.compile(r"s_\w+_saveexec|v_cmpx")
 
 
-class _Family(Enum):
+class _OpcodeFamily(Enum):
     """Opcode families."""
 
     NONE = auto()
@@ -40,7 +40,7 @@ class _Family(Enum):
     LOGIC = auto()
     TYPED_LOGIC = auto()
     """Logic that combines conditions if the type says so."""
-    CHOICE = auto()
+    SELECT = auto()
     TOP_BIT = auto()
     """May move the offset beyond every buffer into a register."""
     DIVISION = auto()
@@ -60,34 +60,34 @@ class ConditionTable:
         has_lanes: True if the language's code changes the mask of active lanes.
 
     Example:
-        >>> PTX.takes_part("setp.lt.s32"), PTX.takes_part("add.s32")
+        >>> PTX.is_relevant("setp.lt.s32"), PTX.is_relevant("add.s32")
         (True, False)
     """
 
     def __init__(
         self,
-        rows: Mapping[_Family, str],
-        *others: ConditionTable,
-        access: Callable[[Instruction], Access] | None = None,
-        has_lanes: bool = False,
+        rows: Mapping[_OpcodeFamily, str],
+        *tables: ConditionTable,
+        access: Callable[[Instruction], AccessOperands] | None = None,
+        has_lane_mask: bool = False,
     ) -> None:
         self._rows = [(family, re.compile(pattern)) for family, pattern in rows.items()]
-        for other in others:
-            self._rows += other._rows
-        self._families: dict[str, _Family] = {}
+        for table in tables:
+            self._rows += table._rows
+        self._families: dict[str, _OpcodeFamily] = {}
         self._access = access
-        self.has_lanes = has_lanes
+        self.has_lane_mask = has_lane_mask
 
-    def _family(self, opcode: str) -> _Family:
-        found = self._families.get(opcode)
-        if found is None:
-            found = next((f for f, pattern in self._rows if pattern.match(opcode) is not None), _Family.NONE)
-            self._families[opcode] = found
-        return found
+    def _family(self, opcode: str) -> _OpcodeFamily:
+        family = self._families.get(opcode)
+        if family is None:
+            family = next((f for f, pattern in self._rows if pattern.match(opcode) is not None), _OpcodeFamily.NONE)
+            self._families[opcode] = family
+        return family
 
-    def takes_part(self, opcode: str) -> bool:
+    def is_relevant(self, opcode: str) -> bool:
         """False for an opcode that never takes part in a condition, whatever its operands."""
-        return self._family(opcode) is not _Family.NONE
+        return self._family(opcode) is not _OpcodeFamily.NONE
 
     def role(self, instruction: Instruction) -> ConditionRole:
         """What an instruction does with conditions."""
@@ -97,7 +97,7 @@ class ConditionTable:
         """What an instruction defines and reads, including an implied condition code."""
         results, reads = instruction.operands
         opcode = instruction.opcode
-        if not results and self._family(opcode) is _Family.COMPARE:
+        if not results and self._family(opcode) is _OpcodeFamily.COMPARE:
             results = ("scc",)  # AMD's scalar compares write scc implicitly
         elif "cselect" in opcode or "scc" in opcode:
             reads = (*reads, "scc")
@@ -107,13 +107,13 @@ class ConditionTable:
 
     def masking(self, instruction: Instruction) -> Masking:
         """How an access may be disabled, other than by a branch or the mask of active lanes."""
-        found = Masking.NONE
-        if self._has_own(instruction):
-            found |= Masking.OWN
-        return found | Masking.FOLDED if _is_folded(instruction) else found
+        masking = Masking.NONE
+        if self._has_direct_mask(instruction):
+            masking |= Masking.DIRECT
+        return masking | Masking.FOLDED if _is_folded(instruction) else masking
 
-    def _has_own(self, instruction: Instruction) -> bool:
-        if instruction.guard is not None and not _is_always(instruction.guard, instruction.text):
+    def _has_direct_mask(self, instruction: Instruction) -> bool:
+        if instruction.guard is not None and not _is_constant_true(instruction.guard, instruction.text):
             return True
         if self._access is not None:
             return bool(self._access(instruction).mask)
@@ -136,7 +136,7 @@ class ConditionTable:
         """False for an opcode that never changes the mask of active lanes, whatever its operands."""
         return _LANES.match(opcode) is not None
 
-    def lanes(self, instruction: Instruction) -> LaneChange | None:
+    def lane_change(self, instruction: Instruction) -> LaneChange | None:
         """How an instruction changes the mask of active lanes; None if it does not."""
         if _LANES.match(instruction.opcode) is None or _CHANGES_LANES.match(instruction.text) is None:
             return None
@@ -144,37 +144,37 @@ class ConditionTable:
         return LaneChange.NARROWS if narrows else LaneChange.RESTORES
 
 
-def _role(family: _Family, instruction: Instruction) -> ConditionRole:
+def _role(family: _OpcodeFamily, instruction: Instruction) -> ConditionRole:
     """The role of an opcode of a family, given its operands."""
     text = instruction.text
-    if family is _Family.TYPED_LOGIC:
-        return ConditionRole.LOGIC if _BIT.search(text) is not None else ConditionRole.NONE
-    if family is _Family.LOGIC:
+    if family is _OpcodeFamily.TYPED_LOGIC:
+        return ConditionRole.LOGIC if _BOOLEAN_TYPE.search(text) is not None else ConditionRole.NONE
+    if family is _OpcodeFamily.LOGIC:
         if _TOP_BIT.search(text) is not None:
-            return ConditionRole.NOWHERE
+            return ConditionRole.OUT_OF_BOUNDS
         is_true = instruction.opcode == "mov.pred" and text.endswith(", -1")
         return ConditionRole.TRUE if is_true else ConditionRole.LOGIC
-    if family is _Family.CHOICE:
-        return _choice(instruction)
-    if family is _Family.TOP_BIT:
-        return ConditionRole.NOWHERE if _TOP_BIT.search(text) is not None else ConditionRole.NONE
-    if family is _Family.SCALING:
+    if family is _OpcodeFamily.SELECT:
+        return _select_role(instruction)
+    if family is _OpcodeFamily.TOP_BIT:
+        return ConditionRole.OUT_OF_BOUNDS if _TOP_BIT.search(text) is not None else ConditionRole.NONE
+    if family is _OpcodeFamily.SCALING:
         if _WIDE_SCALE in text:
             return ConditionRole.WIDE_RECIPROCAL
         return ConditionRole.RECIPROCAL if _SCALE in text else ConditionRole.NONE
-    return _PLAIN.get(family, ConditionRole.NONE)
+    return _FIXED_ROLES.get(family, ConditionRole.NONE)
 
 
-_PLAIN = {_Family.COMPARE: ConditionRole.COMPARE, _Family.DIVISION: ConditionRole.DIVISION}
+_FIXED_ROLES = {_OpcodeFamily.COMPARE: ConditionRole.COMPARE, _OpcodeFamily.DIVISION: ConditionRole.DIVISION}
 
 
-def _choice(instruction: Instruction) -> ConditionRole:
-    if len(_BIT.findall(instruction.text)) > 1:
+def _select_role(instruction: Instruction) -> ConditionRole:
+    if len(_BOOLEAN_TYPE.findall(instruction.text)) > 1:
         return ConditionRole.LOGIC  # between two conditions
-    if _OFF.search(instruction.text) is not None:
+    if _DISABLED.search(instruction.text) is not None:
         return ConditionRole.FOLD
     # AMD's assembly may have the offset in a register; the other languages name it.
-    return ConditionRole.CHOICE if "cndmask" in instruction.opcode else ConditionRole.NONE
+    return ConditionRole.SELECT if "cndmask" in instruction.opcode else ConditionRole.NONE
 
 
 def _is_folded(instruction: Instruction) -> bool:
@@ -183,7 +183,7 @@ def _is_folded(instruction: Instruction) -> bool:
     return instruction.opcode.startswith(_BUFFER)
 
 
-def _is_always(guard: str, text: str) -> bool:
+def _is_constant_true(guard: str, text: str) -> bool:
     """True if the guard `$5` of inline assembly refers to a constant true."""
     number = _ASM_OPERAND.search(guard)
     if "i1 true" not in text or number is None or "$" not in guard:
@@ -191,37 +191,37 @@ def _is_always(guard: str, text: str) -> bool:
     call = _ASM_CALL.search(text)
     if call is None:
         return False
-    outputs = sum(part.startswith("=") for part in call[1].split(","))
+    outputs = sum(constraint.startswith("=") for constraint in call[1].split(","))
     operands = call[2].split(", ")
-    place = int(number[0]) - outputs
-    return "!" not in guard and 0 <= place < len(operands) and operands[place] == "i1 true"
+    operand_index = int(number[0]) - outputs
+    return "!" not in guard and 0 <= operand_index < len(operands) and operands[operand_index] == "i1 true"
 
 
 PTX = ConditionTable(
     {
-        _Family.COMPARE: r"setp\.\w+\.(?:\w+\.)?[subp]\d",
-        _Family.LOGIC: r"(?:and|or|xor|not|mov)\.pred$",
-        _Family.CHOICE: r"selp\.",
-        _Family.DIVISION: r"(?:rem|div)\.[su]\d",
+        _OpcodeFamily.COMPARE: r"setp\.\w+\.(?:\w+\.)?[subp]\d",
+        _OpcodeFamily.LOGIC: r"(?:and|or|xor|not|mov)\.pred$",
+        _OpcodeFamily.SELECT: r"selp\.",
+        _OpcodeFamily.DIVISION: r"(?:rem|div)\.[su]\d",
     }
 )
 AMDGCN = ConditionTable(
     {
-        _Family.COMPARE: r"v_cmpx?_\w+_[iub]\d|s_cmpk?_\w+_[iub]\d",
-        _Family.LOGIC: (r"s_\w+_saveexec|s_(?:and|or|xor|andn2|and_not1|nor|orn2|cselect|mov)_b(?:32|64)$"),
-        _Family.CHOICE: r"v_(?:dual_)?cndmask",
-        _Family.TOP_BIT: r"[vs]_bfrev_b32|s_brev_b32|v_(?:dual_)?mov_b32",
-        _Family.DIVISION: r"v_rcp_iflag_f32",
-        _Family.SCALING: r"[vs]_(?:dual_)?mul_f32",
+        _OpcodeFamily.COMPARE: r"v_cmpx?_\w+_[iub]\d|s_cmpk?_\w+_[iub]\d",
+        _OpcodeFamily.LOGIC: (r"s_\w+_saveexec|s_(?:and|or|xor|andn2|and_not1|nor|orn2|cselect|mov)_b(?:32|64)$"),
+        _OpcodeFamily.SELECT: r"v_(?:dual_)?cndmask",
+        _OpcodeFamily.TOP_BIT: r"[vs]_bfrev_b32|s_brev_b32|v_(?:dual_)?mov_b32",
+        _OpcodeFamily.DIVISION: r"v_rcp_iflag_f32",
+        _OpcodeFamily.SCALING: r"[vs]_(?:dual_)?mul_f32",
     },
-    has_lanes=True,
+    has_lane_mask=True,
 )
 LLVM = ConditionTable(
     {
-        _Family.COMPARE: r"icmp$",
-        _Family.TYPED_LOGIC: r"(?:and|or|xor|freeze|insertelement|shufflevector)$",
-        _Family.CHOICE: r"select$",
-        _Family.DIVISION: r"[su](?:rem|div)$",
+        _OpcodeFamily.COMPARE: r"icmp$",
+        _OpcodeFamily.TYPED_LOGIC: r"(?:and|or|xor|freeze|insertelement|shufflevector)$",
+        _OpcodeFamily.SELECT: r"select$",
+        _OpcodeFamily.DIVISION: r"[su](?:rem|div)$",
     },
     PTX,
     AMDGCN,
@@ -230,16 +230,16 @@ SASS = ConditionTable({})
 """SASS: what sets a predicate is not distinguished."""
 
 
-def tensor_conditions(access: Callable[[Instruction], Access]) -> ConditionTable:
+def tensor_conditions(access: Callable[[Instruction], AccessOperands]) -> ConditionTable:
     """The table of tensor-level IR, whose format separates the operands of an access by role."""
     return ConditionTable(
         {
-            _Family.COMPARE: r"arith\.cmpi$",
-            _Family.TYPED_LOGIC: (
+            _OpcodeFamily.COMPARE: r"arith\.cmpi$",
+            _OpcodeFamily.TYPED_LOGIC: (
                 r"arith\.(?:andi|ori|xori|select)$|tt\.(?:broadcast|expand_dims|splat|reshape|view|trans)$"
                 r"|(?:ttg|triton_gpu)\.convert_layout$"
             ),
-            _Family.DIVISION: r"arith\.(?:rem|div|ceildiv|floordiv)[su]?i$",
+            _OpcodeFamily.DIVISION: r"arith\.(?:rem|div|ceildiv|floordiv)[su]?i$",
         },
         access=access,
     )

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import Traits
-from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, Wait
-from artifact_inspector.model.text import integer
+from artifact_inspector.formats._format import TraitTable
+from artifact_inspector.model import MatrixOp, Queue, Trait, Transfer, WaitOp
+from artifact_inspector.model.text import parse_integer
 
-TRAITS = Traits(
+TRAITS = TraitTable(
     {
         Trait.FUSED: r"fma(?!x)",
         Trait.PACKED_PRODUCT: r"dp[24]a",
         Trait.READS_ROWS: r"ldmatrix\.",
-        Trait.READS_A_WORD: r"ld\.shared\.[busf](8|16|32)$",
+        Trait.READS_WORD: r"ld\.shared\.[busf](8|16|32)$",
         Trait.RENAMES: r"mov\.\w+$",
     }
 )
@@ -69,7 +69,7 @@ _TCGEN05_TYPES: dict[str, tuple[dict[int, str], dict[int, str], int]] = {
 """By kind: types of a and b, types of d as encoded in the descriptor, and the k of a dense product."""
 
 
-def wait_of(opcode: str, text: str) -> Wait | None:
+def wait_of(opcode: str, text: str) -> WaitOp | None:
     """What a wait waits for; the depth is None if the operand is not a number."""
     op = next((op for op in _WAITS if opcode.startswith(op)), None)
     if op is None:
@@ -78,11 +78,11 @@ def wait_of(opcode: str, text: str) -> Wait | None:
     operands = text[text.find(opcode) + len(opcode) :]
     if queue is Queue.PHASE:
         barrier = _ADDRESS.search(operands)
-        return Wait(op, None, queue, None if barrier is None else barrier[1])
+        return WaitOp(op, None, queue, None if barrier is None else barrier[1])
     if op == "cp.async.wait_all":
-        return Wait(op, 0, queue, closes=True)
+        return WaitOp(op, 0, queue, includes_uncommitted=True)
     number = re.match(r"\s*(0x[\da-fA-F]+|\d+)", operands) if "wait_group" in op else None
-    return Wait(op, None if number is None else integer(number[1]), queue)
+    return WaitOp(op, None if number is None else parse_integer(number[1]), queue)
 
 
 def commit_queue(opcode: str) -> Queue | None:
@@ -97,18 +97,18 @@ def transfer_of(opcode: str, text: str) -> Transfer | None:
     operands = text[text.find(opcode) + len(opcode) :].partition(";")[0]
     if opcode.startswith("mbarrier."):  # the bytes that a phase of the barrier expects
         size = _SIZE.search(operands)
-        moved = None if size is None else integer(size[1])
-        return Transfer(moved, Queue.PHASE, of_block=True, barrier=_address(operands, 0))
+        size_bytes = None if size is None else parse_integer(size[1])
+        return Transfer(size_bytes, Queue.PHASE, is_per_block=True, barrier=_address_operand(operands, 0))
     if opcode.startswith("cp."):
         size = None if ".tensor" in opcode else _SIZE.search(operands)
-        moved = None if size is None else integer(size[1])
+        size_bytes = None if size is None else parse_integer(size[1])
         if ".bulk" not in opcode:
-            return Transfer(moved, Queue.GROUP, cache)
+            return Transfer(size_bytes, Queue.GROUP, cache)
         if "mbarrier::complete_tx" not in opcode:
-            return Transfer(moved, Queue.STORES, cache, of_block=True)
-        return Transfer(moved, Queue.PHASE, cache, of_block=True, barrier=_address(operands, 2))
+            return Transfer(size_bytes, Queue.STORES, cache, is_per_block=True)
+        return Transfer(size_bytes, Queue.PHASE, cache, is_per_block=True, barrier=_address_operand(operands, 2))
     if ".async" in opcode:  # st.async, red.async
-        return Transfer(width, Queue.PHASE, cache, barrier=_address(operands, 1))
+        return Transfer(width, Queue.PHASE, cache, barrier=_address_operand(operands, 1))
     if ".shared" in opcode:
         return None
     return Transfer(width, Queue.USE if opcode.startswith(_LOADS) else None, cache)
@@ -125,9 +125,9 @@ def _modifiers(opcode: str) -> tuple[int | None, tuple[str, ...]]:
     return (bits + 7) // 8, cache
 
 
-def _address(operands: str, place: int) -> str | None:
+def _address_operand(operands: str, index: int) -> str | None:
     addresses = _ADDRESS.findall(operands)
-    return addresses[place] if place < len(addresses) else None
+    return addresses[index] if index < len(addresses) else None
 
 
 @lru_cache(maxsize=1024)
@@ -137,18 +137,18 @@ def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
     A sparse product counts as the dense product of its shape. `mma.m8n8k4` on half precision is four
     products, one for each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
     """
-    found = _MATRIX.match(opcode)
-    if found is None:
+    match = _MATRIX.match(opcode)
+    if match is None:
         return None
-    variant = found[2] or ""
-    if found[1] == "tcgen05.mma":
-        return None if descriptor is None else _tcgen05(opcode, variant, descriptor)
+    variant = match[2] or ""
+    if match[1] == "tcgen05.mma":
+        return None if descriptor is None else _tcgen05_op(opcode, variant, descriptor)
     shape, types = _SHAPE.search(opcode), _TYPE.findall(opcode)
     if shape is None or len(types) < 2:
         return None
-    op, family, issuer = _MATRIX_NAMES[found[1]]
+    op, family, issuer = _MATRIX_NAMES[match[1]]
     if variant:
-        op = found[1] + ".sp"
+        op = match[1] + ".sp"
     m, n, k = (int(extent) for extent in shape.groups())
     # d, a, b and usually c; `wmma.mma` on half precision names d and c only.
     result, a, b = types[:3] if len(types) > 2 else (types[0], "f16", "f16")
@@ -161,18 +161,18 @@ def descriptor_operand(opcode: str) -> int:
     return 4 if ".sp" in opcode else 3
 
 
-def _tcgen05(opcode: str, variant: str, descriptor: int) -> MatrixOp | None:
+def _tcgen05_op(opcode: str, variant: str, descriptor: int) -> MatrixOp | None:
     """The product described by an instruction descriptor; None for an unknown kind or type.
 
     **Source** PTX ISA 9.0, "Instruction descriptor" of the tcgen05 family, and its table of shapes by kind.
     """
-    found = _KIND.search(opcode)
-    rules = None if found is None else _TCGEN05_TYPES.get(found[1])
-    if found is None or rules is None:
+    match = _KIND.search(opcode)
+    rules = None if match is None else _TCGEN05_TYPES.get(match[1])
+    if match is None or rules is None:
         return None
     inputs, results, k = rules
-    scaled = found[1].startswith("mx")
-    is_four_bit = found[1].startswith("mxf4")
+    scaled = match[1].startswith("mx")
+    is_four_bit = match[1].startswith("mxf4")
     a = inputs.get(descriptor >> 7 & 7)
     b = inputs.get(descriptor >> 10 & (3 if is_four_bit else 7))
     # Block-scaled kinds accumulate in f32 only, and have scales in place of the type field.

@@ -10,13 +10,13 @@ def split_operands(text: str) -> list[str]:
         >>> split_operands("R4, [R2.64+0x10], {R5, R6}")
         ['R4', ' [R2.64+0x10]', ' {R5, R6}']
     """
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        if letter in "{[(":
+    operands, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        if character in "{[(":
             depth += 1
-        elif letter in "}])":
+        elif character in "}])":
             depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:at])
+        elif character == "," and depth == 0:
+            operands.append(text[start:at])
             start = at + 1
-    return [*parts, text[start:]]
+    return [*operands, text[start:]]

@@ -11,19 +11,19 @@ import re
 from artifact_inspector.model import Instruction
 from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 
-_ASKED = re.compile(r"\btt\.num_stages = (-?\d{1,9})\b")
+_NUM_STAGES = re.compile(r"\btt\.num_stages = (-?\d{1,9})\b")
 _BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")
-_REQUESTED = re.compile(r"requestedRegisters = array<i32: (\d{1,4}(?:, \d{1,4})*)>")
+_REQUESTED_REGISTERS = re.compile(r"requestedRegisters = array<i32: (\d{1,4}(?:, \d{1,4})*)>")
 _WARPS = re.compile(r"\bpartition(\d+) num_warps\((\d{1,4})\)")
 _PRIORITY = re.compile(r"setprio\W+(?:i16 )?(\d)")
-_LIMIT = re.compile(r"(\d{1,4})\s*;?$")
+_REGISTER_LIMIT = re.compile(r"(\d{1,4})\s*;?$")
 
 
 def loop_header(instruction: Instruction) -> LoopHeader:
     """Attributes of the operation that opens a loop."""
-    asked, bounds = _ASKED.search(instruction.text), _BOUNDS.search(instruction.text)
+    num_stages, bounds = _NUM_STAGES.search(instruction.text), _BOUNDS.search(instruction.text)
     return LoopHeader(
-        None if asked is None else int(asked[1]),
+        None if num_stages is None else int(num_stages[1]),
         None if bounds is None else (bounds[1], bounds[2], bounds[3]),
         "tt.flatten" in instruction.text,
     )
@@ -33,13 +33,13 @@ def warp_request(instruction: Instruction) -> WarpRequest:
     """What an operation requests for the warps that run it, or that it starts."""
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("setmaxnreg"):
-        limit = _LIMIT.search(text)
+        limit = _REGISTER_LIMIT.search(text)
         return WarpRequest(() if limit is None else (int(limit[1]),))
     if "setprio" in opcode:
         priority = _PRIORITY.search(text)
         return WarpRequest(priority=None if priority is None else int(priority[1]))
-    given = _REQUESTED.search(text)
+    requested_registers = _REQUESTED_REGISTERS.search(text)
     return WarpRequest(
-        () if given is None else tuple(int(number) for number in given[1].split(",")),
+        () if requested_registers is None else tuple(int(number) for number in requested_registers[1].split(",")),
         {number: int(count) for number, count in _WARPS.findall(text)},
     )

@@ -89,7 +89,7 @@ def _rates(*, rdna: bool, packed: bool, shared_bytes: int = 128, **matrix: int) 
         multiply=16,
         special=16,
         shuffle=32,
-        addresses=None,
+        address_lanes=None,
         shared_bytes=shared_bytes,
         matrix=matrix,
         source=_RDNA_RATES if rdna else _CDNA_RATES,
@@ -130,9 +130,7 @@ AMD = {
         _hip((160, 1280), 32, 4, (512, 8, 512), "mfma", 800),
         Product("AMD Instinct MI350X", 256, 288, 4, 2200),
         _CDNA4,
-        _rates(
-            rdna=False, packed=True, shared_bytes=256, f16=2048, f8=4096, f4=8192, i8=4096, f32=128, f64=64
-        ),
+        _rates(rdna=False, packed=True, shared_bytes=256, f16=2048, f8=4096, f4=8192, i8=4096, f32=128, f64=64),
     ),
     "gfx1030": Gpu(
         ("RX 6800", "RX 6900", "RX 6950"),

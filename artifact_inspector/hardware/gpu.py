@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MOST_THREADS = 1024
+MAX_THREADS_PER_BLOCK = 1024
 """Threads per block on every GPU: CUDA C Programming Guide; LLVM, getMaxFlatWorkGroupSize."""
 
 
@@ -96,7 +96,7 @@ class Rates:
     special: int | None
     """exp2, log2, reciprocals, sine."""
     shuffle: int
-    addresses: int | None
+    address_lanes: int | None
     """Lanes whose load or store addresses are accepted."""
     shared_bytes: int | None
     """Bytes read from shared memory."""
@@ -124,7 +124,7 @@ class Product:
 class Gpu:
     """The data of one architecture."""
 
-    marketing: tuple[str, ...]
+    product_names: tuple[str, ...]
     """Products with this architecture."""
     limits: Limits
     product: Product | None = None
@@ -132,4 +132,4 @@ class Gpu:
     rates: Rates | None = None
 
 
-UNKNOWN = Gpu((), Limits())
+UNKNOWN_GPU = Gpu((), Limits())

@@ -16,12 +16,12 @@ UNIT_NAMES = {
     MatrixUnit.WMMA: "WMMA",
 }
 """Usual names of the matrix instructions of a unit."""
-LEAST_ROWS = 64
+MIN_WGMMA_M = 64
 """Minimum m of a wgmma or tcgen05.mma."""
 WARPS_PER_WARPGROUP = 4
 """PTX ISA, Asynchronous Warpgroup Level Matrix Instructions: four contiguous warps."""
 
-_SINCE = {
+_FIRST_ARCH = {
     MatrixUnit.MMA: {"f16": 70, "i8": 75, "bf16": 80, "tf32": 80, "f64": 80, "f8E4M3FN": 89, "f8E5M2": 89},
     MatrixUnit.MFMA: {
         "f32": 0x908,
@@ -44,21 +44,21 @@ _SINCE = {
     },
 }
 """Unit → element types that it multiplies → number of the oldest architecture with support."""
-_KNOWN = frozenset(element for rows in _SINCE.values() for element in rows)
-_NEVER = frozenset({"i16", "i32", "i64"})
+_KNOWN_TYPES = frozenset(element for rows in _FIRST_ARCH.values() for element in rows)
+_UNSUPPORTED_TYPES = frozenset({"i16", "i32", "i64"})
 
 
-def multiplies(arch: Arch, unit: MatrixUnit, element: str) -> bool:
+def supports_element_type(arch: Arch, unit: MatrixUnit, element: str) -> bool:
     """False if the type is known and the unit of the architecture does not multiply it.
 
     Example:
-        >>> [multiplies(Arch(arch), MatrixUnit.MMA, "bf16") for arch in ("sm_75", "sm_80")]
+        >>> [supports_element_type(Arch(arch), MatrixUnit.MMA, "bf16") for arch in ("sm_75", "sm_80")]
         [False, True]
     """
-    if element in _NEVER:
+    if element in _UNSUPPORTED_TYPES:
         return False
-    if element not in _KNOWN:
+    if element not in _KNOWN_TYPES:
         return True
-    takes_part = element == "f32" and unit is MatrixUnit.MMA  # uses its upper bits
-    since = _SINCE.get(unit, {}).get("tf32" if takes_part else element)
-    return since is not None and arch.number >= since
+    uses_tf32 = element == "f32" and unit is MatrixUnit.MMA  # uses its upper bits
+    first_arch = _FIRST_ARCH.get(unit, {}).get("tf32" if uses_tf32 else element)
+    return first_arch is not None and arch.number >= first_arch

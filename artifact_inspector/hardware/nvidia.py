@@ -29,9 +29,7 @@ _RATES = (
 )
 
 
-def _cuda(
-    shared: int, reserved: int, warps: int, blocks: int, unit: str, barriers: int | None = None
-) -> Limits:
+def _cuda(shared: int, reserved: int, warps: int, blocks: int, unit: str, barriers: int | None = None) -> Limits:
     """Limits of a compute capability: KiB of shared memory per SM, KiB reserved per block."""
     multiprocessor = Multiprocessor(
         warps=warps,
@@ -74,7 +72,7 @@ def _rates(
         multiply=64,
         special=special,
         shuffle=32,
-        addresses=addresses,
+        address_lanes=addresses,
         shared_bytes=shared_bytes,
         matrix=matrix,
         source=_RATES,

@@ -23,30 +23,30 @@ class Peaks:
     """Bytes/s of device memory, reads and writes combined."""
     source: str
 
-    def flops_of(self, unit: str) -> tuple[str, float] | None:
-        """The type whose peak limits arithmetic of `unit`, and that peak; None where no source states one.
+    def peak_for_type(self, element_type: str) -> tuple[str, float] | None:
+        """The type whose peak limits arithmetic of `element_type`, and that peak; None where no source states one.
 
         The compiler widens a type that the device lacks; the peak is that of the wider type.
         """
-        for wider in _WIDENED[unit]:
+        for wider in _WIDER_TYPES[element_type]:
             if wider in self.flops:
                 return wider, self.flops[wider]
         return None
 
-    def ridge(self, unit: str) -> float | None:
+    def ridge(self, element_type: str) -> float | None:
         """Arithmetic intensity of the roofline's ridge point in FLOP per byte; None if unknown."""
-        found = self.flops_of(unit) if unit in _WIDENED else None
-        return None if found is None else found[1] / self.bandwidth
+        peak = self.peak_for_type(element_type) if element_type in _WIDER_TYPES else None
+        return None if peak is None else peak[1] / self.bandwidth
 
 
-_WIDENED = {
+_WIDER_TYPES = {
     "fp4": ("fp4", "fp16", "fp32"),
     "fp8": ("fp8", "fp16", "fp32"),
     "fp16": ("fp16", "fp32"),
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
-UNIT_OF = {
+PEAK_TYPES = {
     "f16": "fp16",
     "bf16": "fp16",
     "f32": "tf32",
@@ -58,17 +58,17 @@ UNIT_OF = {
 """Element type of a dot → the type of its peak; 32-bit operands of a matrix unit are `tf32`."""
 
 
-def unit_of_type(word: str) -> str:
+def peak_type(type_name: str) -> str:
     """The peak that limits products of a type, as users write the type; empty if none does (integers).
 
     Example:
-        >>> [unit_of_type(word) for word in ("bf16", "fp8e4nv", "tf32", "fp32", "int8")]
+        >>> [peak_type(word) for word in ("bf16", "fp8e4nv", "tf32", "fp32", "int8")]
         ['fp16', 'fp8', 'tf32', 'fp32', '']
     """
-    lowered = word.strip().lower()
+    lowered = type_name.strip().lower()
     if lowered.startswith("fp8"):
         return "fp8"
-    return {"bf16": "fp16", "f16": "fp16", "f32": "fp32"}.get(lowered, lowered if lowered in _WIDENED else "")
+    return {"bf16": "fp16", "f16": "fp16", "f32": "fp32"}.get(lowered, lowered if lowered in _WIDER_TYPES else "")
 
 
 def _peaks(product: str, terabytes: float, source: str, **teraflops: float) -> Peaks:
@@ -143,26 +143,29 @@ def find_peaks(device: str) -> Peaks | None:
         >>> find_peaks("NVIDIA H100 80GB HBM3").bandwidth / 1e12
         3.35
     """
-    return next((found for pattern, found in _PRODUCTS if re.search(pattern, device)), None)
+    return next((peaks for pattern, peaks in _PRODUCTS if re.search(pattern, device)), None)
 
 
-MEMORIES = (10.0, 20_000.0)
+BANDWIDTH_RANGE = (10.0, 20_000.0)
 """Plausible memory bandwidth in GB/s: 64 bits of LPDDR3 reach 14.9, the best row of the table 8000."""
 
 
-def name_peaks(word: str) -> Peaks | None:
+def peaks_of_product(name: str) -> Peaks | None:
     """The peaks of a product named by the user, in any case, or only by the number in its name.
 
     Example:
-        >>> name_peaks("4090").product, name_peaks("h200").product, name_peaks("320")
+        >>> peaks_of_product("4090").product, peaks_of_product("h200").product, peaks_of_product("320")
         ('RTX 4090', 'H200', None)
     """
-    named = find_peaks(word.strip().upper()) or find_peaks(word.strip())
-    if named is not None or not re.fullmatch(r"\d{3,5}", word.strip()):
-        return named
-    return next((found for _, found in _PRODUCTS if word.strip() in re.findall(r"\d+", found.product)), None)
+    peaks = find_peaks(name.strip().upper()) or find_peaks(name.strip())
+    if peaks is not None or not re.fullmatch(r"\d{3,5}", name.strip()):
+        return peaks
+    return next(
+        (candidate for _, candidate in _PRODUCTS if name.strip() in re.findall(r"\d+", candidate.product)),
+        None,
+    )
 
 
-def memory_of(bandwidth: float) -> Peaks:
+def bandwidth_only_peaks(bandwidth: float) -> Peaks:
     """The peaks of a device of which only the memory bandwidth in GB/s is known."""
     return Peaks("", {}, bandwidth * 1e9, "as specified")

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.amd import AMD
-from artifact_inspector.hardware.gpu import UNKNOWN, Gpu, Limits, Multiprocessor
+from artifact_inspector.hardware.gpu import UNKNOWN_GPU, Gpu, Limits, Multiprocessor
 from artifact_inspector.hardware.nvidia import NVIDIA
 from artifact_inspector.model import Arch, Backend
 
@@ -39,12 +39,12 @@ class Target:
     @property
     def gpu(self) -> Gpu:
         """The data of the architecture."""
-        return _GPUS.get(self.arch, UNKNOWN)
+        return _GPUS.get(self.arch, UNKNOWN_GPU)
 
     @property
-    def marketing(self) -> tuple[str, ...]:
+    def product_names(self) -> tuple[str, ...]:
         """Products with this architecture; empty if none is known."""
-        return self.gpu.marketing
+        return self.gpu.product_names
 
     @property
     def limits(self) -> Limits:
@@ -52,7 +52,7 @@ class Target:
         return self.gpu.limits
 
     @property
-    def has_one_file(self) -> bool:
+    def has_unified_registers(self) -> bool:
         """Whether AMD's vector registers and AccVGPRs share a register file.
 
         Source: LLVM, AMDGPU.td, FeatureGFX90AInsts.
@@ -60,7 +60,7 @@ class Target:
         return self.arch.version == (9, 4) or self.arch.version == (9, 5) or self.arch == "gfx90a"
 
     @property
-    def has_halves(self) -> bool:
+    def has_workgroup_processors(self) -> bool:
         """Whether two of AMD's compute units form a workgroup processor.
 
         Source: LLVM, AMDGPUUsage, `.amdhsa_workgroup_processor_mode` (gfx10 to gfx12.0).
@@ -98,15 +98,15 @@ def parse_target(text: str) -> Target:
         # Triton runs kernels with 32 lanes on architectures after GCN and CDNA.
         return Target(arch.backend, arch, 64 if arch.is_cdna else 32)
     product = _VENDOR.sub("", lowered)
-    for known, gpu in _GPUS.items():
-        for name in gpu.marketing:
+    for arch_name, gpu in _GPUS.items():
+        for name in gpu.product_names:
             known_as, product_of = re.escape(_VENDOR.sub("", name.lower())), product
             if re.fullmatch(r"RTX \d0", name):  # a series: `RTX 4090`, `4090`
                 known_as = known_as.removeprefix("rtx") + r"\d0"
                 product_of = product.removeprefix("rtx")
             if re.fullmatch(known_as + _SUFFIXES, product_of):
-                return parse_target(known)
-    raise UsageError(f"{reprlib.repr(text)} is not a known GPU target.", _near(lowered))
+                return parse_target(arch_name)
+    raise UsageError(f"{reprlib.repr(text)} is not a known GPU target.", _suggest_targets(lowered))
 
 
 def parse_metadata_target(metadata: Mapping[str, object]) -> Target | None:
@@ -115,26 +115,26 @@ def parse_metadata_target(metadata: Mapping[str, object]) -> Target | None:
     Raises:
         UsageError: it names an unknown GPU.
     """
-    written = metadata.get("target")
-    parts: Iterable[object] = ()
+    target = metadata.get("target")
+    fields: Iterable[object] = ()
     warp_size: object = None
-    if isinstance(written, dict) and "capability" in written:  # 2.2
-        parts = (metadata.get("device_type", "cuda"), written["capability"])
-    elif isinstance(written, dict):  # 3.0 and later
-        parts, warp_size = (written.get("backend"), written.get("arch")), written.get("warp_size")
-    elif isinstance(written, list):  # 2.3
-        parts = written[:2]
-    elif written is not None:
-        parts = (written,)
+    if isinstance(target, dict) and "capability" in target:  # 2.2
+        fields = (metadata.get("device_type", "cuda"), target["capability"])
+    elif isinstance(target, dict):  # 3.0 and later
+        fields, warp_size = (target.get("backend"), target.get("arch")), target.get("warp_size")
+    elif isinstance(target, list):  # 2.3
+        fields = target[:2]
+    elif target is not None:
+        fields = (target,)
     elif metadata.get("arch") is not None:  # 2.1
-        parts = (metadata.get("device_type"), metadata["arch"])
-    text = ":".join(str(part) for part in parts if part is not None)
+        fields = (metadata.get("device_type"), metadata["arch"])
+    text = ":".join(str(field) for field in fields if field is not None)
     if not text:
         return None
-    target = parse_target(text)
-    if type(warp_size) is int and warp_size > 0 and warp_size != target.warp_size:
-        return replace(target, warp_size=warp_size)
-    return target
+    parsed = parse_target(text)
+    if type(warp_size) is int and warp_size > 0 and warp_size != parsed.warp_size:
+        return replace(parsed, warp_size=warp_size)
+    return parsed
 
 
 def parse_stage_target(suffix: str, head: bytes) -> Target | None:
@@ -143,7 +143,7 @@ def parse_stage_target(suffix: str, head: bytes) -> Target | None:
     Raises:
         UsageError: they name an unknown GPU.
     """
-    pattern = _TEXTS.get(suffix)
+    pattern = _TARGET_PATTERNS.get(suffix)
     if pattern is None:
         text = _elf_target(head)
     else:
@@ -154,10 +154,8 @@ def parse_stage_target(suffix: str, head: bytes) -> Target | None:
 
 # A cubin comes before PTX: Triton 2.0 writes sm_86 into the PTX of every newer architecture.
 STAGES_WITH_TARGET = ("ttgir", "cubin", "ptx", "amdgcn", "hsaco")
-_TEXTS = {
-    "ttgir": re.compile(
-        rb'(?:ttg|triton_gpu)\.target"? = "([^"]+)"|triton_gpu\.compute-capability"? = (\d+)'
-    ),
+_TARGET_PATTERNS = {
+    "ttgir": re.compile(rb'(?:ttg|triton_gpu)\.target"? = "([^"]+)"|triton_gpu\.compute-capability"? = (\d+)'),
     "ptx": re.compile(rb"^[ \t]*\.target\s+(sm_\w+)()", re.MULTILINE),
     "amdgcn": re.compile(rb'\.amdgcn_target\s+"[^"]*?-(gfx[^"]+)()"'),
 }
@@ -186,11 +184,14 @@ def _elf_target(head: bytes) -> str | None:
     return _AMDGPU_MACH.get(flags & 0xFF) if machine == EM_AMDGPU else None
 
 
-def _near(text: str) -> str:
-    words = {name.lower(): name for name in (*_GPUS, *(n for gpu in _GPUS.values() for n in gpu.marketing))}
-    near = [words[word] for word in get_close_matches(text, words, n=3, cutoff=0.5)]
-    if near:
-        return f"Did you mean {' or '.join(near)}?"
+def _suggest_targets(text: str) -> str:
+    names = {
+        marketing_name.lower(): marketing_name
+        for marketing_name in (*_GPUS, *(n for gpu in _GPUS.values() for n in gpu.product_names))
+    }
+    matches = [names[name] for name in get_close_matches(text, names, n=3, cutoff=0.5)]
+    if matches:
+        return f"Did you mean {' or '.join(matches)}?"
     return "Name an architecture (sm_80, gfx942) or a product (A100, MI300X)."
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class TimingParameters:
     """Unloaded latencies in cycles, and rates that data sheets do not state."""
 
     dram: int = 850
@@ -33,55 +33,55 @@ class Timing:
     Measured."""
     arithmetic: int = 5
     """A fixed-latency instruction that uses a scoreboard. Measured: FFMA, IMAD, LOP3, PRMT, I2FP, F2FP."""
-    double: int = 7
+    fp64: int = 7
     """DADD and DFMA, in addition to the cycle that they occupy their unit. Measured."""
     constant: int = 30
     """A load from constant memory at a register address, or of a special register. Measured."""
     barrier: int = 13
-    """A CTA barrier that all other warps have reached; `barrier_warp` is added per warp. Measured: 14.9
+    """A CTA barrier that all other warps have reached; `barrier_per_warp` is added per warp. Measured: 14.9
     cycles for 1 warp, 20.9 for 4, 45 for 16, 77 for 32."""
-    barrier_warp: int = 2
+    barrier_per_warp: int = 2
     atomic: int = 528
     """An atomic in the L2 cache that returns the old value. Measured."""
-    tensor: int = 24
+    mma: int = 24
     """A matrix product of register operands until its result can be read, in addition to the issue cycle.
     Measured: equal for fp16, tf32 and int8."""
     warpgroup: int = 59
     """A warpgroup's product including fence and wait, in addition to the time in the tensor pipe.
     Measured."""
-    bulk: int = 73
+    tma: int = 73
     """Additional latency of a tensor memory accelerator copy over a load. Measured: 1024 bytes without a
     tensor map."""
-    launch: int = 157
+    cta_launch: int = 157
     """Minimum time between the starts of two CTAs on one multiprocessor. Measured: empty CTAs of 1 to 16
     warps."""
-    launch_warp: int = 7
+    cta_launch_per_warp: int = 7
     """Minimum time between CTA starts per warp of the CTA, where larger. Measured: 222 cycles for 32
     warps."""
-    turn: int = 331
+    cta_turnaround: int = 331
     """From the start of an empty CTA to the start of its successor in the same slot. Measured: CTAs with 200
     KiB of shared memory each, and half of it where two are resident."""
     l2_bytes: float = 36.0
     """Bytes per cycle that each multiprocessor gets from the L2 cache when all request data. Measured: 35.1
     to 38.0 for contiguous requests; 33.7 for random requests of 64 bytes or more."""
-    l2_request: int = 60
+    l2_request_bytes: int = 60
     """Cost of an L2 request of a line, in bytes of L2 slice bandwidth, however few bytes are used. Measured:
     1.66 cycles for requests to separate lines."""
-    fill_bytes: float = 64.0
+    l2_fill_bytes: float = 64.0
     """Maximum bytes per cycle that one multiprocessor receives from the L2 cache: A100 white paper."""
     dram_share: float = 0.84
     """Sustained share of the data sheet's memory bandwidth. Measured: 0.83 with as many writes as reads
     (H100: 0.85), 0.92 (0.89) for reads only."""
-    dram_run: float = 30.0
+    dram_run_bytes: float = 30.0
     """Cost of each contiguous range of a DRAM request, in bytes of DRAM bandwidth."""
-    in_step: float = 0.5
+    lockstep_share: float = 0.5
     """Share of the first wave's CTAs, which start together, that stay in step: their phases compete for the
     same units instead of filling each other's waits."""
-    crowding: int = 4
+    contention_exponent: int = 4
     """Exponent of the norm by which units that are nearly as busy as the bottleneck slow it down."""
-    mma_share: float = 0.62
+    warp_mma_share: float = 0.62
     """Share of the tensor pipe's rate that warp-level products reach on GPUs with warpgroup instructions: Luo
     et al., "Tensor Core". Measured: 0.66 with 8 warps, 0.57 with 4."""
 
 
-TIMING = Timing()
+TIMING = TimingParameters()

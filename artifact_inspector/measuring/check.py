@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from artifact_inspector.compiling.reference import Workload
 
 
-def poison(workload: Workload) -> None:
+def fill_with_poison(workload: Workload) -> None:
     """Fill the result with values that a launch must overwrite, or with zeros if the kernel adds to it."""
-    for tensor in _tensors(workload.result):
+    for tensor in _as_tensors(workload.result):
         if workload.adds:
             tensor.zero_()
         elif tensor.is_floating_point():
@@ -22,27 +22,27 @@ def poison(workload: Workload) -> None:
             tensor.fill_(-1 if tensor.is_signed() else 1)
 
 
-def deviation(workload: Workload, expected: Any) -> float:
+def relative_error(workload: Workload, expected: Any) -> float:
     """The relative error ‖result − expected‖ / ‖expected‖; the largest of several results.
 
     It is infinite if a result has NaNs or another shape.
     """
     import torch
 
-    found = 0.0
-    actual, wanted = _tensors(workload.result), _tensors(expected)
-    if [tensor.shape for tensor in actual] != [tensor.shape for tensor in wanted]:
+    largest_error = 0.0
+    actual, expected_tensors = _as_tensors(workload.result), _as_tensors(expected)
+    if [tensor.shape for tensor in actual] != [tensor.shape for tensor in expected_tensors]:
         return float("inf")
-    for ours, theirs in zip(actual, wanted, strict=True):
+    for ours, theirs in zip(actual, expected_tensors, strict=True):
         difference = torch.linalg.vector_norm(ours.double() - theirs.to(ours.device).double())
         size = torch.linalg.vector_norm(theirs.double())
         ratio = float(difference / size) if size else float(difference)
         # a comparison with NaN is false, and would pass
-        found = max(found, ratio if ratio == ratio else float("inf"))
-    return found
+        largest_error = max(largest_error, ratio if ratio == ratio else float("inf"))
+    return largest_error
 
 
-def _tensors(value: torch.Tensor | Sequence[torch.Tensor] | None) -> list[torch.Tensor]:
+def _as_tensors(value: torch.Tensor | Sequence[torch.Tensor] | None) -> list[torch.Tensor]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]  # type: ignore[list-item]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.errors import InspectorError
-from artifact_inspector.measuring.measurement import Device, Measurement
+from artifact_inspector.measuring.measurement import MeasuredDevice, Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasurementRow:
     """The result of one configuration."""
 
-    of: int
+    config_count: int
     """Number of configurations of this kernel."""
-    measured: Measurement
+    measurement: Measurement
     """The measurement without facts, which the calling process reads from the files."""
     function: str
     """Name of the compiled Python function."""
@@ -44,5 +44,5 @@ class Row:
     """Its launches in the format of `compiling.arguments`, each with the `hash` of the compiled kernel."""
 
 
-Answer = Device | Row | InspectorError
+JobMessage = MeasuredDevice | MeasurementRow | InspectorError
 """The device first, then the rows; an error ends the measurement."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from artifact_inspector.compiling.ask.manifest import record
+from artifact_inspector.compiling.ask.manifest import add_to_manifest
 from artifact_inspector.compiling.ask.request import parse_configs
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CacheError, DeviceError, InspectorError, UsageError
@@ -20,9 +20,9 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.measuring import _device
-from artifact_inspector.measuring.job import Answer, Job, Row
-from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.measuring import gpu_process
+from artifact_inspector.measuring.job import Job, JobMessage, MeasurementRow
+from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -32,8 +32,8 @@ TIME_LIMIT_SECONDS = 300.0
 MILLISECONDS = 100.0
 
 
-def plan(
-    words: Sequence[str],
+def plan_jobs(
+    kernel_paths: Sequence[str],
     out_dir: Path,
     *,
     configs: str | None = None,
@@ -48,25 +48,26 @@ def plan(
     if configs is not None:
         parse_configs(configs)
     jobs = []
-    for word in dict.fromkeys(words or REFERENCE_KERNELS):
-        file, colon, name = word.rpartition(":")
+    for kernel_path in dict.fromkeys(kernel_paths or REFERENCE_KERNELS):
+        file, colon, name = kernel_path.rpartition(":")
         if colon and file.endswith(".py"):
             if not Path(file).is_file():
                 raise UsageError(f"There is no file {file}.", "Name a kernel as FILE.py:KERNEL.")
             module, path = "", str(Path(file).resolve())
-        elif word.endswith(".py"):
+        elif kernel_path.endswith(".py"):
             raise UsageError(
-                f"{word} names a file but no kernel.", f"Name one of its kernels: {word}:KERNEL."
+                f"{kernel_path} names a file but no kernel.",
+                f"Name one of its kernels: {kernel_path}:KERNEL.",
             )
-        elif word in REFERENCE_KERNELS:
-            name, module, path = word, REFERENCE_KERNELS[word], None
+        elif kernel_path in REFERENCE_KERNELS:
+            name, module, path = kernel_path, REFERENCE_KERNELS[kernel_path], None
         else:
             raise UsageError(
-                f"Unknown reference kernel {word!r}.",
+                f"Unknown reference kernel {kernel_path!r}.",
                 f"Expected FILE.py:KERNEL for your own kernel, or one of {', '.join(REFERENCE_KERNELS)}.",
             )
         if module and workload is not None:
-            raise UsageError("--workload is for a FILE.py:KERNEL.", f"{word} has a workload of its own.")
+            raise UsageError("--workload is for a FILE.py:KERNEL.", f"{kernel_path} has a workload of its own.")
         jobs.append(
             Job(
                 kernel=name,
@@ -91,7 +92,7 @@ def measure(
     """Launch, check and time every job, and inspect the compiled kernels.
 
     Args:
-        jobs: the jobs, as `plan` returns them.
+        jobs: the jobs, as `plan_jobs` returns them.
         disassemble: returns a disassembler for the kernels of a directory, or None.
         progress: called with each kernel's name before it is measured.
         time_limit: seconds for one configuration.
@@ -104,22 +105,26 @@ def measure(
     context = multiprocessing.get_context(_start_method())
     if _start_method() == "forkserver":
         # imported once, before the processes are forked; neither import uses the GPU
-        context.set_forkserver_preload(["torch", "triton", _device.__name__])
-    device: Device | None = None
+        context.set_forkserver_preload(["torch", "triton", gpu_process.__name__])
+    device: MeasuredDevice | None = None
     rows: list[Measurement] = []
     for job in jobs:
         if progress is not None:
             progress(job.kernel)
-        for answer in _answers(context, job, time_limit):
-            if isinstance(answer, Device):
-                device = device or answer
-            elif isinstance(answer, InspectorError):
-                raise answer
+        for message in _run_job(context, job, time_limit):
+            if isinstance(message, MeasuredDevice):
+                device = device or message
+            elif isinstance(message, InspectorError):
+                raise message
             else:
-                rows.append(replace(answer.measured, facts=_facts(answer, disassemble)))
-                if answer.launches and device is not None:
-                    whose = {"target": str(device.target)}
-                    record(Path(answer.directory), (), [{**one, **whose} for one in answer.launches])
+                rows.append(replace(message.measurement, facts=_read_facts(message, disassemble)))
+                if message.launches and device is not None:
+                    target_field = {"target": str(device.target)}
+                    add_to_manifest(
+                        Path(message.directory),
+                        (),
+                        [{**launch, **target_field} for launch in message.launches],
+                    )
     if device is None:
         raise DeviceError("The process that launches kernels ended before it found a GPU.")
     return Bench(device, tuple(rows))
@@ -131,54 +136,54 @@ def _start_method() -> str:
     return "forkserver" if "forkserver" in methods else "spawn"
 
 
-def _answers(context: Any, job: Job, time_limit: float) -> Iterator[Answer]:
+def _run_job(context: Any, job: Job, time_limit: float) -> Iterator[JobMessage]:
     """Yield the messages of one job's process, and an error row if it dies or exceeds the time limit."""
-    ours: Connection
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_device.serve, args=(job, theirs), daemon=True)
+    receiver: Connection
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=gpu_process.run_job, args=(job, sender), daemon=True)
     child.start()
-    theirs.close()
-    done, expected = 0, 1
-    told_device = False
+    sender.close()
+    received_rows, expected = 0, 1
+    has_device = False
     try:
-        while done < expected:
-            if not ours.poll(time_limit):
-                yield _failed(job, f"took longer than {time_limit:g} s")
+        while received_rows < expected:
+            if not receiver.poll(time_limit):
+                yield _failed_row(job, f"took longer than {time_limit:g} s")
                 return
             try:
-                answer: Answer = ours.recv()
+                message: JobMessage = receiver.recv()
             except EOFError:
                 child.join(10)
-                if not told_device:
+                if not has_device:
                     return
-                yield _failed(job, f"the process that launched it ended with {child.exitcode}")
+                yield _failed_row(job, f"the process that launched it ended with {child.exitcode}")
                 return
-            yield answer
-            if isinstance(answer, InspectorError):
+            yield message
+            if isinstance(message, InspectorError):
                 return
-            told_device = True
-            if isinstance(answer, Row):
-                done, expected = done + 1, answer.of
+            has_device = True
+            if isinstance(message, MeasurementRow):
+                received_rows, expected = received_rows + 1, message.config_count
     finally:
-        ours.close()
-        child.join(0.0 if done < expected else 10.0)
+        receiver.close()
+        child.join(0.0 if received_rows < expected else 10.0)
         if child.is_alive():
             child.kill()
             child.join()
 
 
-def _failed(job: Job, message: str) -> Row:
-    return Row(1, Measurement(job.kernel, "", {}, message=message), job.kernel, job.directory)
+def _failed_row(job: Job, message: str) -> MeasurementRow:
+    return MeasurementRow(1, Measurement(job.kernel, "", {}, message=message), job.kernel, job.directory)
 
 
-def _facts(row: Row, disassemble: Callable[[Path], Disassemble | None]) -> KernelFacts | None:
+def _read_facts(row: MeasurementRow, disassemble: Callable[[Path], Disassemble | None]) -> KernelFacts | None:
     """The facts of the kernel that was compiled into the directory of a row; None if there is none."""
     directory = Path(row.directory)
-    if row.measured.message is not None:
+    if row.measurement.message is not None:
         return None
     try:
         entries = open_cache(directory).entries
     except CacheError:
         return None
-    own = [entry for entry in entries if entry.stem == row.function]
-    return inspect_artifact(own[-1], disassemble(directory)) if own else None
+    matching_entries = [entry for entry in entries if entry.stem == row.function]
+    return inspect_artifact(matching_entries[-1], disassemble(directory)) if matching_entries else None

@@ -13,7 +13,7 @@ MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class MeasuredDevice:
     """The GPU of a measurement, its software versions, and the date."""
 
     date: str
@@ -59,7 +59,7 @@ class Measurement:
     """Facts of the compiled kernel; None if nothing was compiled."""
 
     @property
-    def wrong(self) -> bool:
+    def is_wrong(self) -> bool:
         """Whether the result differs from the expected one."""
         return self.deviation is not None and not self.deviation <= (self.tolerance or 0.0)
 
@@ -68,8 +68,8 @@ class Measurement:
         """Stage → full verdict of the main loop, for the stages that have it."""
         if self.facts is None or self.facts.principal is None:
             return {}
-        found = ((stage.stage, stage.region(self.facts.principal)) for stage in self.facts.stages.values())
-        return {stage.value: region.phrase for stage, region in found if region is not None}
+        stage_regions = ((stage.stage, stage.region(self.facts.principal)) for stage in self.facts.stages.values())
+        return {stage.value: region.phrase for stage, region in stage_regions if region is not None}
 
     @property
     def flops(self) -> float | None:
@@ -93,9 +93,9 @@ class Measurement:
         bounds = []
         if self.bytes is not None:
             bounds.append((self.bytes / peaks.bandwidth, MEMORY))
-        found = None if self.unit is None else peaks.flops_of(self.unit)
-        if self.flop is not None and found is not None:
-            bounds.append((self.flop / found[1], found[0]))
+        bound = None if self.unit is None else peaks.peak_for_type(self.unit)
+        if self.flop is not None and bound is not None:
+            bounds.append((self.flop / bound[1], bound[0]))
         if not bounds:
             return None
         seconds, name = max(bounds)
@@ -106,7 +106,7 @@ class Measurement:
 class Bench:
     """The results of a measurement."""
 
-    device: Device
+    device: MeasuredDevice
     rows: tuple[Measurement, ...]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from artifact_inspector.model.instruction import Instruction
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class AddressRole(Word):
+class AddressRole(StringEnum):
     """Role of an instruction in an address computation."""
 
     ALLOCATION = "allocation"
@@ -17,12 +17,12 @@ class AddressRole(Word):
     SUM = "sum"
 
 
-class SharedPlace(NamedTuple):
+class SharedLocation(NamedTuple):
     """A location in the shared memory of a block, as an operand names it."""
 
     offset: int
     """Bytes from the start of shared memory."""
-    moves: bool
+    is_dynamic: bool
     """True where a value that is not a constant is added to the offset."""
 
 
@@ -32,20 +32,20 @@ class AddressStep(NamedTuple):
     role: AddressRole
     reads: tuple[str, ...] = ()
     """The values that the address is computed from."""
-    places: tuple[SharedPlace, ...] = ()
+    locations: tuple[SharedLocation, ...] = ()
     """The shared-memory locations named in the instruction's text."""
-    added: int | None = 0
+    added_bytes: int | None = 0
     """Bytes added to the address; None if unknown."""
 
 
-class Addresses(Protocol):
+class SharedAddresses(Protocol):
     """A language's interface to the analysis of shared-memory addresses."""
 
-    def place(self, operand: str) -> SharedPlace | None:
+    def shared_location(self, operand: str) -> SharedLocation | None:
         """The shared-memory location that an operand names; None for any other value."""
 
-    def step(self, instruction: Instruction) -> AddressStep | None:
+    def address_step(self, instruction: Instruction) -> AddressStep | None:
         """How an instruction computes an address; None for an instruction that computes none."""
 
-    def initialised(self, instruction: Instruction) -> str | None:
+    def initialised_barrier(self, instruction: Instruction) -> str | None:
         """The operand that names the barrier initialised by an instruction."""

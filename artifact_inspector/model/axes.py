@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 Extents = tuple[int, ...]
 
 
-class AxisRole(Word):
+class AxisRole(StringEnum):
     """What an operation does to integers and pointers."""
 
     NONE = "none"
@@ -71,14 +71,14 @@ class AxisOperation(NamedTuple):
     """For each axis of a transposition, its source axis."""
     pointee: int | None = None
     """Bytes of the element that a pointer points at."""
-    grows: bool | None = None
+    grows_with_left: bool | None = None
     """For a comparison: True if it can turn true as the left side grows, False if it can turn false, None for
     equality."""
-    below: bool | None = None
+    holds_below: bool | None = None
     """For a comparison: True if it holds when the left side is below the right (`<`, `<=`), False if above,
     None for equality."""
     variable: str = ""
     """Loop variable."""
-    counts: tuple[str, ...] = ()
+    loop_operands: tuple[str, ...] = ()
     """The values that a loop variable is computed from: lower bound and step."""
     hints: Hints | None = None

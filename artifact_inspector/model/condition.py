@@ -6,10 +6,10 @@ from enum import Flag, auto
 from typing import Protocol
 
 from artifact_inspector.model.instruction import Instruction, Operands
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class ConditionRole(Word):
+class ConditionRole(StringEnum):
     """What an instruction does with conditions."""
 
     NONE = "none"
@@ -19,9 +19,9 @@ class ConditionRole(Word):
     """Combines conditions."""
     FOLD = "fold"
     """Folds a condition into an operand: selects between a value and one that disables the access."""
-    CHOICE = "choice"
+    SELECT = "choice"
     """Selects between two values; either may disable an access."""
-    NOWHERE = "nowhere"
+    OUT_OF_BOUNDS = "nowhere"
     """Produces an offset beyond the end of every buffer (2³¹)."""
     TRUE = "true"
     """Produces a condition that is always true."""
@@ -38,13 +38,13 @@ class Masking(Flag):
     """How an access may be disabled for a thread."""
 
     NONE = 0
-    OWN = auto()
+    DIRECT = auto()
     """By a guard or a mask operand."""
     FOLDED = auto()
     """By another operand: an out-of-bounds offset or a size of zero. The program need not have a mask."""
 
 
-class LaneChange(Word):
+class LaneChange(StringEnum):
     """How an instruction changes the mask of active lanes."""
 
     NARROWS = "narrows"
@@ -54,7 +54,7 @@ class LaneChange(Word):
 class Conditions(Protocol):
     """A language's interface to the analysis of conditions."""
 
-    def takes_part(self, opcode: str) -> bool:
+    def is_relevant(self, opcode: str) -> bool:
         """False for an opcode that never takes part in a condition, whatever its operands."""
 
     def role(self, instruction: Instruction) -> ConditionRole:
@@ -72,9 +72,9 @@ class Conditions(Protocol):
     def may_change_lanes(self, opcode: str) -> bool:
         """False for an opcode that never changes the mask of active lanes, whatever its operands."""
 
-    def lanes(self, instruction: Instruction) -> LaneChange | None:
+    def lane_change(self, instruction: Instruction) -> LaneChange | None:
         """How an instruction changes the mask of active lanes; None if it does not."""
 
     @property
-    def has_lanes(self) -> bool:
+    def has_lane_mask(self) -> bool:
         """True for a language with an explicit mask of active lanes."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Consequence(Word):
+class Consequence(StringEnum):
     """Topic of a difference; members are listed in the order in which users should read them."""
 
     FIT = "does not fit"
@@ -15,14 +15,14 @@ class Consequence(Word):
     OCCUPANCY = "occupancy"
     IN_FLIGHT = "in flight"
     ORDER = "order"
-    REST = "the rest"
+    OTHER = "the rest"
 
     @property
     def rank(self) -> int:
         """Position in the order of importance; 0 is the most important.
 
         Example:
-            >>> Consequence.FIT.rank < Consequence.SPILLS.rank < Consequence.REST.rank
+            >>> Consequence.FIT.rank < Consequence.SPILLS.rank < Consequence.OTHER.rank
             True
         """
         return _RANKS[self]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Control(NamedTuple):
+class ControlInfo(NamedTuple):
     """Scheduling information encoded in an NVIDIA instruction (Volta and later)."""
 
     stall: int

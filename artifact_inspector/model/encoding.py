@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 Extents = tuple[int, ...]
 Vectors = tuple[Extents, ...]
 
 
-class LayoutKind(Word):
+class LayoutKind(StringEnum):
     """Kind of a layout; the value is printed."""
 
     BLOCKED = "blocked"
@@ -34,7 +34,7 @@ class Encoding:
     name: str
     """Triton's name without the dialect: `blocked`, `nvidia_mma`."""
     kind: LayoutKind
-    words: str
+    display_name: str
     """The kind as printed, also for `OTHER`."""
     size_per_thread: Extents | None = None
     threads_per_warp: Extents | None = None
@@ -70,10 +70,10 @@ class Encoding:
     @property
     def chain(self) -> Iterator[Encoding]:
         """The layout, its parent, the parent's parent, and so on."""
-        found: Encoding | None = self
-        while found is not None:
-            yield found
-            found = found.parent
+        encoding: Encoding | None = self
+        while encoding is not None:
+            yield encoding
+            encoding = encoding.parent
 
     @property
     def root(self) -> Encoding:
@@ -84,7 +84,7 @@ class Encoding:
     @property
     def is_matrix(self) -> bool:
         """True for the layout of a matrix instruction's results."""
-        return self.kind in _OF_MATRIX
+        return self.kind in _MATRIX_KINDS
 
 
-_OF_MATRIX = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.TENSOR_MEMORY})
+_MATRIX_KINDS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.TENSOR_MEMORY})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Figure(NamedTuple):
+class ResourceFigure(NamedTuple):
     """A number, or the reason why it is unknown."""
 
     value: int | None
@@ -15,7 +15,7 @@ class Figure(NamedTuple):
     """File and field of the number; for None the reason."""
 
 
-class FigureKey(Word):
+class ResourceKey(StringEnum):
     """Kinds of figures, by the name of the field that states them."""
 
     REQUIRED_THREADS = "reqntid"

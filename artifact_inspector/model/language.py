@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.model.address import Addresses
+from artifact_inspector.model.address import SharedAddresses
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 from artifact_inspector.model.condition import Conditions
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.matrix import MatrixOp
-from artifact_inspector.model.memory import Access, Pointing, Queue, Transfer, Wait
+from artifact_inspector.model.memory import AccessOperands, PointerUse, Queue, Transfer, WaitOp
 from artifact_inspector.model.module import Module
 from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
-from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
+from artifact_inspector.model.shared import LaunchParameters, SharedRole, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
 
 _NO_USE = SharedUse(SharedRole.NONE)
 _NO_OPERATION = AxisOperation(AxisRole.NONE)
-_NO_LAUNCH = Launch("", None, None, None, None, None)
+_NO_LAUNCH = LaunchParameters("", None, None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
+class LanguageSemantics:
     """A format's interface to the analysis of single instructions.
 
     A query about an instruction of another kind gives nothing.
@@ -32,7 +32,7 @@ class Language:
 
     traits: Callable[[str], Trait]
     """Traits of an opcode beyond its kind."""
-    wait_of: Callable[[Instruction, Module], Wait | None]
+    wait_of: Callable[[Instruction, Module], WaitOp | None]
     """What a WAIT instruction waits for."""
     transfer: Callable[[Instruction, Module], Transfer | None]
     """What a memory operation moves, or how many bytes a barrier is set to expect."""
@@ -42,38 +42,38 @@ class Language:
     """What one issue of a MATRIX instruction computes."""
     conditions: Conditions
     """Conditions under which accesses happen."""
-    access: Callable[[Instruction], Access] | None = None
+    access_operands: Callable[[Instruction], AccessOperands] | None = None
     """The reads of a memory operation by role; None for a language that does not distinguish them."""
-    types: Callable[[Instruction, Module], tuple[TensorType, ...]] = lambda _, __: ()
+    tensor_types: Callable[[Instruction, Module], tuple[TensorType, ...]] = lambda _, __: ()
     """Tensor types in the text of an operation, in order; empty below tensor-level IR."""
-    shared: Callable[[Instruction], SharedUse] = lambda _: _NO_USE
+    shared_use: Callable[[Instruction], SharedUse] = lambda _: _NO_USE
     """Shared memory that an operation of tensor-level IR needs."""
-    launch: Callable[[Module], Launch] = lambda _: _NO_LAUNCH
+    launch_parameters: Callable[[Module], LaunchParameters] = lambda _: _NO_LAUNCH
     """Launch parameters stated by a module of tensor-level IR."""
     source_name: Callable[[Instruction], str] = lambda _: ""
     """Source name of the result of an operation of tensor-level IR; empty if unknown."""
-    in_shared: Callable[[Instruction], bool] = lambda _: False
+    accesses_shared: Callable[[Instruction], bool] = lambda _: False
     """True for an operation on an address in shared memory (below tensor-level IR)."""
-    pointing: Callable[[Instruction], Pointing] = lambda _: Pointing.NONE
+    pointer_use: Callable[[Instruction], PointerUse] = lambda _: PointerUse.NONE
     """How an operation of tensor-level IR uses or makes pointers."""
-    axes: Callable[[Instruction], AxisOperation] = lambda _: _NO_OPERATION
+    axis_operation: Callable[[Instruction], AxisOperation] = lambda _: _NO_OPERATION
     """What an operation of tensor-level IR does to integers and pointers."""
-    precision: Callable[[Instruction], str | None] = lambda _: None
+    input_precision: Callable[[Instruction], str | None] = lambda _: None
     """Input precision of a dot of tensor-level IR, where stated."""
-    asked_of_caches: Callable[[Sequence[str]], tuple[str, ...]]
+    requested_cache_modifiers: Callable[[Sequence[str]], tuple[str, ...]]
     """Cache modifiers of an access, without those that request the default behaviour."""
-    keeps_cache_word: Callable[[str, Sequence[str]], bool]
+    has_cache_modifier: Callable[[str, Sequence[str]], bool]
     """Whether some cache modifiers include a given modifier of the program, or an equivalent."""
-    addresses: Addresses
+    addresses: SharedAddresses
     """How shared-memory addresses are computed."""
     loop_header: Callable[[Instruction], LoopHeader]
     """Attributes of the operation that opens a loop of tensor-level IR."""
     warp_request: Callable[[Instruction], WarpRequest]
     """What an operation requests for the warps that run it, or that it starts."""
-    mentions: Callable[[Instruction], list[str]]
+    named_values: Callable[[Instruction], list[str]]
     """The values that an instruction names, results first where the text has them first."""
 
-    def wait(self, instruction: Instruction, module: Module) -> Wait | None:
+    def wait(self, instruction: Instruction, module: Module) -> WaitOp | None:
         """What a wait waits for."""
         return self.wait_of(instruction, module) if instruction.kind is EventKind.WAIT else None
 

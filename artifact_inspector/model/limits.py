@@ -13,60 +13,60 @@ _PREFIX = "ARTIFACT_INSPECTOR_MOST_"
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class InputLimit:
     """One limit."""
 
     name: str
     default: int
-    what: str
+    subject: str
     """What is limited, as the end of a sentence."""
 
     @property
-    def switch(self) -> str:
+    def variable(self) -> str:
         """The environment variable that changes the limit."""
         return _PREFIX + self.name.upper()
 
     @property
-    def most(self) -> int:
+    def value(self) -> int:
         """The limit in force. A setting that is not a number of at most nine digits is ignored."""
-        said = os.environ.get(self.switch, "")
-        return int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else self.default
+        setting = os.environ.get(self.variable, "")
+        return int(setting) if setting.isascii() and setting.isdecimal() and len(setting) < 10 else self.default
 
 
-MIB = Limit("mib", 64, "MiB of a file")
+FILE_MIB = InputLimit("mib", 64, "MiB of a file")
 """ptxas and LLVM print less for the largest kernels measured."""
-METADATA = Limit("metadata_mib", 1, "MiB of a kernel's metadata")
+METADATA = InputLimit("metadata_mib", 1, "MiB of a kernel's metadata")
 """Triton writes a few thousand bytes."""
-DIGITS = Limit("digits", 18, "digits of a number")
+DIGITS = InputLimit("digits", 18, "digits of a number")
 """18 digits fit into 64 bits. A longer number is unknown."""
-FRAMES = Limit("frames", 256, "callers of a source line, each inlined into the next")
+FRAMES = InputLimit("frames", 256, "callers of a source line, each inlined into the next")
 """A location with more callers is unknown. Triton inlines every `@triton.jit` function: some tens of
 levels."""
-NESTING = Limit("nesting", 1000, "loops and branches, each inside the one before")
-RESULTS = Limit("results", 1024, "values that one operation defines")
-EDGES = Limit("edges", 1_000_000, "edges between the blocks of a function")
-CARRIED = Limit("carried", 1_000_000, "loads in flight that are carried over the branches of a function")
+NESTING = InputLimit("nesting", 1000, "loops and branches, each inside the one before")
+RESULTS = InputLimit("results", 1024, "values that one operation defines")
+EDGES = InputLimit("edges", 1_000_000, "edges between the blocks of a function")
+LOADS_IN_FLIGHT = InputLimit("carried", 1_000_000, "loads in flight that are carried over the branches of a function")
 """Library kernels carry some hundred. Above the limit, the loads in flight are unknown."""
-ASSEMBLY = Limit("assembly", 1000, "instructions of one piece of inline assembly")
+ASSEMBLY = InputLimit("assembly", 1000, "instructions of one piece of inline assembly")
 """The 685 kernels examined have two at most."""
-BUFFERS = Limit("buffers", 256, "buffers of shared memory of a function that are allocated together")
+BUFFERS = InputLimit("buffers", 256, "buffers of shared memory of a function that are allocated together")
 """Every pair is compared, as in Triton's allocator. The largest kernel measured has fewer than 40 buffers."""
-ROUNDS = Limit("rounds", 4096, "rounds of a region below tensor-level IR that are distinguished")
+ROUNDS = InputLimit("rounds", 4096, "rounds of a region below tensor-level IR that are distinguished")
 """Each round has one bit in the state of a register. Library kernels have some tens."""
-LAYOUT = Limit("layout", 1_000_000, "characters of expanded layout aliases of a file")
+LAYOUT = InputLimit("layout", 1_000_000, "characters of expanded layout aliases of a file")
 """Layouts above the limit are kept as written."""
-PROBLEMS = Limit("problems", 100, "problems of one file that are reported one by one")
-CTAS = Limit("ctas", 1 << 22, "CTAs of a launch that is simulated")
-LAUNCHES = Limit("launches", 1000, "launches of one record that are simulated")
+PROBLEMS = InputLimit("problems", 100, "problems of one file that are reported one by one")
+CTAS = InputLimit("ctas", 1 << 22, "CTAs of a launch that is simulated")
+LAUNCHES = InputLimit("launches", 1000, "launches of one record that are simulated")
 """`capture` and `bench` keep as many launches of one directory."""
-TOOL_SECONDS = Limit("tool_seconds", 60, "seconds that a disassembler or an assembler may take for one file")
+TOOL_SECONDS = InputLimit("tool_seconds", 60, "seconds that a disassembler or an assembler may take for one file")
 """A disassembler takes less than ten seconds for the largest cubins measured."""
-TOOL_MIB = Limit("tool_mib", 8192, "MiB of address space of a disassembler or an assembler")
+TOOL_MIB = InputLimit("tool_mib", 8192, "MiB of address space of a disassembler or an assembler")
 """nvdisasm takes 1.5 GiB for the largest cubin that is read."""
-TOOL_FILE_MIB = Limit("tool_file_mib", 1024, "MiB of a file that such a tool or a compile writes")
+TOOL_FILE_MIB = InputLimit("tool_file_mib", 1024, "MiB of a file that such a tool or a compile writes")
 """The text of all passes of one kernel is such a file."""
-COMPILE_SECONDS = Limit("compile_seconds", 120, "seconds of processor time of one compile of a cache's entry")
+COMPILE_SECONDS = InputLimit("compile_seconds", 120, "seconds of processor time of one compile of a cache's entry")
 """All of `passes` takes 15 for the slowest reference kernel (attention_backward)."""
-COMPILE_MIB = Limit("compile_mib", 2048, "MiB of memory that one compile of a cache's entry allocates")
+COMPILE_MIB = InputLimit("compile_mib", 2048, "MiB of memory that one compile of a cache's entry allocates")
 """A compile of that kernel takes 290 in all, the compiler itself included."""
-LIMITS = tuple(one for one in list(globals().values()) if isinstance(one, Limit))
+LIMITS = tuple(limit for limit in list(globals().values()) if isinstance(limit, InputLimit))

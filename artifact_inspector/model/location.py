@@ -37,23 +37,23 @@ class SourceLine(str):
 
     def __new__(cls, chain: tuple[str, ...]) -> SourceLine:
         """Format a chain; a file is named only where it differs from the previous one."""
-        words, before = [], ""
-        for place in chain:
-            file, _, line = place.rpartition(":")
-            words.append(f":{line}" if file == before else place)
-            before = file
-        made = super().__new__(cls, " via ".join(words))
-        made.chain = chain
-        return made
+        parts, previous_file = [], ""
+        for frame in chain:
+            file, _, line = frame.rpartition(":")
+            parts.append(f":{line}" if file == previous_file else frame)
+            previous_file = file
+        source_line = super().__new__(cls, " via ".join(parts))
+        source_line.chain = chain
+        return source_line
 
     def __reduce__(self) -> tuple[type[SourceLine], tuple[tuple[str, ...]]]:
         return SourceLine, (self.chain,)
 
     @classmethod
-    def of(cls, location: Location) -> SourceLine:
+    def from_location(cls, location: Location) -> SourceLine:
         """The innermost line outside Triton's own library, with the lines that it was called from."""
-        own = [frame for frame in location if not _is_of_library(frame)] or list(location[-1:])
-        return cls(tuple(f"{base_name(frame.file)}:{frame.line}" for frame in own))
+        user_frames = [frame for frame in location if not _is_triton_library(frame)] or list(location[-1:])
+        return cls(tuple(f"{base_name(frame.file)}:{frame.line}" for frame in user_frames))
 
     @property
     def innermost(self) -> str:
@@ -80,8 +80,8 @@ _LIBRARY = ("/triton/language/", "/triton/runtime/", "/triton/tools/", "/triton/
 """Directories of Triton's own Python code, whose lines do not describe the kernel."""
 
 
-def _is_of_library(frame: Frame) -> bool:
-    return any(part in frame.file.replace("\\", "/") for part in _LIBRARY)
+def _is_triton_library(frame: Frame) -> bool:
+    return any(directory in frame.file.replace("\\", "/") for directory in _LIBRARY)
 
 
 @lru_cache(maxsize=256)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class MatrixUnit(Word):
+class MatrixUnit(StringEnum):
     """A family of matrix instructions, by its usual name."""
 
     MMA = "mma"
@@ -21,7 +21,7 @@ class MatrixUnit(Word):
     """A GPU without matrix instructions."""
 
 
-class Issuer(Word):
+class Issuer(StringEnum):
     """The threads that issue a matrix instruction together."""
 
     WARP = "warp"

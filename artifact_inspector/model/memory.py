@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Access(NamedTuple):
+class AccessOperands(NamedTuple):
     """The reads of a memory operation by role."""
 
     address: tuple[str, ...]
@@ -17,7 +17,7 @@ class Access(NamedTuple):
     """Data that is stored or combined, or used where the mask is off."""
 
 
-class WaitPurpose(Word):
+class WaitPurpose(StringEnum):
     """Purpose of a wait."""
 
     LOADS = "loads and copies"
@@ -65,7 +65,7 @@ class Queue(Enum):
         return self.purpose in (WaitPurpose.LOADS, WaitPurpose.BARRIER)
 
     @property
-    def is_counted_singly(self) -> bool:
+    def is_counter(self) -> bool:
         """True if waits of this queue count single loads and copies, in issue order."""
         return self in (Queue.LOADS, Queue.COPIES, Queue.TENSORS)
 
@@ -79,7 +79,7 @@ _PURPOSES = {
 }
 
 
-class Wait(NamedTuple):
+class WaitOp(NamedTuple):
     """What a wait instruction waits for."""
 
     op: str
@@ -90,13 +90,13 @@ class Wait(NamedTuple):
     queue: Queue
     barrier: str | None = None
     """For a wait for a barrier phase, the value that names the barrier."""
-    closes: bool = False
+    includes_uncommitted: bool = False
     """True for a wait for all copies, including those not yet committed to a group."""
-    spelt: str = "{op} {depth}"
+    template: str = "{op} {depth}"
     """Format of the opcode with its depth."""
 
 
-class Pointing(Enum):
+class PointerUse(Enum):
     """How an operation of tensor-level IR uses or makes pointers."""
 
     NONE = "none"
@@ -117,7 +117,7 @@ class Transfer(NamedTuple):
     """How completion is signalled; None for a store or reduction that no wait counts."""
     cache: tuple[str, ...] = ()
     """Cache modifiers and eviction policies as written: `cg`, `L1::evict_last`, `nt`, `sc0` …"""
-    of_block: bool = False
+    is_per_block: bool = False
     """True for a copy of a tile for the whole block (TMA), and for tensor-level IR."""
     barrier: str | None = None
     """The value that names the barrier at which it arrives."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from artifact_inspector.model.control import Control
+from artifact_inspector.model.control import ControlInfo
 from artifact_inspector.model.instruction import Instruction
 from artifact_inspector.model.location import Location
 from artifact_inspector.model.stage import Stage
@@ -17,12 +17,12 @@ class Flow(NamedTuple):
 
     source: str
     target: str
-    at: int
+    instruction_index: int
     """Index of the instruction that passes the value (the `scf.for`, `scf.yield`, `cf.br` …)."""
     owner: int
     """Owner of the target: the index of the operation whose result or region argument it is, or -1 - b for an
     argument of block b. Sibling regions reuse names; (owner, target) is unique."""
-    back: bool
+    is_back_edge: bool
     """True along a loop's back edge: the value arrives one iteration later."""
 
 
@@ -67,16 +67,16 @@ class Function:
     signature: tuple[str, ...] = ()
     """Types of the arguments in Triton's notation, `*fp16:16` for a pointer divisible by 16; tensor-level IR
     only."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    source_names: Mapping[str, str] = field(default_factory=dict)
     """Argument → its source name, where the text has the name of an identical variable; tensor-level IR
     only."""
-    followers: frozenset[int] = frozenset()
+    clause_followers: frozenset[int] = frozenset()
     """Loads that follow another in one clause (`s_clause`); their line may be wrongly that of the first
     load."""
-    asm_lines: Mapping[int, int] = field(default_factory=dict)
+    inline_asm_lines: Mapping[int, int] = field(default_factory=dict)
     """Loads of inline asm → their line in the file's line table, where the compiler counts lines from that of
     the asm call."""
-    controls: tuple[Control, ...] = ()
+    control_codes: tuple[ControlInfo, ...] = ()
     """One per instruction; only for SASS with encodings."""
 
 
@@ -93,5 +93,5 @@ class Module:
     """What could not be read and was skipped, each with its line."""
     layouts: Mapping[str, str] = field(default_factory=dict)
     """Aliases of layout attributes (`#blocked`), resolved; tensor-level IR only."""
-    is_whole: bool = True
+    is_complete: bool = True
     """False for a truncated file: missing parts may have existed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 _LOOP = re.compile(r"loop([@#])(\d+)")
 
@@ -15,8 +15,8 @@ class RegionId(NamedTuple):
 
     Example:
         >>> RegionId.parse("helper/loop@9/loads")
-        RegionId(function='helper/', place=9, is_line=True, rest='/loads')
-        >>> RegionId.parse("helper/loop@9/loads").whole
+        RegionId(function='helper/', position=9, is_line=True, suffix='/loads')
+        >>> RegionId.parse("helper/loop@9/loads").loop_id
         'helper/loop@9'
         >>> RegionId.parse("straight").is_loop
         False
@@ -24,35 +24,35 @@ class RegionId(NamedTuple):
 
     function: str
     """Prefix of the loop ID, with its slash; empty in a file with one function."""
-    place: int | None
+    position: int | None
     """Line of the loop header, or the loop's number; None if it is not a loop."""
     is_line: bool
-    rest: str
+    suffix: str
     """Disambiguating suffix: `#2` on one line, `/2` or `/loads` of one loop; the whole ID if it is not a
     loop."""
 
     @property
     def is_loop(self) -> bool:
         """True for a loop, and for a part of a split loop."""
-        return self.place is not None
+        return self.position is not None
 
     @property
-    def whole(self) -> str:
+    def loop_id(self) -> str:
         """The ID of the loop that this one is a part or a copy of."""
-        if self.place is None:
-            return self.rest
-        return f"{self.function}loop{'@' if self.is_line else '#'}{self.place}{self.rest.partition('/')[0]}"
+        if self.position is None:
+            return self.suffix
+        return f"{self.function}loop{'@' if self.is_line else '#'}{self.position}{self.suffix.partition('/')[0]}"
 
     @classmethod
     def parse(cls, text: str) -> RegionId:
         """Parse an ID as users write it."""
-        found = _LOOP.search(text)
-        if found is None:
+        match = _LOOP.search(text)
+        if match is None:
             return cls("", None, False, text)
-        return cls(text[: found.start()], int(found[2]), found[1] == "@", text[found.end() :])
+        return cls(text[: match.start()], int(match[2]), match[1] == "@", text[match.end() :])
 
 
-class RegionKind(Word):
+class RegionKind(StringEnum):
     """Kind of a region."""
 
     LOOP = "loop"
@@ -62,7 +62,7 @@ class RegionKind(Word):
     """Code that some of the warps run in a warp-specialised kernel."""
 
 
-class PipelineKind(Word):
+class PipelineKind(StringEnum):
     """How the loads of a loop run ahead."""
 
     GROUPS = "cp.async groups"
@@ -74,7 +74,7 @@ class PipelineKind(Word):
     """For an unknown target."""
 
 
-class SlotKind(Word):
+class SlotKind(StringEnum):
     """Content of the code between two schedule hints of a loop."""
 
     MEMORY = "memory"

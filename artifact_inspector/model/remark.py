@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Severity(Word):
+class Severity(StringEnum):
     """The likely cost of a finding, not its correctness."""
 
     WARNING = "warning"
@@ -14,7 +14,7 @@ class Severity(Word):
     """A fact that explains a measurement; the kernel may need it."""
 
 
-class RemarkKind(Word):
+class RemarkKind(StringEnum):
     """Kind of a compiler's remark."""
 
     REMARK = "remark"
@@ -24,7 +24,7 @@ class RemarkKind(Word):
     """ptxas's own performance advice."""
 
 
-class Tool(Word):
+class CompilerTool(StringEnum):
     """The compiler that printed the remark."""
 
     TRITON = "triton"

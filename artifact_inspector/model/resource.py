@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Resource(Word):
+class Resource(StringEnum):
     """A resource that a multiprocessor has a fixed amount of, and blocks consume."""
 
     BLOCKS = "blocks"

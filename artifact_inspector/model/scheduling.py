@@ -13,7 +13,7 @@ class LoopHeader(NamedTuple):
     """The pipeline stages that the loop itself requests."""
     bounds: tuple[str, str, str] | None = None
     """Lower bound, upper bound and step."""
-    flattens: bool = False
+    is_flattened: bool = False
     """True if the loop is to be flattened with the loop inside it (`tl.range(…, flatten=True)`)."""
 
 

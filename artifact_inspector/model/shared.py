@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from artifact_inspector.model.arch import Arch
+from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.model.target import Vendor
-from artifact_inspector.model.word import Word
 
 
-class SharedRole(Word):
+class SharedRole(StringEnum):
     """How an operation uses shared memory."""
 
     NONE = "none"
@@ -48,13 +48,13 @@ class SharedUse(NamedTuple):
     """Bytes of alignment of an allocation."""
     callee: str = ""
     """Name of the called function."""
-    captured: int | None = None
+    captured_bytes: int | None = None
     """Bytes of the values passed to partitions, packed."""
     warps: int | None = None
     """Warps of all partitions but the default one."""
 
 
-class Launch(NamedTuple):
+class LaunchParameters(NamedTuple):
     """Launch parameters of a module of tensor-level IR; None for what the module does not state."""
 
     target: str

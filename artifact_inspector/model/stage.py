@@ -24,9 +24,9 @@ class Stage(Enum):
         return _STAGE_ORDER[self]
 
     @property
-    def made_by(self) -> str:
+    def producer(self) -> str:
         """The compiler component whose output this stage is, as used in a sentence."""
-        return _STAGE_MAKER[self]
+        return _STAGE_PRODUCER[self]
 
     @property
     def component(self) -> str:
@@ -42,7 +42,7 @@ _COMPONENTS = (
     "LLVM back end",
     "ptxas",
 )
-_STAGE_MAKER = {
+_STAGE_PRODUCER = {
     Stage.TTIR: "Triton's front end",
     Stage.TTGIR: "Triton's GPU passes",
     Stage.LLIR: "Triton's lowering and LLVM's middle end",

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Vendor(Word):
+class Vendor(StringEnum):
     """The vendor of a GPU."""
 
     NVIDIA = "NVIDIA"
     AMD = "AMD"
 
 
-class Backend(Word):
+class Backend(StringEnum):
     """Triton's name for the part that compiles for a vendor."""
 
     CUDA = "cuda"
     HIP = "hip"
 
 
-class MultiprocessorKind(Word):
+class MultiprocessorKind(StringEnum):
     """The hardware unit that a block of threads runs on."""
 
     SM = "SM"

@@ -11,11 +11,11 @@ from functools import cached_property
 from artifact_inspector.model.limits import DIGITS
 
 EXCERPT_WIDTH = 160
-_DIGITS = DIGITS.most
+_DIGITS = DIGITS.value
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
-_DEEPEST = 32
+_MAX_NESTING = 32
 """Nesting limit of brackets. Deeper brackets count as unclosed, which keeps splitting of nested lists
 linear."""
 
@@ -50,19 +50,19 @@ class SourceText:
         end = starts[line] - 1 if line < len(starts) else len(self.text)
         return self.text[starts[line - 1] : end]
 
-    def span(self, offset: int) -> Span:
+    def position(self, offset: int) -> SourcePosition:
         """The position of the character at `offset`."""
         line = self.line_at(offset)
-        return Span(self, line, offset - self.line_starts[line - 1] + 1)
+        return SourcePosition(self, line, offset - self.line_starts[line - 1] + 1)
 
-    def span_of_line(self, line: int) -> Span:
+    def line_position(self, line: int) -> SourcePosition:
         """The position of the first character of a 1-based line that is not white space."""
         text = self.line_text(line)
-        return Span(self, line, len(text) - len(text.lstrip()) + 1)
+        return SourcePosition(self, line, len(text) - len(text.lstrip()) + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SourcePosition:
     """A position in a text; line and column are 1-based."""
 
     source: SourceText
@@ -70,7 +70,7 @@ class Span:
     column: int
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """`name:line:column`, as editors understand it."""
         return f"{self.source.name}:{self.line}:{self.column}"
 
@@ -83,16 +83,16 @@ class Span:
         return f"  {text[first : first + EXCERPT_WIDTH]}\n  {' ' * (column - first)}^"
 
 
-def integer(written: str) -> int | None:
+def parse_integer(literal: str) -> int | None:
     """The value of an integer literal: `-16`, `0x10`, also with leading zeros.
 
     None for other text, and for a number with more digits than `limits.DIGITS`: no compiler writes one.
 
     Example:
-        >>> integer("016"), integer("0x10"), integer("1" * 5000), integer("sixteen")
+        >>> parse_integer("016"), parse_integer("0x10"), parse_integer("1" * 5000), parse_integer("sixteen")
         (16, 16, None, None)
     """
-    sign, digits = (-1, written[1:]) if written[:1] == "-" else (1, written)
+    sign, digits = (-1, literal[1:]) if literal[:1] == "-" else (1, literal)
     if len(digits) > _DIGITS + 2 or not digits.isascii():
         return None
     if digits.isdecimal():
@@ -114,75 +114,75 @@ def split_list(text: str, at: int = 0) -> list[str]:
         >>> split_list("a, tensor<2x2, #b>, (c, d)) -> e, f")
         ['a', 'tensor<2x2, #b>', '(c, d)']
     """
-    parts, end = _parts(text, at)
-    return [part for part in (*parts, text[end[0] : end[1]].strip()) if part]
+    elements, end = _split_elements(text, at)
+    return [element for element in (*elements, text[end[0] : end[1]].strip()) if element]
 
 
-def split_closed(text: str, at: int) -> list[str]:
+def split_closed_list(text: str, at: int) -> list[str]:
     """The elements of a list that a bracket closes; an empty list if no bracket closes it."""
-    parts, end = _parts(text, at)
-    return [*parts, text[end[0] : end[1]].strip()] if end[1] < len(text) else []
+    elements, end = _split_elements(text, at)
+    return [*elements, text[end[0] : end[1]].strip()] if end[1] < len(text) else []
 
 
-def split_each(text: str, opened: Collection[int]) -> dict[int, list[str]]:
+def split_brackets(text: str, brackets: Collection[int]) -> dict[int, list[str]]:
     """The elements of several bracketed lists of a text, nested or not, in one pass.
 
     Args:
-        opened: offsets of the brackets.
+        brackets: offsets of the brackets.
 
     Returns:
         Bracket → its elements; an unclosed bracket is omitted.
 
     Example:
-        >>> split_each("a<b, c<d>> e<f", {1, 6, 12})
+        >>> split_brackets("a<b, c<d>> e<f", {1, 6, 12})
         {6: ['d'], 1: ['b', 'c<d>']}
     """
-    found: dict[int, list[str]] = {}
+    elements: dict[int, list[str]] = {}
     stack: list[tuple[int, list[int]]] = []
     """Open brackets: position, and the starts of the elements for a requested bracket."""
     for mark in _MARKS.finditer(text):
         character, at = mark[0][0], mark.start()
         if character in _OPENING:
-            stack.append((at, [at + 1] if at in opened else []))
-            if len(stack) > _DEEPEST + 1:
-                stack[-_DEEPEST - 2][1].clear()
+            stack.append((at, [at + 1] if at in brackets else []))
+            if len(stack) > _MAX_NESTING + 1:
+                stack[-_MAX_NESTING - 2][1].clear()
         elif character == ",":
             if stack and stack[-1][1]:
                 stack[-1][1].append(at + 1)
         elif character != '"' and stack:
-            begins, starts = stack.pop()
+            opening, starts = stack.pop()
             if starts:
                 stops = (*(start - 1 for start in starts[1:]), at)
-                found[begins] = [text[a:b].strip() for a, b in zip(starts, stops, strict=True)]
-    return found
+                elements[opening] = [text[a:b].strip() for a, b in zip(starts, stops, strict=True)]
+    return elements
 
 
-def _parts(text: str, at: int) -> tuple[list[str], tuple[int, int]]:
+def _split_elements(text: str, at: int) -> tuple[list[str], tuple[int, int]]:
     """The elements that end with a comma, and the start and end of the last one."""
-    parts: list[str] = []
+    elements: list[str] = []
     depth = 0
     for mark in _MARKS.finditer(text, at):
         character = mark[0][0]
         if character in _OPENING:
             depth += 1
-            if depth > _DEEPEST:
+            if depth > _MAX_NESTING:
                 break
         elif character == ",":
             if depth == 0:
-                parts.append(text[at : mark.start()].strip())
+                elements.append(text[at : mark.start()].strip())
                 at = mark.end()
         elif character != '"':
             depth -= 1
             if depth < 0:
-                return parts, (at, mark.start())
-    return parts, (at, len(text))
+                return elements, (at, mark.start())
+    return elements, (at, len(text))
 
 
-def split_words(texts: Iterable[str]) -> list[str]:
+def split_option_values(texts: Iterable[str]) -> list[str]:
     """The comma-separated values of an option that may be repeated.
 
     Example:
-        >>> split_words(["sm_80, T4", "gfx942,"])
+        >>> split_option_values(["sm_80, T4", "gfx942,"])
         ['sm_80', 'T4', 'gfx942']
     """
-    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
+    return [value.strip() for text in texts for value in text.split(",") if value.strip()]

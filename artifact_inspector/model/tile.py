@@ -27,4 +27,4 @@ class Tile(str):
     @property
     def extents(self) -> tuple[int, ...]:
         """Elements along each axis."""
-        return tuple(int(word) for word in self.shape.split("×") if word.isdecimal())
+        return tuple(int(extent) for extent in self.shape.split("×") if extent.isdecimal())

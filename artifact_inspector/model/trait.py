@@ -15,31 +15,31 @@ class Trait(Flag):
     """Sums two or more products per lane (`v_dot2_f32_f16`, `dp4a`)."""
     LOOP = auto()
     """A structured loop, followed by its body."""
-    COUNTED = auto()
+    COUNTED_LOOP = auto()
     """A structured loop whose first operand is the induction variable."""
     SELECTION = auto()
     """Selects one of two values by its first operand."""
     COMBINATION = auto()
     """Combines the elements along an axis: a reduction, a scan, a histogram."""
-    WITH_BODY = auto()
+    HAS_BODY = auto()
     """The following operations define how two elements combine."""
     END_OF_BODY = auto()
     """Ends the operations that combine two elements."""
     READS_ROWS = auto()
     """Reads whole rows of a tile in shared memory for all lanes of a warp (`ldmatrix`)."""
-    READS_A_WORD = auto()
+    READS_WORD = auto()
     """Reads 4 bytes or less of shared memory for each lane."""
     RENAMES = auto()
     """Only renames, splits or joins values: no machine instruction is needed."""
-    JOINS_BLOCKS = auto()
+    PHI = auto()
     """Takes the value of the predecessor block (`phi`)."""
     AT_BARRIER = auto()
     """Waits for a barrier in shared memory, arrives at it, or is a barrier of the block."""
     ARRIVES = auto()
     """Arrives at a barrier in shared memory, or sets the bytes that it expects."""
-    MARKS_NO_PLACE = auto()
+    POSITIONLESS = auto()
     """Requests an instruction order within a loop; its own position has no meaning."""
     COMPARISON = auto()
     """Compares integers."""
-    ON_FLOATS = auto()
+    FLOATING_POINT = auto()
     """Computes on floating-point numbers."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 
-class Verdict(Word):
+class OrderVerdict(StringEnum):
     """How the loads and computes of a region are ordered; docs/verdicts.md defines each verdict."""
 
     INTERLEAVED = "interleaved"
@@ -26,12 +26,12 @@ class Verdict(Word):
     UNKNOWN = "unknown"
 
     @property
-    def is_of_order(self) -> bool:
+    def is_order_verdict(self) -> bool:
         """True for a verdict about the order of rounds.
 
         Only a change between two of these is a change of order.
         """
-        return self in _OF_ORDER
+        return self in _ORDER_VERDICTS
 
     @property
     def runs_ahead(self) -> bool:
@@ -39,13 +39,19 @@ class Verdict(Word):
         return self in _RUNS_AHEAD
 
 
-_OF_ORDER = frozenset(
-    {Verdict.INTERLEAVED, Verdict.CLUSTERED, Verdict.STAGGERED, Verdict.GROUPED, Verdict.MIXED}
+_ORDER_VERDICTS = frozenset(
+    {
+        OrderVerdict.INTERLEAVED,
+        OrderVerdict.CLUSTERED,
+        OrderVerdict.STAGGERED,
+        OrderVerdict.GROUPED,
+        OrderVerdict.MIXED,
+    }
 )
-_RUNS_AHEAD = frozenset({Verdict.PIPELINED, Verdict.PARTLY_PIPELINED, Verdict.WARP_SPECIALISED})
+_RUNS_AHEAD = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED, OrderVerdict.WARP_SPECIALISED})
 
 
-class PairOrder(Word):
+class PairOrder(StringEnum):
     """Order of the loads of a round and the computes of the previous round."""
 
     INTERLEAVED = "I"
@@ -55,7 +61,7 @@ class PairOrder(Word):
     MIXED = "M"
 
 
-class Basis(Word):
+class Basis(StringEnum):
     """How the rounds of a region were matched at a stage."""
 
     SOURCE = "source"
@@ -63,7 +69,7 @@ class Basis(Word):
     DATAFLOW = "dataflow"
 
 
-class Standing(Word):
+class CopyPosition(StringEnum):
     """Position of the copies of a pipelined loop relative to its direct computes."""
 
     BEFORE = "before"

@@ -33,24 +33,25 @@ class TritonVersion(str):
 
     def since(self, release: Release) -> bool | None:
         """Whether it is that release or a later one; None if unknown."""
-        answers = {one >= release for one in self.releases}
-        return answers.pop() if len(answers) == 1 else None
+        results = {possible >= release for possible in self.releases}
+        return results.pop() if len(results) == 1 else None
 
-    def is_of(self, wanted: str) -> bool:
+    def matches(self, requested: str) -> bool:
         """Whether it equals the requested version, or belongs to that release: `3.2.0` belongs to `3.2`."""
-        return self == wanted or self.startswith(f"{wanted}.")
+        return self == requested or self.startswith(f"{requested}.")
 
-    def fits(self, wanted: str) -> bool:
+    def may_match(self, requested: str) -> bool:
         """Whether it may be the requested version: `3.2` may be `3.2.0`.
 
         Older caches only show the release.
         """
         return any(
-            TritonVersion(one).is_of(wanted) or TritonVersion(wanted).is_of(one) for one in self.split("/")
+            TritonVersion(version).matches(requested) or TritonVersion(requested).matches(version)
+            for version in self.split("/")
         )
 
 
 @lru_cache(maxsize=256)
 def _releases(text: str) -> tuple[Release, ...]:
-    found = [_NUMBERS.match(one) for one in text.split("/")]
-    return tuple(sorted((int(match[1]), int(match[2])) for match in found if match is not None))
+    matches = [_NUMBERS.match(version) for version in text.split("/")]
+    return tuple(sorted((int(match[1]), int(match[2])) for match in matches if match is not None))

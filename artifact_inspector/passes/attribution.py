@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.passes.compiled import Notice
-from artifact_inspector.passes.observation import What, what_of
-from artifact_inspector.passes.subject import of_entry, trace_passes
-from artifact_inspector.passes.trace import Change, PassTrace, Step
+from artifact_inspector.passes.dump_facts import Topic, topic_of
+from artifact_inspector.passes.dumped_compile import NoticeCallback
+from artifact_inspector.passes.subject import subject_of_entry, trace_passes
+from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS, FactKey
 
 
-class Asked(NamedTuple):
+class FactQuery(NamedTuple):
     """A fact whose pass is requested."""
 
     key: str
@@ -28,7 +28,7 @@ class Asked(NamedTuple):
     """Key without the stage: `loop1.verdict`."""
     step: str | None
     """Stage of the fact; None for the last dump."""
-    what: What
+    topic: Topic
     label: str
 
 
@@ -36,57 +36,57 @@ class Asked(NamedTuple):
 class Attribution:
     """The passes that made some facts of one entry."""
 
-    made_by: Mapping[str, tuple[Step, Change] | None]
+    passes_by_key: Mapping[str, tuple[PassRun, FactChange] | None]
     """Key → the last pass that changed the fact, up to its stage; None if no pass is known."""
-    why: str | None = None
+    problem: str | None = None
     """Why the entry could not be compiled again."""
 
 
-def earliest(facts: Iterable[tuple[str, str, str]]) -> tuple[Asked, ...]:
+def select_earliest(facts: Iterable[tuple[str, str, str]]) -> tuple[FactQuery, ...]:
     """The facts that passes can be found for; of a fact with several stages only the earliest.
 
     Args:
         facts: key, category and label of each fact.
     """
-    found: dict[str, Asked] = {}
+    earliest_queries: dict[str, FactQuery] = {}
     for key, category, label in facts:
-        what = what_of(category)
-        if what is None:
+        topic = topic_of(category)
+        if topic is None:
             continue
-        asked = Asked(key, FactKey(key).without_step, FactKey(key).step, what, label)
-        known = found.get(asked.name)
-        if known is None or _place(asked) < _place(known):
-            found[asked.name] = asked
-    return tuple(found.values())
+        query = FactQuery(key, FactKey(key).without_step, FactKey(key).step, topic, label)
+        earlier_query = earliest_queries.get(query.name)
+        if earlier_query is None or _stage_position(query) < _stage_position(earlier_query):
+            earliest_queries[query.name] = query
+    return tuple(earliest_queries.values())
 
 
-def _place(asked: Asked) -> int:
-    return len(STEPS) if asked.step is None else STEPS.index(asked.step)
+def _stage_position(query: FactQuery) -> int:
+    return len(STEPS) if query.step is None else STEPS.index(query.step)
 
 
-def attribute(
+def find_passes(
     artifact: Artifact,
-    asked: Iterable[Asked],
+    queries: Iterable[FactQuery],
     values: Mapping[str, Value],
     *,
-    notice: Notice = lambda sentence: None,
+    notice: NoticeCallback = lambda sentence: None,
 ) -> Attribution:
     """Find the passes that made some facts of an entry.
 
     Args:
         artifact: the entry.
-        asked: the facts.
+        queries: the facts.
         values: the entry's values by key.
         notice: called with a sentence before a slow step.
     """
-    wanted = tuple(asked)
+    query_list = tuple(queries)
     try:
-        found = trace_passes(of_entry(artifact), {one.what for one in wanted}, notice=notice)
+        pass_trace = trace_passes(subject_of_entry(artifact), {query.topic for query in query_list}, notice=notice)
     except InspectorError as error:
         return Attribution({}, error.message.splitlines()[0])
-    return Attribution({one.key: _maker(found, one, values.get(one.key)) for one in wanted})
+    return Attribution({query.key: _find_pass(pass_trace, query, values.get(query.key)) for query in query_list})
 
 
-def _maker(found: PassTrace, asked: Asked, value: Value) -> tuple[Step, Change] | None:
-    made = found.last_change({asked.name}, asked.step)
-    return made if made is not None and made[1].after == value else None
+def _find_pass(pass_trace: PassTrace, query: FactQuery, value: Value) -> tuple[PassRun, FactChange] | None:
+    last_change = pass_trace.last_change({query.name}, query.step)
+    return last_change if last_change is not None and last_change[1].value_after == value else None

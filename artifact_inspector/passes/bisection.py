@@ -10,18 +10,18 @@ from pathlib import PurePath
 from artifact_inspector.compiling.ask.environments import releases_between
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.model import Stage
-from artifact_inspector.passes.compiled import Notice
-from artifact_inspector.passes.observation import What, observe
-from artifact_inspector.passes.subject import Subject, trace_passes
-from artifact_inspector.passes.trace import Change, PassTrace, Step
+from artifact_inspector.passes.dump_facts import Topic, read_dump_facts
+from artifact_inspector.passes.dumped_compile import NoticeCallback
+from artifact_inspector.passes.subject import TraceSubject, trace_passes
+from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import step_of
 
-_TOLD_BY = (Stage.TTGIR, Stage.LLIR, Stage.PTX, Stage.AMDGCN)
+_COMPARED_STAGES = (Stage.TTGIR, Stage.LLIR, Stage.PTX, Stage.AMDGCN)
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ReleaseResult:
     """The result of compiling with one release."""
 
     triton: str
@@ -32,16 +32,16 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReleaseDifference:
     """A fact whose value differs in the newer release."""
 
     stage: str
     key: str
-    before: Value
-    after: Value
-    older_pass: tuple[Step, Change] | None
+    older_value: Value
+    newer_value: Value
+    older_pass: tuple[PassRun, FactChange] | None
     """The last pass of the older release that changed it; null if none did."""
-    newer_pass: tuple[Step, Change] | None
+    newer_pass: tuple[PassRun, FactChange] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,21 @@ class Bisection:
 
     kernel: str
     target: str
-    what: tuple[What, ...]
-    tried: tuple[Tried, ...]
+    topics: tuple[Topic, ...]
+    releases: tuple[ReleaseResult, ...]
     """The compiled releases in order; releases that the search skipped are missing."""
-    changed: tuple[str, str] | None
+    changed_between: tuple[str, str] | None
     """The last release with the facts of the first, and the next one; null if all agree."""
-    differences: tuple[Difference, ...]
+    differences: tuple[ReleaseDifference, ...]
     """Earliest stage first."""
 
 
 def bisect(
-    subject: Subject,
-    wanted: Collection[What],
+    subject: TraceSubject,
+    topics: Collection[Topic],
     releases: Sequence[str],
     *,
-    notice: Notice = lambda sentence: None,
+    notice: NoticeCallback = lambda sentence: None,
     progress: Callable[[str], None] = lambda release: None,
 ) -> Bisection:
     """Find the release in which the facts of a kernel changed, by bisection if only two ends are given.
@@ -73,7 +73,7 @@ def bisect(
 
     Args:
         subject: the kernel.
-        wanted: the facts.
+        topics: the facts.
         releases: two ends, between which the known releases are bisected, or all releases to compile.
         notice: called with a sentence before an environment is created.
         progress: called with each release before it is compiled.
@@ -84,103 +84,103 @@ def bisect(
     """
     if len(releases) < 2:
         raise UsageError("A bisection needs two releases.", "Give --between 3.2.0,3.3.1, or more releases.")
-    line = list(releases) if len(releases) > 2 else list(releases_between(*releases))
-    search = _Search(subject, frozenset(wanted), notice, progress)
-    first, last = search.of(line[0]), search.of(line[-1])
+    release_line = list(releases) if len(releases) > 2 else list(releases_between(*releases))
+    search = _ReleaseSearch(subject, frozenset(topics), notice, progress)
+    first, last = search.result_of(release_line[0]), search.result_of(release_line[-1])
     for end in (first, last):
         if end.message is not None:
             raise CompileError(f"Triton {end.triton} refuses the kernel: {end.message}", "Choose other ends.")
-    changed = search.between(line, is_list=len(releases) > 2)
-    tried = tuple(search.known[one] for one in line if one in search.known)
-    differences: tuple[Difference, ...] = ()
+    changed = search.find_change(release_line, is_list=len(releases) > 2)
+    tried = tuple(search.results[release] for release in release_line if release in search.results)
+    differences: tuple[ReleaseDifference, ...] = ()
     if changed is not None:
-        differences = search.differences(*changed)
+        differences = search.find_differences(*changed)
     return Bisection(
-        subject.name or PurePath(subject.ask["place"]).name,
+        subject.name or PurePath(subject.request["place"]).name,
         str(subject.target),
-        tuple(wanted),
+        tuple(topics),
         tried,
         changed,
         differences,
     )
 
 
-class _Search:
+class _ReleaseSearch:
     def __init__(
         self,
-        subject: Subject,
-        wanted: frozenset[What],
-        notice: Notice,
+        subject: TraceSubject,
+        topics: frozenset[Topic],
+        notice: NoticeCallback,
         progress: Callable[[str], None],
     ) -> None:
-        self.subject, self.wanted, self.notice, self.progress = subject, wanted, notice, progress
-        self.known: dict[str, Tried] = {}
+        self.subject, self.topics, self.notice, self.progress = subject, topics, notice, progress
+        self.results: dict[str, ReleaseResult] = {}
         self.traces: dict[str, PassTrace] = {}
 
-    def of(self, release: str) -> Tried:
+    def result_of(self, release: str) -> ReleaseResult:
         """Compile the kernel with a release, once."""
-        if release not in self.known:
+        if release not in self.results:
             self.progress(release)
             try:
-                with self.subject.compiled_alone(self.notice, release) as artifact:
+                with self.subject.compile_without_dumps(self.notice, release) as artifact:
                     values = {
                         f"{step_of(stage)} {key}": fact.value
-                        for stage in _TOLD_BY
+                        for stage in _COMPARED_STAGES
                         if stage.value in artifact.files
-                        for key, fact in observe(artifact, stage, None, self.wanted).items()
+                        for key, fact in read_dump_facts(artifact, stage, None, self.topics).items()
                         if not fact.by_names  # names of values differ between releases
                     }
-                self.known[release] = Tried(release, values, None)
+                self.results[release] = ReleaseResult(release, values, None)
             except CompileError as error:
-                self.known[release] = Tried(release, {}, error.message)
-        return self.known[release]
+                self.results[release] = ReleaseResult(release, {}, error.message)
+        return self.results[release]
 
-    def between(self, line: Sequence[str], *, is_list: bool) -> tuple[str, str] | None:
+    def find_change(self, line: Sequence[str], *, is_list: bool) -> tuple[str, str] | None:
         """The two neighbouring releases that differ, among those that compile the kernel."""
         if is_list:
             for release in line:
-                self.of(release)
-            told = [release for release in line if self.known[release].message is None]
-            pairs = pairwise(told)
-            return next(((a, b) for a, b in pairs if self.known[a].values != self.known[b].values), None)
+                self.result_of(release)
+            compiled_releases = [release for release in line if self.results[release].message is None]
+            pairs = pairwise(compiled_releases)
+            return next(((a, b) for a, b in pairs if self.results[a].values != self.results[b].values), None)
         low, high = 0, len(line) - 1
-        if self.of(line[low]).values == self.of(line[high]).values:
+        if self.result_of(line[low]).values == self.result_of(line[high]).values:
             return None
-        open_ = list(range(low + 1, high))
-        while open_:
-            at = open_[len(open_) // 2]
-            found = self.of(line[at])
-            if found.message is not None:
-                open_.remove(at)
+        untested = list(range(low + 1, high))
+        while untested:
+            middle = untested[len(untested) // 2]
+            middle_result = self.result_of(line[middle])
+            if middle_result.message is not None:
+                untested.remove(middle)
                 continue
-            if found.values == self.known[line[low]].values:
-                low = at
+            if middle_result.values == self.results[line[low]].values:
+                low = middle
             else:
-                high = at
-            open_ = [one for one in open_ if low < one < high]
+                high = middle
+            untested = [index for index in untested if low < index < high]
         return line[low], line[high]
 
-    def differences(self, older: str, newer: str) -> tuple[Difference, ...]:
+    def find_differences(self, older: str, newer: str) -> tuple[ReleaseDifference, ...]:
         """The facts that differ, each with the pass of either release that made it."""
-        before, after = self.known[older].values, self.known[newer].values
-        found = []
-        for name in dict.fromkeys((*before, *after)):
-            if before.get(name) == after.get(name):
+        older_values, newer_values = self.results[older].values, self.results[newer].values
+        difference_list = []
+        for name in dict.fromkeys((*older_values, *newer_values)):
+            if older_values.get(name) == newer_values.get(name):
                 continue
             stage, _, key = name.partition(" ")
-            found.append(
-                Difference(
+            difference_list.append(
+                ReleaseDifference(
                     stage,
                     key,
-                    before.get(name),
-                    after.get(name),
+                    older_values.get(name),
+                    newer_values.get(name),
                     self._trace(older).last_change({key}, stage),
                     self._trace(newer).last_change({key}, stage),
                 )
             )
-        return tuple(found)
+        return tuple(difference_list)
 
     def _trace(self, release: str) -> PassTrace:
         if release not in self.traces:
-            self.traces[release] = trace_passes(self.subject, self.wanted, triton=release, notice=self.notice)
+            self.traces[release] = trace_passes(self.subject, self.topics, triton=release, notice=self.notice)
         return self.traces[release]

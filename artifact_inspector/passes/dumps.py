@@ -20,7 +20,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Language(Enum):
+class DumpLanguage(Enum):
     """Language of a dump."""
 
     MLIR = "MLIR"
@@ -37,7 +37,7 @@ class Dump(NamedTuple):
     """Pass name in pipelines: `tritonamdgpu-reorder-instructions`; None if the compiler does not print it."""
     is_before: bool
     """True for a dump before the pass, False for one after it."""
-    language: Language
+    language: DumpLanguage
     scope: str
     """Symbol of the function that the pass runs on; empty for the whole module."""
     line: int
@@ -45,60 +45,60 @@ class Dump(NamedTuple):
     text: str
 
 
-_MLIR = re.compile(
+_MLIR_HEADER = re.compile(
     r"// -----// IR Dump (?P<when>Before|After) (?P<name>[^\s:(]+)"
     r"(?:: (?P<new>[\w.-]+)(?![\w.-]).*?| \((?P<old>[^()]*)\))?"
     r" \('(?P<op>[^']*)' operation(?:: @(?P<symbol>[^)]*))?\)"
 )
-_LLVM = re.compile(
+_LLVM_HEADER = re.compile(
     r"(?:; )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>\S(?:(?! on ).)*) on (?P<scope>.+?) \*\*\*"
 )
-_CODE = re.compile(
+_CODE_GENERATOR_HEADER = re.compile(
     r"(?P<machine># )?\*\*\* IR Dump (?P<when>Before|After) (?P<name>.+?) \((?P<argument>[\w.-]+)\) \*\*\*"
 )
-_NOISE = re.compile(
+_PASS_MESSAGE = re.compile(
     r"Running (?:pass|analysis)|Skipping pass|Invalidating analysis|Clearing all analysis|===-{20}"
     r"|\s*Pass Arguments:"
 )
-_MARK = "IR Dump "
+_HEADER_MARK = "IR Dump "
 
 
 def read_dumps(lines: Iterable[str]) -> Iterator[Dump]:
     """Yield the dumps in the order in which they were written, with one at a time in memory."""
-    found: Dump | None = None
+    current_dump: Dump | None = None
     text: list[str] = []
-    ended = False
+    is_complete = False
     for number, line in enumerate(lines, 1):
-        head = _head(line, number) if _MARK in line else None
-        if head is not None:
-            if found is not None:
-                yield found._replace(text="".join(text))
-            found, text, ended = head, [], False
-        elif found is not None and not ended:
+        header = _parse_header(line, number) if _HEADER_MARK in line else None
+        if header is not None:
+            if current_dump is not None:
+                yield current_dump._replace(text="".join(text))
+            current_dump, text, is_complete = header, [], False
+        elif current_dump is not None and not is_complete:
             # LLVM prints messages about its passes between the dumps
-            if _NOISE.match(line):
-                ended = found.language is not Language.MLIR
+            if _PASS_MESSAGE.match(line):
+                is_complete = current_dump.language is not DumpLanguage.MLIR
             else:
                 text.append(line)
-    if found is not None:
-        yield found._replace(text="".join(text))
+    if current_dump is not None:
+        yield current_dump._replace(text="".join(text))
 
 
-def _head(line: str, number: int) -> Dump | None:
-    match = _MLIR.match(line)
+def _parse_header(line: str, number: int) -> Dump | None:
+    match = _MLIR_HEADER.match(line)
     if match is not None:
         argument = match["new"] or match["old"]
-        return _dump(match, argument, Language.MLIR, match["symbol"] or "", number)
-    match = _LLVM.match(line)
+        return _make_dump(match, argument, DumpLanguage.MLIR, match["symbol"] or "", number)
+    match = _LLVM_HEADER.match(line)
     if match is not None:
         scope = match["scope"].strip("()")
-        return _dump(match, None, Language.LLVM, "" if scope == "[module]" else scope, number)
-    match = _CODE.match(line)
+        return _make_dump(match, None, DumpLanguage.LLVM, "" if scope == "[module]" else scope, number)
+    match = _CODE_GENERATOR_HEADER.match(line)
     if match is None:
         return None
-    language = Language.MACHINE if match["machine"] else Language.LLVM
-    return _dump(match, match["argument"], language, "", number)
+    language = DumpLanguage.MACHINE if match["machine"] else DumpLanguage.LLVM
+    return _make_dump(match, match["argument"], language, "", number)
 
 
-def _dump(match: re.Match[str], argument: str | None, language: Language, scope: str, number: int) -> Dump:
+def _make_dump(match: re.Match[str], argument: str | None, language: DumpLanguage, scope: str, number: int) -> Dump:
     return Dump(match["name"], argument, match["when"] == "Before", language, scope, number, "")

@@ -18,27 +18,27 @@ from artifact_inspector.files.disassembly import disassemble as sass_of
 from artifact_inspector.files.disassembly import find_disassembler
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.passes.compiled import (
+from artifact_inspector.passes.dump_facts import Topic
+from artifact_inspector.passes.dumped_compile import (
     DumpedCompile,
-    Notice,
-    compile_alone,
+    NoticeCallback,
     compile_with_dumps,
+    compile_without_dumps,
 )
-from artifact_inspector.passes.observation import What
-from artifact_inspector.passes.trace import Keep, PassTrace, trace
+from artifact_inspector.passes.trace import ChangeCallback, PassTrace, trace_dumps
 from artifact_inspector.vocabulary.options import read_options
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TraceSubject:
     """A kernel to compile for one GPU."""
 
-    ask: Mapping[str, Any]
+    request: Mapping[str, Any]
     """The request, as `KernelRequest.as_json` returns it; for a cache entry without a place."""
     target: Target
     triton: str | None
     """The version to compile with; None for the installed one."""
-    saved: str | None = None
+    saved_ttir: str | None = None
     """The TTIR of a cache entry; None for a request."""
     name: str = ""
     notes: tuple[str, ...] = ()
@@ -46,43 +46,43 @@ class Subject:
     """Options of a cache entry that are not passed to the compiler."""
 
     @contextmanager
-    def compiled(self, notice: Notice, triton: str | None = None) -> Iterator[DumpedCompile]:
+    def compile_with_dumps(self, notice: NoticeCallback, triton: str | None = None) -> Iterator[DumpedCompile]:
         """Compile it with all dumps, in a temporary directory that is removed when the block ends.
 
         Args:
             notice: as in `compile_with_dumps`.
             triton: a version that overrides the subject's.
         """
-        with self._placed() as (ask, directory):
+        with self._prepare_request() as (ask, directory):
             yield compile_with_dumps(ask, self.target, triton or self.triton, directory, notice=notice)
 
     @contextmanager
-    def compiled_alone(self, notice: Notice, triton: str) -> Iterator[Artifact]:
+    def compile_without_dumps(self, notice: NoticeCallback, triton: str) -> Iterator[Artifact]:
         """Compile it without dumps, likewise."""
-        with self._placed() as (ask, directory):
-            yield compile_alone(ask, self.target, triton, directory, notice=notice)
+        with self._prepare_request() as (ask, directory):
+            yield compile_without_dumps(ask, self.target, triton, directory, notice=notice)
 
     @contextmanager
-    def _placed(self) -> Iterator[tuple[dict[str, Any], Path]]:
+    def _prepare_request(self) -> Iterator[tuple[dict[str, Any], Path]]:
         with scratch_directory() as scratch:
-            directory, ask = Path(scratch), dict(self.ask)
-            if self.saved is not None:
+            directory, ask = Path(scratch), dict(self.request)
+            if self.saved_ttir is not None:
                 file = directory / f"{self.name}.ttir"
-                file.write_text(self.saved, encoding="utf-8")
+                file.write_text(self.saved_ttir, encoding="utf-8")
                 ask["place"] = str(file)
             yield ask, directory
 
 
-def of_request(request: KernelRequest, target: Target, triton: str | None = None) -> Subject:
+def subject_of_request(request: KernelRequest, target: Target, triton: str | None = None) -> TraceSubject:
     """The subject of a compile request.
 
     Raises:
         UsageError: a signature or constant is invalid.
     """
-    return Subject(request.as_json(), target, triton, name=request.place.rpartition(":")[2])
+    return TraceSubject(request.as_json(), target, triton, name=request.kernel_path.rpartition(":")[2])
 
 
-def of_entry(artifact: Artifact, triton: str | None = None) -> Subject:
+def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubject:
     """The subject of a cache entry, which is compiled from its TTIR with its own options.
 
     Args:
@@ -124,36 +124,36 @@ def of_entry(artifact: Artifact, triton: str | None = None) -> Subject:
         "configs": None,
         "untrusted": True,
     }
-    return Subject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped)
+    return TraceSubject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped)
 
 
 def trace_passes(
-    subject: Subject,
-    wanted: Collection[What],
+    subject: TraceSubject,
+    topics: Collection[Topic],
     *,
     triton: str | None = None,
-    keep: Keep | None = None,
-    keep_texts: Path | None = None,
-    notice: Notice = lambda sentence: None,
+    on_change: ChangeCallback | None = None,
+    dump_directory: Path | None = None,
+    notice: NoticeCallback = lambda sentence: None,
 ) -> PassTrace:
     """Compile a kernel and report what each pass changed.
 
     Args:
         subject: the kernel.
-        wanted: the topics of facts to follow.
+        topics: the topics of facts to follow.
         triton: a version that overrides the subject's.
-        keep: called with each dump that a pass changed.
-        keep_texts: a directory for all output of the compiler.
+        on_change: called with each dump that a pass changed.
+        dump_directory: a directory for all output of the compiler.
         notice: called with a sentence before a slow step.
 
     Raises:
         UsageError, CompileError: as `compile_kernels`.
     """
-    with subject.compiled(notice, triton) as compiled:
-        if keep_texts is not None:
-            for file in (*compiled.texts, compiled.times):
-                shutil.copy(file, keep_texts / file.name)
+    with subject.compile_with_dumps(notice, triton) as compiled:
+        if dump_directory is not None:
+            for file in (*compiled.dump_files, compiled.timing_file):
+                shutil.copy(file, dump_directory / file.name)
         tool = find_disassembler(None)
         disassemble = None if tool is None else lambda suffix, binary: sass_of(binary, tool)
         times = compiled.pass_times()
-        return trace(compiled.artifact, compiled.dumps(), times, wanted, keep, disassemble)
+        return trace_dumps(compiled.artifact, compiled.dumps(), times, topics, on_change, disassemble)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.formats.amdgcn.machine import machine_order
+from artifact_inspector.formats.amdgcn.machine_ir import machine_order
 from artifact_inspector.model import Stage
-from artifact_inspector.model.word import Word
-from artifact_inspector.passes.dumps import Dump, Language
-from artifact_inspector.passes.observation import Observation, What, observe
+from artifact_inspector.model.string_enum import StringEnum
+from artifact_inspector.passes.dump_facts import DumpFact, Topic, read_dump_facts
+from artifact_inspector.passes.dumps import Dump, DumpLanguage
 from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 
 
-class Level(Word):
+class PassLevel(StringEnum):
     """Level of the compile that a pass works on."""
 
     TTIR = "ttir"
@@ -35,21 +35,21 @@ class Level(Word):
     SASS = "sass"
 
 
-_STAGE = {
-    Level.TTIR: Stage.TTIR,
-    Level.TTGIR: Stage.TTGIR,
-    Level.LLVM: Stage.LLIR,
-    Level.BACK_END: Stage.LLIR,
+_STAGE_OF_LEVEL = {
+    PassLevel.TTIR: Stage.TTIR,
+    PassLevel.TTGIR: Stage.TTGIR,
+    PassLevel.LLVM: Stage.LLIR,
+    PassLevel.BACK_END: Stage.LLIR,
 }
-_STEP = {
-    Level.TTIR: "ttir",
-    Level.TTGIR: "ttgir",
-    Level.LOWERING: "llir",
-    Level.LLVM: "llir",
-    Level.BACK_END: "assembly",
-    Level.MACHINE: "assembly",
-    Level.ASSEMBLY: "assembly",
-    Level.SASS: "sass",
+_STAGE_NAME_OF_LEVEL = {
+    PassLevel.TTIR: "ttir",
+    PassLevel.TTGIR: "ttgir",
+    PassLevel.LOWERING: "llir",
+    PassLevel.LLVM: "llir",
+    PassLevel.BACK_END: "assembly",
+    PassLevel.MACHINE: "assembly",
+    PassLevel.ASSEMBLY: "assembly",
+    PassLevel.SASS: "sass",
 }
 """Level → the stage that its passes produce, by the name common to both vendors."""
 MACHINE_ORDER = "machine.order"
@@ -59,20 +59,20 @@ _DIALECTS_OF_TTGIR = ("ttg.", "triton_gpu.", "#ttg", "#triton_gpu")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FactChange:
     """A fact whose value differs before and after a pass."""
 
-    what: What
+    topic: Topic
     key: str
     """Key of the fact: `loop1.verdict`, `loads.widths`."""
     label: str
     unit: str
-    before: Value
-    after: Value
+    value_before: Value
+    value_after: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PassRun:
     """One run of a pass."""
 
     index: int
@@ -81,14 +81,14 @@ class Step:
     """Pass name as the compiler prints it: `TritonAMDGPUReorderInstructions`."""
     argument: str | None
     """Pass name in pipelines: `tritonamdgpu-reorder-instructions`; null if the compiler does not print it."""
-    level: Level
+    level: PassLevel
     line: int
     """Line of its dump in the compiler's output."""
     changed_text: bool | None
     """Whether it changed the IR; null if its dumps are incomplete."""
     seconds: float | None
     """Duration by the compiler's timer; for LLVM's code generator, the sum of all passes of this name."""
-    changes: tuple[Change, ...]
+    changes: tuple[FactChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class PassTrace:
     kernel: str
     target: str
     triton: str | None
-    steps: tuple[Step, ...]
-    final: tuple[Observation, ...]
+    steps: tuple[PassRun, ...]
+    final: tuple[DumpFact, ...]
     """The facts of the last dump."""
     notes: tuple[str, ...]
     """Limitations of this trace."""
 
-    def last_change(self, keys: Collection[str], until: str | None = None) -> tuple[Step, Change] | None:
+    def last_change(self, keys: Collection[str], until: str | None = None) -> tuple[PassRun, FactChange] | None:
         """The last pass that changed one of the given facts, and the change; None if no pass did.
 
         Args:
@@ -113,7 +113,7 @@ class PassTrace:
         """
         end = len(STEPS) if until is None else STEPS.index(until)
         for step in reversed(self.steps):
-            if STEPS.index(_STEP[step.level]) > end:
+            if STEPS.index(_STAGE_NAME_OF_LEVEL[step.level]) > end:
                 continue
             for change in step.changes:
                 if change.key in keys:
@@ -121,16 +121,16 @@ class PassTrace:
         return None
 
 
-Keep = Callable[[Step, Level, str, str], None]
+ChangeCallback = Callable[[PassRun, PassLevel, str, str], None]
 """Called with each step that changed the IR: the step, its level, the dump before and the dump after."""
 
 
-def trace(
+def trace_dumps(
     artifact: Artifact,
     dumps: Iterable[Dump],
     times: PassTimes,
-    wanted: Collection[What],
-    keep: Keep | None = None,
+    topics: Collection[Topic],
+    on_change: ChangeCallback | None = None,
     disassemble: Disassemble | None = None,
 ) -> PassTrace:
     """Find what each pass changed, with one pair of dumps in memory at a time.
@@ -138,73 +138,73 @@ def trace(
     Args:
         artifact: the cache entry of the compile.
         dumps: the dumps of the compile, in order.
-        wanted: the topics of facts to follow.
-        keep: called with the changed dumps.
+        topics: the topics of facts to follow.
+        on_change: called with the changed dumps.
         disassemble: disassembles a cubin, to include the changes by ptxas.
     """
-    walk = _Walk(artifact, frozenset(wanted), times, keep, disassemble)
+    walk = _DumpTracer(artifact, frozenset(topics), times, on_change, disassemble)
     for dump in dumps:
-        walk.take(dump)
+        walk.add_dump(dump)
     return walk.end()
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _DumpState:
     """A dump between two passes, with its facts."""
 
-    level: Level
+    level: PassLevel
     text: str
-    facts: dict[str, Observation]
+    facts: dict[str, DumpFact]
 
 
-class _Walk:
+class _DumpTracer:
     def __init__(
         self,
         artifact: Artifact,
-        wanted: frozenset[What],
+        topics: frozenset[Topic],
         times: PassTimes,
-        keep: Keep | None,
+        on_change: ChangeCallback | None,
         disassemble: Disassemble | None,
     ) -> None:
-        self.artifact, self.wanted, self.times, self.keep = artifact, wanted, times, keep
+        self.artifact, self.topics, self.times, self.on_change = artifact, topics, times, on_change
         self.disassemble = disassemble
-        self.steps: list[Step] = []
-        self.state: _State | None = None
+        self.steps: list[PassRun] = []
+        self.state: _DumpState | None = None
         """The last dump that was parsed as a stage."""
-        self.machine: _State | None = None
-        self.given: Dump | None = None
+        self.machine: _DumpState | None = None
+        self.open_dump: Dump | None = None
         """The open MLIR pass: the dump before it was read, the dump after it was not."""
-        self.unread: Counter[Level] = Counter()
-        self.of_mlir: list[int] = []
+        self.skipped_levels: Counter[PassLevel] = Counter()
+        self.mlir_step_indices: list[int] = []
         """Indices of the steps of MLIR passes, which have individual times."""
 
-    def take(self, dump: Dump) -> None:
+    def add_dump(self, dump: Dump) -> None:
         """Process the next dump: in MLIR the one before a pass, in LLVM the one after it."""
-        level = _level(dump, self.state)
-        if level is Level.LOWERING or (level is Level.MACHINE and not self._is_amd):
-            self._pass_over(dump, level)
+        level = _level_of(dump, self.state)
+        if level is PassLevel.LOWERING or (level is PassLevel.MACHINE and not self._is_amd):
+            self._skip_dump(dump, level)
             return
         if (
-            level is not Level.MACHINE
-            and dump.language is Language.LLVM
+            level is not PassLevel.MACHINE
+            and dump.language is DumpLanguage.LLVM
             and "\ndefine " not in f"\n{dump.text}"
         ):
-            self._close(None, level)
-            self._step(dump, level, None, ())
+            self._finish_mlir_pass(None, level)
+            self._add_step(dump, level, None, ())
             return
         if dump.is_before:
-            self._close(dump.text, level)
-            self.given = dump
+            self._finish_mlir_pass(dump.text, level)
+            self.open_dump = dump
         else:
-            self._close(None, level)
-            self._advance(dump, level, dump.text)
+            self._finish_mlir_pass(None, level)
+            self._record_change(dump, level, dump.text)
 
     def end(self) -> PassTrace:
-        self._close(None, Level.LOWERING)
-        seconds = self.times.of_mlir([self.steps[at].name for at in self.of_mlir])
-        for at, found in zip(self.of_mlir, seconds, strict=True):
-            self.steps[at] = replace(self.steps[at], seconds=found)
-        self._finish()
+        self._finish_mlir_pass(None, PassLevel.LOWERING)
+        seconds = self.times.mlir_seconds([self.steps[at].name for at in self.mlir_step_indices])
+        for at, seconds_of_step in zip(self.mlir_step_indices, seconds, strict=True):
+            self.steps[at] = replace(self.steps[at], seconds=seconds_of_step)
+        self._add_final_steps()
         target, final = self.artifact.target, self.state.facts if self.state is not None else {}
         return PassTrace(
             self.artifact.display_name,
@@ -212,62 +212,60 @@ class _Walk:
             None if self.artifact.triton_version is None else str(self.artifact.triton_version),
             tuple(self.steps),
             tuple(final.values()),
-            tuple(self._notes()),
+            tuple(self._describe_limits()),
         )
 
     # -- one pass ----------------------------------------------------------------------
 
-    def _pass_over(self, dump: Dump, level: Level) -> None:
-        self._close(None, level)
-        self.unread[level] += 1
-        self._step(dump, level, None, ())
+    def _skip_dump(self, dump: Dump, level: PassLevel) -> None:
+        self._finish_mlir_pass(None, level)
+        self.skipped_levels[level] += 1
+        self._add_step(dump, level, None, ())
 
-    def _close(self, text: str | None, level: Level) -> None:
+    def _finish_mlir_pass(self, text: str | None, level: PassLevel) -> None:
         """Finish the open MLIR pass: the dump after it is the one before the next pass."""
-        dump, self.given = self.given, None
+        dump, self.open_dump = self.open_dump, None
         if text is None:
             if dump is not None:
-                self._step(dump, self.state.level if self.state is not None else level, None, ())
+                self._add_step(dump, self.state.level if self.state is not None else level, None, ())
             return
         if dump is None:
             # the first dump, or the first after dumps that are not parsed
-            self.state = self._observed(level, text)
+            self.state = self._read_state(level, text)
             return
-        self._advance(dump, level, text)
+        self._record_change(dump, level, text)
 
-    def _advance(self, dump: Dump, level: Level, text: str) -> None:
+    def _record_change(self, dump: Dump, level: PassLevel, text: str) -> None:
         """Record a pass with the dump after it."""
-        before = self.machine if level is Level.MACHINE else self.state
-        if before is not None and before.text == text:
-            self._step(dump, level, False, ())
+        previous_state = self.machine if level is PassLevel.MACHINE else self.state
+        if previous_state is not None and previous_state.text == text:
+            self._add_step(dump, level, False, ())
             return
-        after = self._observed(level, text)
-        changes = () if before is None else tuple(_changes(before, after))
-        step = self._step(dump, level, before is None or before.level is level or None, changes)
-        if self.keep is not None:
-            self.keep(step, level, "" if before is None else before.text, text)
-        if level is Level.MACHINE:
-            self.machine = after
+        next_state = self._read_state(level, text)
+        changes = () if previous_state is None else tuple(_compare_states(previous_state, next_state))
+        step = self._add_step(dump, level, previous_state is None or previous_state.level is level or None, changes)
+        if self.on_change is not None:
+            self.on_change(step, level, "" if previous_state is None else previous_state.text, text)
+        if level is PassLevel.MACHINE:
+            self.machine = next_state
         else:
-            self.state = after
+            self.state = next_state
 
-    def _step(self, dump: Dump, level: Level, changed: bool | None, changes: tuple[Change, ...]) -> Step:
-        if dump.language is Language.MLIR:
-            self.of_mlir.append(len(self.steps))
-        seconds = self.times.total_of(dump.name)
-        step = Step(
-            len(self.steps) + 1, dump.name, dump.argument, level, dump.line, changed, seconds, changes
-        )
+    def _add_step(self, dump: Dump, level: PassLevel, changed: bool | None, changes: tuple[FactChange, ...]) -> PassRun:
+        if dump.language is DumpLanguage.MLIR:
+            self.mlir_step_indices.append(len(self.steps))
+        seconds = self.times.total_seconds(dump.name)
+        step = PassRun(len(self.steps) + 1, dump.name, dump.argument, level, dump.line, changed, seconds, changes)
         self.steps.append(step)
         return step
 
-    def _observed(self, level: Level, text: str) -> _State:
-        if level is Level.MACHINE:
-            found = {} if What.ORDER not in self.wanted else {MACHINE_ORDER: _machine_fact(text)}
-            return _State(level, text, found)
-        if level is Level.TTIR and text.count("tt.func ") > 1:
-            return _State(level, text, {})  # calls are not yet inlined
-        return _State(level, text, observe(self.artifact, _STAGE[level], text, self.wanted))
+    def _read_state(self, level: PassLevel, text: str) -> _DumpState:
+        if level is PassLevel.MACHINE:
+            order_fact = {} if Topic.ORDER not in self.topics else {MACHINE_ORDER: _machine_fact(text)}
+            return _DumpState(level, text, order_fact)
+        if level is PassLevel.TTIR and text.count("tt.func ") > 1:
+            return _DumpState(level, text, {})  # calls are not yet inlined
+        return _DumpState(level, text, read_dump_facts(self.artifact, _STAGE_OF_LEVEL[level], text, self.topics))
 
     @property
     def _is_amd(self) -> bool:
@@ -275,80 +273,87 @@ class _Walk:
 
     # -- after the last pass ------------------------------------------------------------
 
-    def _finish(self) -> None:
+    def _add_final_steps(self) -> None:
         """Add steps for the whole code generator and for ptxas, by their output."""
         files = self.artifact.files
         for stage in (Stage.PTX, Stage.AMDGCN):
             if stage.value in files:
-                after = _State(Level.ASSEMBLY, "", observe(self.artifact, stage, None, self.wanted))
-                changes = () if self.state is None else tuple(_changes(self.state, after))
+                next_state = _DumpState(
+                    PassLevel.ASSEMBLY, "", read_dump_facts(self.artifact, stage, None, self.topics)
+                )
+                changes = () if self.state is None else tuple(_compare_states(self.state, next_state))
                 number = len(self.steps) + 1
-                self.steps.append(Step(number, CODE_GENERATOR, None, Level.ASSEMBLY, 0, True, None, changes))
-                self.state = after
+                self.steps.append(PassRun(number, CODE_GENERATOR, None, PassLevel.ASSEMBLY, 0, True, None, changes))
+                self.state = next_state
         if "cubin" in files and self.disassemble is not None:
-            facts = observe(self.artifact, Stage.SASS, None, self.wanted, self.disassemble)
-            after = _State(Level.SASS, "", facts)
-            changes = () if self.state is None or not facts else tuple(_changes(self.state, after))
-            self.steps.append(Step(len(self.steps) + 1, PTXAS, None, Level.SASS, 0, True, None, changes))
-            self.state = after
+            facts = read_dump_facts(self.artifact, Stage.SASS, None, self.topics, self.disassemble)
+            next_state = _DumpState(PassLevel.SASS, "", facts)
+            changes = () if self.state is None or not facts else tuple(_compare_states(self.state, next_state))
+            self.steps.append(PassRun(len(self.steps) + 1, PTXAS, None, PassLevel.SASS, 0, True, None, changes))
+            self.state = next_state
 
-    def _notes(self) -> Iterator[str]:
-        for level, words in (
-            (Level.LOWERING, "lower Triton's dialects to LLVM's; their dumps mix both and are not parsed"),
+    def _describe_limits(self) -> Iterator[str]:
+        for level, limitation in (
             (
-                Level.MACHINE,
+                PassLevel.LOWERING,
+                "lower Triton's dialects to LLVM's; their dumps mix both and are not parsed",
+            ),
+            (
+                PassLevel.MACHINE,
                 "work on LLVM's machine code for NVIDIA, which is not parsed; PTX shows their result",
             ),
         ):
-            if self.unread[level]:
-                yield f"{self.unread[level]} passes {words}"
-        if not any(step.level is Level.LLVM for step in self.steps):
+            if self.skipped_levels[level]:
+                yield f"{self.skipped_levels[level]} passes {limitation}"
+        if not any(step.level is PassLevel.LLVM for step in self.steps):
             yield "this Triton wrote no dumps of LLVM's passes"
         if Stage.PTX.value in self.artifact.files:
             yield "ptxas writes no dumps of its passes; only its input (PTX) and output (SASS) are compared"
 
 
-def _level(dump: Dump, state: _State | None) -> Level:
-    if dump.language is Language.MACHINE:
-        return Level.MACHINE
-    if dump.language is Language.LLVM:
-        return Level.LLVM if dump.argument is None else Level.BACK_END
+def _level_of(dump: Dump, state: _DumpState | None) -> PassLevel:
+    if dump.language is DumpLanguage.MACHINE:
+        return PassLevel.MACHINE
+    if dump.language is DumpLanguage.LLVM:
+        return PassLevel.LLVM if dump.argument is None else PassLevel.BACK_END
     if "llvm.func" in dump.text or "llvm.mlir." in dump.text:
-        return Level.LOWERING
+        return PassLevel.LOWERING
     if any(mark in dump.text for mark in _DIALECTS_OF_TTGIR):
-        return Level.TTGIR
-    return Level.TTIR
+        return PassLevel.TTGIR
+    return PassLevel.TTIR
 
 
-def _changes(before: _State, after: _State) -> Iterator[Change]:
+def _compare_states(old_state: _DumpState, new_state: _DumpState) -> Iterator[FactChange]:
     """Yield the facts that differ; between two stages, only facts that both have are compared."""
-    if not before.facts or not after.facts:
+    if not old_state.facts or not new_state.facts:
         return  # one of them could not be parsed
-    is_other = _STAGE.get(before.level, before.level) is not _STAGE.get(after.level, after.level)
-    for key, fact in after.facts.items():
-        old = before.facts.get(key)
-        if old is None:
-            if not is_other:
-                yield Change(fact.what, key, fact.label, fact.unit, None, fact.value)
-        elif old.value != fact.value and (not is_other or _is_comparable(old, fact, after.level)):
-            yield Change(fact.what, key, fact.label, fact.unit, old.value, fact.value)
-    if not is_other:
-        for key, fact in before.facts.items():
-            if key not in after.facts:
-                yield Change(fact.what, key, fact.label, fact.unit, fact.value, None)
+    is_other_stage = _STAGE_OF_LEVEL.get(old_state.level, old_state.level) is not _STAGE_OF_LEVEL.get(
+        new_state.level, new_state.level
+    )
+    for key, fact in new_state.facts.items():
+        old_fact = old_state.facts.get(key)
+        if old_fact is None:
+            if not is_other_stage:
+                yield FactChange(fact.topic, key, fact.label, fact.unit, None, fact.value)
+        elif old_fact.value != fact.value and (not is_other_stage or _is_comparable(old_fact, fact, new_state.level)):
+            yield FactChange(fact.topic, key, fact.label, fact.unit, old_fact.value, fact.value)
+    if not is_other_stage:
+        for key, fact in old_state.facts.items():
+            if key not in new_state.facts:
+                yield FactChange(fact.topic, key, fact.label, fact.unit, fact.value, None)
 
 
-def _is_comparable(before: Observation, after: Observation, level: Level) -> bool:
+def _is_comparable(old_fact: DumpFact, new_fact: DumpFact, level: PassLevel) -> bool:
     """Whether a fact is comparable between two languages: numbers of PTX and SASS are, opcodes are not."""
-    if after.what in _COMPARABLE:
+    if new_fact.topic in _COMPARABLE_TOPICS:
         return True
-    is_figure = isinstance(before.value, int) or (before.value is None and after.what is What.REGISTERS)
-    return level is Level.SASS and is_figure and isinstance(after.value, int)
+    is_figure = isinstance(old_fact.value, int) or (old_fact.value is None and new_fact.topic is Topic.REGISTERS)
+    return level is PassLevel.SASS and is_figure and isinstance(new_fact.value, int)
 
 
-def _machine_fact(text: str) -> Observation:
-    return Observation(What.ORDER, MACHINE_ORDER, "order in machine code", "", " ".join(machine_order(text)))
+def _machine_fact(text: str) -> DumpFact:
+    return DumpFact(Topic.ORDER, MACHINE_ORDER, "order in machine code", "", " ".join(machine_order(text)))
 
 
-_COMPARABLE = frozenset({What.ORDER, What.LOOPS})
+_COMPARABLE_TOPICS = frozenset({Topic.ORDER, Topic.LOOPS})
 """Topics of facts that are comparable between all stages."""

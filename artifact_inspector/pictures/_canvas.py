@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.pictures._colours import DARK, FAMILIES, INK, LIGHT
 
 SIZE = 11
 """Font size, in pixels."""
 ADVANCE = 0.61
 """Width of a character divided by the font size: of DejaVu Sans Mono, the widest of the fonts below."""
-_LONGEST = 400
+_MAX_LENGTH = 400
 """Most characters of one text; a longer one is cut."""
 
 
@@ -55,77 +55,75 @@ def width_of(text: str, size: float = SIZE) -> float:
     return len(text) * size * ADVANCE
 
 
-def cut(text: str, room: float, size: float = SIZE) -> str:
+def cut_text(text: str, room: float, size: float = SIZE) -> str:
     """The text, cut with an ellipsis to fit some pixels; empty if nothing fits.
 
     Example:
-        >>> cut("matmul_kernel", 60)
+        >>> cut_text("matmul_kernel", 60)
         'matmul_…'
     """
-    most = int(room / (size * ADVANCE))
-    if len(text) <= most:
+    max_length = int(room / (size * ADVANCE))
+    if len(text) <= max_length:
         return text
-    return text[: most - 1] + "…" if most > 1 else ""
+    return text[: max_length - 1] + "…" if max_length > 1 else ""
 
 
 class Canvas:
     """A picture being drawn; coordinates are pixels from its upper left corner."""
 
     def __init__(self) -> None:
-        self._parts: list[str] = []
+        self._elements: list[str] = []
 
     def rect(self, x: float, y: float, width: float, height: float, classes: str, round_: float = 0) -> None:
         """A rectangle."""
         corner = f' rx="{_number(round_)}"' if round_ else ""
-        self._parts.append(
+        self._elements.append(
             f'<rect x="{_number(x)}" y="{_number(y)}" width="{_number(max(0, width))}" '
             f'height="{_number(max(0, height))}"{corner} class="{classes}"/>'
         )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, classes: str) -> None:
         """A straight line."""
-        self._parts.append(
-            f'<path d="M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}" class="{classes}"/>'
-        )
+        self._elements.append(f'<path d="M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}" class="{classes}"/>')
 
     def path(self, steps: str, classes: str) -> None:
         """A path of SVG commands; never contains text from a file."""
-        self._parts.append(f'<path d="{steps}" class="{classes}"/>')
+        self._elements.append(f'<path d="{steps}" class="{classes}"/>')
 
     def text(self, x: float, y: float, text: str, classes: str = "", anchor: str = "") -> None:
         """A line of text at its baseline; `anchor` is `middle` or `end`."""
         if text:
-            more = (f' class="{classes}"' if classes else "") + (f' text-anchor="{anchor}"' if anchor else "")
-            self._parts.append(f'<text x="{_number(x)}" y="{_number(y)}"{more}>{_safe(text)}</text>')
+            attributes = (f' class="{classes}"' if classes else "") + (f' text-anchor="{anchor}"' if anchor else "")
+            self._elements.append(f'<text x="{_number(x)}" y="{_number(y)}"{attributes}>{_escape_text(text)}</text>')
 
     def arrow(self, x: float, y: float, direction: int, classes: str = "solid", size: float = 5) -> None:
         """A small triangle with its tip at (x, y), pointing right (1) or left (-1)."""
         back = x - direction * size
         tail, half = _number(back), size * 0.7
-        self._parts.append(
+        self._elements.append(
             f'<path d="M{_number(x)} {_number(y)}L{tail} {_number(y - half)}L{tail} {_number(y + half)}Z" '
             f'class="{classes}"/>'
         )
 
     @contextmanager
-    def told(self, title: str, *, focus: bool = True, place: str = "") -> Iterator[None]:
+    def group(self, title: str, *, focus: bool = True, location: str = "") -> Iterator[None]:
         """Group the shapes drawn inside; the title is shown as a tooltip and on focus.
 
         Args:
-            place: stage and line that the page shows on a click, `ptx:187`.
+            location: stage and line that the page shows on a click, `ptx:187`.
         """
-        stop = ' tabindex="0"' if focus else ""
-        goes = f' data-go="{_safe(place)}"' if place else ""
-        self._parts.append(f'<g role="img"{stop}{goes}><title>{_safe(title)}</title>')
+        tab_attribute = ' tabindex="0"' if focus else ""
+        data_attribute = f' data-go="{_escape_text(location)}"' if location else ""
+        self._elements.append(f'<g role="img"{tab_attribute}{data_attribute}><title>{_escape_text(title)}</title>')
         yield
-        self._parts.append("</g>")
+        self._elements.append("</g>")
 
     @contextmanager
     def side(self, name: str) -> Iterator[None]:
         """Mark the shapes drawn inside as of one of two kernels, so that clicks show that kernel's code."""
-        self._parts.append(f'<g data-side="{_safe(name)}">')
+        self._elements.append(f'<g data-side="{_escape_text(name)}">')
         yield
-        self._parts.append("</g>")
+        self._elements.append("</g>")
 
     def render(self, width: float, height: float, title: str, summary: str, *, style: bool = True) -> str:
         """The picture as an SVG document, which can also be inlined in a page.
@@ -138,10 +136,10 @@ class Canvas:
         rules = f"<style>{STYLE}</style>" if style else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="ai-pic" viewBox="0 0 {size}" '
-            f'width="{_number(width)}" height="{_number(height)}" role="group" aria-label="{_safe(title)}">'
-            f"{rules}<desc>{_safe(summary)}</desc>"
+            f'width="{_number(width)}" height="{_number(height)}" role="group" aria-label="{_escape_text(title)}">'
+            f"{rules}<desc>{_escape_text(summary)}</desc>"
             f'<rect width="{_number(width)}" height="{_number(height)}" class="paper"/>'
-            f"{''.join(self._parts)}</svg>\n"
+            f"{''.join(self._elements)}</svg>\n"
         )
 
 
@@ -149,7 +147,7 @@ def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def _safe(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Untrusted text: cut, without invisible and bidirectional characters, and escaped for XML."""
-    shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return escape(escaped(shown), quote=True)
+    cut_text = text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"
+    return escape(escape_unprintable(cut_text), quote=True)

@@ -46,7 +46,7 @@ FAMILIES = {
 }
 """Fills of event families, equal in both modes."""
 
-CYCLE = ("load", "float", "matrix", "shared", "barrier", "wait", "store", "other")
+NUMBERED_FILLS = ("load", "float", "matrix", "shared", "barrier", "wait", "store", "other")
 """Fills for numbered items; neighbours differ most, and each shows its number."""
 
 FAMILY_OF = {
@@ -67,7 +67,7 @@ FAMILY_OF = {
 """The family of each event kind; letters distinguish its members."""
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """The contrast of two colours, 1 to 21.
 
     Source: WCAG 2.2, definitions of relative luminance and contrast ratio.
@@ -76,11 +76,11 @@ def contrast(one: str, other: str) -> float:
         >>> contrast("#000000", "#ffffff")
         21.0
     """
-    low, high = sorted((_luminance(one), _luminance(other)))
+    low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
 def _luminance(colour: str) -> float:
-    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -7,8 +7,8 @@ from math import ceil, floor, log10
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.roofline import Roofline
-from artifact_inspector.pictures._canvas import Canvas, cut
-from artifact_inspector.pictures._colours import CYCLE
+from artifact_inspector.pictures._canvas import Canvas, cut_text
+from artifact_inspector.pictures._colours import NUMBERED_FILLS
 
 MARGIN, LEFT, TOP, TALL = 14, 84, 44, 300
 
@@ -26,9 +26,9 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
         raise UsageError("No launch has a known intensity and a GPU with known peaks.", "Pass --gpu.")
     roof = launches[0][1]
     canvas = Canvas()
-    title = f"{roof.product} · {roof.peak / 1e12:g} TFLOP/s {roof.unit}, {roof.bandwidth / 1e12:g} TB/s"
-    canvas.text(MARGIN, 20, cut(title, width - 2 * MARGIN, 13), "head")
-    xs = [found.intensity for _, found in launches if found.intensity > 0] or [roof.ridge]
+    title = f"{roof.gpu} · {roof.peak / 1e12:g} TFLOP/s {roof.peak_type}, {roof.bandwidth / 1e12:g} TB/s"
+    canvas.text(MARGIN, 20, cut_text(title, width - 2 * MARGIN, 13), "head")
+    xs = [position.intensity for _, position in launches if position.intensity > 0] or [roof.ridge]
     low, high = floor(log10(min(*xs, roof.ridge) / 3)), ceil(log10(max(*xs, roof.ridge) * 1.5))
     top, bottom = log10(roof.peak) + 0.15, log10(roof.bandwidth) + low
     right = width - MARGIN
@@ -46,26 +46,26 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
     for power in range(ceil(bottom), floor(top) + 1):
         y = y_of(10.0**power)
         canvas.line(LEFT, y, right, y, "line rule dotted")
-        canvas.text(LEFT - 6, y + 3, _rate(10.0**power), "small faint", "end")
+        canvas.text(LEFT - 6, y + 3, _format_rate(10.0**power), "small faint", "end")
     canvas.text((LEFT + right) / 2, TOP + TALL + 28, "FLOP per distinct byte", "small", "middle")
     start = 10.0**low
     ridge, flat = x_of(roof.ridge), y_of(roof.peak)
-    canvas.path(
-        f"M{LEFT} {y_of(start * roof.bandwidth):.1f}L{ridge:.1f} {flat:.1f}H{right:.1f}", "thick edge"
-    )
+    canvas.path(f"M{LEFT} {y_of(start * roof.bandwidth):.1f}L{ridge:.1f} {flat:.1f}H{right:.1f}", "thick edge")
     canvas.text(ridge, flat - 8, f"ridge at {roof.ridge:.0f}", "small faint", "middle")
     y = TOP + TALL + 50.0
-    for number, (name, found) in enumerate(launches, 1):
-        family = CYCLE[(number - 1) % len(CYCLE)]
-        by = "memory" if found.is_bound_by_memory else "compute"
-        said = f"{name}: {found.intensity:.3g} FLOP/B, at most {_rate(found.attainable)}FLOP/s, {by}-bound"
-        if found.intensity > 0:
-            x, at = x_of(found.intensity), y_of(found.attainable)
-            with canvas.told(said):
-                canvas.line(x, at, x, TOP + TALL, "line go dashed")
-                canvas.rect(x - 8, at - 8, 16, 16, f"box edge {family}", round_=8)
-                canvas.text(x, at + 3.5, str(number), "ink small", "middle")
-        canvas.text(MARGIN, y, cut(f"{number}  {said}", width - 2 * MARGIN), "")
+    for number, (name, position) in enumerate(launches, 1):
+        family = NUMBERED_FILLS[(number - 1) % len(NUMBERED_FILLS)]
+        bound = "memory" if position.is_memory_bound else "compute"
+        summary_line = (
+            f"{name}: {position.intensity:.3g} FLOP/B, at most {_format_rate(position.attainable)}FLOP/s, {bound}-bound"
+        )
+        if position.intensity > 0:
+            x, point_y = x_of(position.intensity), y_of(position.attainable)
+            with canvas.group(summary_line):
+                canvas.line(x, point_y, x, TOP + TALL, "line go dashed")
+                canvas.rect(x - 8, point_y - 8, 16, 16, f"box edge {family}", round_=8)
+                canvas.text(x, point_y + 3.5, str(number), "ink small", "middle")
+        canvas.text(MARGIN, y, cut_text(f"{number}  {summary_line}", width - 2 * MARGIN), "")
         y += 16
     canvas.text(
         MARGIN,
@@ -74,10 +74,10 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
         "small faint",
     )
     summary = "; ".join(name for name, _ in launches)
-    return canvas.render(width, y + 12, f"Roofline of {roof.product}", summary, style=style)
+    return canvas.render(width, y + 12, f"Roofline of {roof.gpu}", summary, style=style)
 
 
-def _rate(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     for size, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
         if rate >= size:
             return f"{rate / size:.3g} {letter}"

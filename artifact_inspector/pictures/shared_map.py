@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.pictures._canvas import Canvas, cut
-from artifact_inspector.pictures._colours import CYCLE
+from artifact_inspector.pictures._canvas import Canvas, cut_text
+from artifact_inspector.pictures._colours import NUMBERED_FILLS
 
 if TYPE_CHECKING:
-    from artifact_inspector.analysis.shared.bill import Allocation
+    from artifact_inspector.analysis.shared.shared_memory_usage import Allocation
     from artifact_inspector.facts.kernel import KernelFacts
 
 MARGIN, LEFT, TOP, TALL = 14, 70, 52, 260
 ROW = 16
-MOST = 40
+MAX_ALLOCATIONS = 40
 """Most allocations that are drawn."""
 
 
@@ -27,32 +27,34 @@ def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -
     bill, name = kernel.bill, kernel.artifact.display_name
     if bill is None or not bill.entries:
         raise UsageError(f"{name} has no shared-memory allocation in TTGIR.")
-    entries = bill.entries[:MOST]
+    entries = bill.entries[:MAX_ALLOCATIONS]
     canvas = Canvas()
     declared = "" if bill.declared is None else f", {bill.declared:,} bytes per block"
-    canvas.text(MARGIN, 20, cut(f"{name} · shared memory{declared}", width - 2 * MARGIN, 13), "head")
-    placed = [one for one in entries if one.offset is not None and one.bytes is not None]
+    canvas.text(MARGIN, 20, cut_text(f"{name} · shared memory{declared}", width - 2 * MARGIN, 13), "head")
+    placed = [allocation for allocation in entries if allocation.offset is not None and allocation.bytes is not None]
     bottom = float(TOP - 12)
     if placed and bill.peak:
-        bottom = _chart(canvas, entries, bill.peak, width)
-    said = "box: height = bytes, width = lines of TTGIR at which the allocation is live"
-    notes = [said] if placed else ["offsets unknown: the allocations do not add up to the declared size"]
+        bottom = _draw_chart(canvas, entries, bill.peak, width)
+    explanation = "box: height = bytes, width = lines of TTGIR at which the allocation is live"
+    notes = [explanation] if placed else ["offsets unknown: the allocations do not add up to the declared size"]
     notes += [bill.note] if bill.note else []
-    notes += [f"… and {len(bill.entries) - MOST} more allocations"] if len(bill.entries) > MOST else []
+    notes += (
+        [f"… and {len(bill.entries) - MAX_ALLOCATIONS} more allocations"] if len(bill.entries) > MAX_ALLOCATIONS else []
+    )
     y = bottom + 22
     for number, entry in enumerate(entries, 1):
-        canvas.rect(MARGIN, y - 10, 20, 12, f"box edge {CYCLE[(number - 1) % len(CYCLE)]}", round_=2)
+        canvas.rect(MARGIN, y - 10, 20, 12, f"box edge {NUMBERED_FILLS[(number - 1) % len(NUMBERED_FILLS)]}", round_=2)
         canvas.text(MARGIN + 10, y, str(number), "ink small", "middle")
-        canvas.text(MARGIN + 28, y, cut(_describe(entry), width - 2 * MARGIN - 28, 10), "")
+        canvas.text(MARGIN + 28, y, cut_text(_describe(entry), width - 2 * MARGIN - 28, 10), "")
         y += ROW
     for note in notes:
-        canvas.text(MARGIN, y + 4, cut(note, width - 2 * MARGIN, 9), "small faint")
+        canvas.text(MARGIN, y + 4, cut_text(note, width - 2 * MARGIN, 9), "small faint")
         y += 13
     summary = "; ".join(_describe(entry) for entry in entries)
     return canvas.render(width, y + 6, f"Shared memory of {name}", summary, style=style)
 
 
-def _chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: float) -> float:
+def _draw_chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: float) -> float:
     """Draw boxes over lines and bytes; returns the bottom of the chart."""
     first = min(entry.first for entry in entries)
     last = max(entry.last for entry in entries) + 1
@@ -70,39 +72,41 @@ def _chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, width: fl
     canvas.text(LEFT, TOP + TALL + 12, f"line {first}", "small faint")
     canvas.text(right, TOP + TALL + 12, f"line {last - 1}", "small faint", "end")
     canvas.text(LEFT - 8, TOP - 10, "bytes", "small faint", "end")
-    taken: list[tuple[float, float]] = []
+    label_positions: list[tuple[float, float]] = []
     for number, entry in enumerate(entries, 1):
         if entry.offset is None or entry.bytes is None:
             continue
         x, y = x_of(entry.first), TOP + TALL * entry.offset / peak
         wide, tall = max(6, x_of(entry.last + 1) - x), max(4, TALL * entry.bytes / peak)
         y = min(y, TOP + TALL - tall)
-        with canvas.told(f"{number}. {_describe(entry)}", place=f"ttgir:{entry.line}"):
-            family = CYCLE[(number - 1) % len(CYCLE)]
+        with canvas.group(f"{number}. {_describe(entry)}", location=f"ttgir:{entry.line}"):
+            family = NUMBERED_FILLS[(number - 1) % len(NUMBERED_FILLS)]
             canvas.rect(x, y, wide, tall, f"box edge {family}")
-            for part in range(1, min(entry.buffers, 64)):
-                at = y + tall * part / entry.buffers
+            for buffer_index in range(1, min(entry.buffers, 64)):
+                at = y + tall * buffer_index / entry.buffers
                 canvas.line(x, at, x + wide, at, "line edge dotted")
             if tall >= 11 and wide >= 12:
                 canvas.text(x + wide / 2, y + tall / 2 + 4, str(number), "ink bold", "middle")
             else:  # too small for a number, which is drawn next to it
-                spot = _free(taken, min(x + wide + 3, right - 12), max(y + 3, TOP + 9))
-                canvas.text(spot[0], spot[1], str(number), "small")
+                label_position = _find_free_position(
+                    label_positions, min(x + wide + 3, right - 12), max(y + 3, TOP + 9)
+                )
+                canvas.text(label_position[0], label_position[1], str(number), "small")
     return TOP + TALL + 16.0
 
 
-def _free(taken: list[tuple[float, float]], x: float, y: float) -> tuple[float, float]:
+def _find_free_position(label_positions: list[tuple[float, float]], x: float, y: float) -> tuple[float, float]:
     """The first position at or above a given one without a label."""
-    while any(abs(x - left) < 13 and abs(y - top) < 9 for left, top in taken):
+    while any(abs(x - left) < 13 and abs(y - top) < 9 for left, top in label_positions):
         y -= 9
-    taken.append((x, y))
+    label_positions.append((x, y))
     return x, y
 
 
 def _describe(entry: Allocation) -> str:
     size = "size unknown" if entry.bytes is None else f"{entry.bytes:,} B"
-    parts = f", {entry.buffers} buffers" if entry.buffers > 1 else ""
+    buffer_text = f", {entry.buffers} buffers" if entry.buffers > 1 else ""
     name = f"{entry.name}: " if entry.name else ""
     source = f", {entry.source}" if entry.source else ""
     at = "" if entry.offset is None else f" at {entry.offset:,}"
-    return f"{name}{entry.purpose}, {size}{parts}{at}, live at lines {entry.first}–{entry.last}{source}"
+    return f"{name}{entry.purpose}, {size}{buffer_text}{at}, live at lines {entry.first}–{entry.last}{source}"

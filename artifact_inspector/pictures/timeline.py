@@ -7,23 +7,23 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING
 
-from artifact_inspector.analysis.overlap.track import Stretch
+from artifact_inspector.analysis.overlap.execution_track import RegionSpan
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.model import EventKind, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.pictures._canvas import Canvas, cut, width_of
-from artifact_inspector.pictures._row import demand
-from artifact_inspector.pictures._strip import GUTTER, MARGIN, Drawing, Strip, inside
+from artifact_inspector.pictures._block_row import needed_width
+from artifact_inspector.pictures._canvas import Canvas, cut_text, width_of
+from artifact_inspector.pictures._timeline_strip import GUTTER, MARGIN, StripPainter, TimelineStrip, events_in
 from artifact_inspector.vocabulary.letters import LETTERS
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
 
-MOST_NOTES = 4
-MOST_STRIPS = 32
+MAX_NOTES = 4
+MAX_STRIPS = 32
 """Most functions and warp partitions of a stage that are drawn."""
-LEAST = 14.0
+MIN_COLUMN_WIDTH = 14.0
 """Least pixels of a column."""
 
 
@@ -53,69 +53,75 @@ def draw_scene(scene: Scene, *, width: float = 960, style: bool = True) -> str:
     """A scene as SVG."""
     canvas = Canvas()
     head = f"{scene.kernel} · {scene.target}" if scene.target else scene.kernel
-    canvas.text(MARGIN, 20, cut(head, width - 2 * MARGIN, 13), "head")
-    strips = list(strips_of(scene))
-    columns = columns_of(strips, width - GUTTER - MARGIN)
+    canvas.text(MARGIN, 20, cut_text(head, width - 2 * MARGIN, 13), "head")
+    strips = list(make_strips(scene))
+    columns = column_widths(strips, width - GUTTER - MARGIN)
     y = 34.0
     for strip in strips:
-        y = Drawing(canvas, scene, strip, columns).draw(y) + 16
-    y = legend(canvas, [scene], y, width)
+        y = StripPainter(canvas, scene, strip, columns).draw(y) + 16
+    y = draw_legend(canvas, [scene], y, width)
     return canvas.render(width, y + 8, f"Timeline of {scene.kernel}", _summary(scene), style=style)
 
 
 def _summary(scene: Scene) -> str:
     """A description of the picture."""
-    said = []
+    lane_texts = []
     for lane in scene.lanes:
-        letters = " ".join(f"{event.letter}{event.step.times}" for event in lane.events[:60])
-        more = f" and {len(lane.events) - 60} more" if len(lane.events) > 60 else ""
-        said.append(f"{lane.stage.value}: {letters}{more}")
-    return "Events in execution order. " + ". ".join(said)
+        letters = " ".join(f"{event.letter}{event.step.repetitions}" for event in lane.events[:60])
+        ellipsis = f" and {len(lane.events) - 60} more" if len(lane.events) > 60 else ""
+        lane_texts.append(f"{lane.stage.value}: {letters}{ellipsis}")
+    return "Events in execution order. " + ". ".join(lane_texts)
 
 
 # -- strips of a lane ----------------------------------------------------------------------------------------
 
 
-def strips_of(scene: Scene) -> Iterator[Strip]:
-    """The strips of a scene, in the order of its lanes; at most `MOST_STRIPS` per stage."""
+def make_strips(scene: Scene) -> Iterator[TimelineStrip]:
+    """The strips of a scene, in the order of its lanes; at most `MAX_STRIPS` per stage."""
     for _, lanes in groupby(scene.lanes, lambda lane: lane.stage):
-        yield from islice((strip for lane in lanes for strip in _strips(scene, lane)), MOST_STRIPS)
+        yield from islice((strip for lane in lanes for strip in _strips(scene, lane)), MAX_STRIPS)
 
 
-def _strips(scene: Scene, lane: Lane) -> Iterator[Strip]:
-    whole = lane.stretches[0] if scene.region is None else lane.stretch(scene.region)
-    assert whole is not None
-    apart = [] if scene.region is not None else _side_by_side(scene, lane)
-    if apart:
-        yield from (Strip(lane, part.region, ((part.start, part.stop),)) for part in apart)
+def _strips(scene: Scene, lane: Lane) -> Iterator[TimelineStrip]:
+    stretch = lane.stretches[0] if scene.region is None else lane.stretch(scene.region)
+    assert stretch is not None
+    partitions = [] if scene.region is not None else _parallel_stretches(scene, lane)
+    if partitions:
+        yield from (
+            TimelineStrip(lane, partition.region, ((partition.start, partition.stop),)) for partition in partitions
+        )
         return
     loop = None if scene.region is not None or scene.principal is None else lane.stretch(scene.principal)
     if loop is None or loop.kind is not RegionKind.LOOP:
-        yield Strip(lane, "", ((whole.start, whole.stop),))
+        yield TimelineStrip(lane, "", ((stretch.start, stretch.stop),))
     else:
-        ends = (whole.start, loop.start, loop.stop, whole.stop)
-        yield Strip(lane, "", tuple(pairwise(ends)))
+        ends = (stretch.start, loop.start, loop.stop, stretch.stop)
+        yield TimelineStrip(lane, "", tuple(pairwise(ends)))
 
 
-def _side_by_side(scene: Scene, lane: Lane) -> list[Stretch]:
+def _parallel_stretches(scene: Scene, lane: Lane) -> list[RegionSpan]:
     """Code that different warps run at the same time: partitions, or the loops that they became."""
-    found = [part for part in lane.stretches if part.kind is RegionKind.PARTITION]
-    if not found and scene.principal is not None:
+    stretches = [stretch for stretch in lane.stretches if stretch.kind is RegionKind.PARTITION]
+    if not stretches and scene.principal is not None:
         name = scene.principal
-        found = [one for one in lane.stretches if name in (one.region, RegionId.parse(one.region).whole)]
-    return found if len(found) > 1 else []
+        stretches = [
+            candidate
+            for candidate in lane.stretches
+            if name in (candidate.region, RegionId.parse(candidate.region).loop_id)
+        ]
+    return stretches if len(stretches) > 1 else []
 
 
-def columns_of(strips: Sequence[Strip], room: float) -> list[float]:
+def column_widths(strips: Sequence[TimelineStrip], room: float) -> list[float]:
     """Widths of the parts: the largest needs of the strips, scaled to the available room."""
-    parts = max(len(strip.cuts) for strip in strips)
-    needs = [LEAST] * parts
+    part_count = max(len(strip.cuts) for strip in strips)
+    needs = [MIN_COLUMN_WIDTH] * part_count
     for strip in strips:
-        if len(strip.cuts) == parts:
+        if len(strip.cuts) == part_count:
             for number, (start, stop) in enumerate(strip.cuts):
-                needs[number] = max(needs[number], min(demand(inside(strip.lane, start, stop)), 4 * room))
+                needs[number] = max(needs[number], min(needed_width(events_in(strip.lane, start, stop)), 4 * room))
     total = sum(needs)
-    if total > room and parts == 3:  # the loop matters most
+    if total > room and part_count == 3:  # the loop matters most
         sides = min(needs[0], room * 0.3), min(needs[2], room * 0.25)
         needs, total = [sides[0], room - sum(sides), sides[1]], room
     return [need * room / total for need in needs]
@@ -124,47 +130,47 @@ def columns_of(strips: Sequence[Strip], room: float) -> list[float]:
 # -- legend ------------------------------------------------------------------------------------------------
 
 
-def legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float) -> float:
+def draw_legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float) -> float:
     """Draw letters and notes below the lanes; returns the bottom."""
     lanes = [lane for scene in scenes for lane in scene.lanes]
     present = {event.step.kind for lane in lanes for event in lane.events}
-    said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
+    texts = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
     if EventKind.WAIT in present:
-        said.append("line down from W: loads that the wait completes")
-    if any(loading.flight.turns for lane in lanes for loading in lane.loadings):
-        said.append("+n: complete n iterations later")
-    notes = list(dict.fromkeys(note for scene in scenes for note in notes_of(scene)))
+        texts.append("line down from W: loads that the wait completes")
+    if any(loading.flight.back_edges for lane in lanes for loading in lane.loadings):
+        texts.append("+n: complete n iterations later")
+    notes = list(dict.fromkeys(note for scene in scenes for note in scene_notes(scene)))
     x = float(MARGIN)
-    for piece in said:
-        room = width_of(piece, 9) + 16
+    for text in texts:
+        room = width_of(text, 9) + 16
         if x + room > width - MARGIN:
             x, y = float(MARGIN), y + 13
-        canvas.text(x, y + 8, piece, "small faint")
+        canvas.text(x, y + 8, text, "small faint")
         x += room
     y += 14
     for note in notes:
-        canvas.text(MARGIN, y + 8, cut(note, width - 2 * MARGIN, 9), "small alarm")
+        canvas.text(MARGIN, y + 8, cut_text(note, width - 2 * MARGIN, 9), "small alarm")
         y += 13
     return y
 
 
-def notes_of(scene: Scene) -> list[str]:
+def scene_notes(scene: Scene) -> list[str]:
     """Notes on what is missing in a scene."""
-    notes = [*_left_out(scene), *_untold(scene), *scene.missing]
-    if len(notes) > MOST_NOTES:
-        notes[MOST_NOTES:] = [f"… and {len(notes) - MOST_NOTES} more"]
+    notes = [*_describe_omitted(scene), *_describe_unknown(scene), *scene.missing]
+    if len(notes) > MAX_NOTES:
+        notes[MAX_NOTES:] = [f"… and {len(notes) - MAX_NOTES} more"]
     return notes
 
 
-def _left_out(scene: Scene) -> Iterator[str]:
+def _describe_omitted(scene: Scene) -> Iterator[str]:
     counts = Counter(lane.stage for lane in scene.lanes for _ in _strips(scene, lane))
     for stage, count in counts.items():
-        if count > MOST_STRIPS:
-            yield f"{stage.value}: the first {MOST_STRIPS} of {count:,} functions and partitions are drawn"
+        if count > MAX_STRIPS:
+            yield f"{stage.value}: the first {MAX_STRIPS} of {count:,} functions and partitions are drawn"
 
 
-def _untold(scene: Scene) -> Iterator[str]:
+def _describe_unknown(scene: Scene) -> Iterator[str]:
     for lane in scene.lanes:
         for stretch in lane.stretches:
-            if stretch.untold is not None and scene.region in (None, stretch.region):
-                yield f"{lane.stage.value} {stretch.region}: loads in flight unknown: {stretch.untold}"
+            if stretch.unknown_reason is not None and scene.region in (None, stretch.region):
+                yield f"{lane.stage.value} {stretch.region}: loads in flight unknown: {stretch.unknown_reason}"

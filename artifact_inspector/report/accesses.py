@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.access.accesses import Accesses
+from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.load_widths import LoadWidth
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
@@ -32,32 +32,36 @@ def access_block(kernel: KernelFacts) -> RenderableType | None:
         body += ["", _causes(kernel)]
     for policy in kernel.policies:
         if policy.lost:
-            where = policy.source or f"line {policy.line}"
-            said = f"{', '.join(policy.lost)} requested at {where}, but missing in {last.stage.value}"
-            body.append(Text(said, "yellow"))
+            location = policy.source or f"line {policy.line}"
+            warning = f"{', '.join(policy.lost)} requested at {location}, but missing in {last.stage.value}"
+            body.append(Text(warning, "yellow"))
     return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
 
 
-def _histograms(found: Accesses) -> Iterator[tuple[str, str]]:
-    for label, widths in (("loads", found.loads), ("copies", found.copies), ("stores", found.stores)):
+def _histograms(accesses: AccessCounts) -> Iterator[tuple[str, str]]:
+    for label, widths in (
+        ("loads", accesses.loads),
+        ("copies", accesses.copies),
+        ("stores", accesses.stores),
+    ):
         if widths:
             yield label, _histogram(widths)
-    for label, sizes in (("tile loads", found.tiles), ("tile stores", found.tile_stores)):
+    for label, sizes in (("tile loads", accesses.tiles), ("tile stores", accesses.tile_stores)):
         if sizes:
             yield label, f"{_histogram(sizes)} per block"
-    if found.predicated:
-        folded = f", {found.folded} with the mask folded into the access" if found.folded else ""
-        yield "masked", f"{found.predicated} of {found.total}{folded}"
-    if found.cache:
-        yield "cache", ", ".join(f"{word} ×{count}" for word, count in sorted(found.cache.items()))
+    if accesses.predicated:
+        folded = f", {accesses.folded_masks} with the mask folded into the access" if accesses.folded_masks else ""
+        yield "masked", f"{accesses.predicated} of {accesses.total}{folded}"
+    if accesses.cache:
+        yield "cache", ", ".join(f"{modifier} ×{count}" for modifier, count in sorted(accesses.cache.items()))
 
 
 def _histogram(widths: Mapping[int | None, int]) -> str:
-    known = sorted(((w, n) for w, n in widths.items() if w is not None), reverse=True)
-    said = [f"{width} B ×{count}" for width, count in known]
+    sorted_widths = sorted(((w, n) for w, n in widths.items() if w is not None), reverse=True)
+    texts = [f"{width} B ×{count}" for width, count in sorted_widths]
     if None in widths:
-        said.append(f"unknown ×{widths[None]}")
-    return ", ".join(said)
+        texts.append(f"unknown ×{widths[None]}")
+    return ", ".join(texts)
 
 
 def _causes(kernel: KernelFacts) -> Table:
@@ -68,14 +72,14 @@ def _causes(kernel: KernelFacts) -> Table:
     for load in kernel.widths:
         if load.causes:
             table.add_row(
-                " ".join(part for part in (load.name, load.source) if part),
+                " ".join(fragment for fragment in (load.name, load.source) if fragment),
                 "–" if load.width is None else str(load.width),
                 str(sum(load.widths.values())),
-                _why(load),
+                _describe_causes(load),
             )
     return table
 
 
-def _why(load: LoadWidth) -> str:
-    said = (c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes)
-    return "; ".join(dict.fromkeys(said))
+def _describe_causes(load: LoadWidth) -> str:
+    reasons = (c.reason.value + (f" ({c.name})" if c.name else "") for c in load.causes)
+    return "; ".join(dict.fromkeys(reasons))

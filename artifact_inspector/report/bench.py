@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 from artifact_inspector.report.layout import phrase_text
+from artifact_inspector.report.phrases import mma_count
 from artifact_inspector.report.resources import registers_text
 from artifact_inspector.report.waits import load_depths
-from artifact_inspector.report.words import mma_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class BenchReport:
         yield Text(_describe_device(device), "bold")
         yield Text(_describe_peaks(device), "dim")
         if any(row.config for row in rows):
-            for (kernel, size), found in groupby(rows, key=lambda row: (row.kernel, row.size)):
-                own = list(found)
-                yield Text.assemble("\n", (kernel, "bold"), f"  {size}", _as_written(own))
-                yield _configurations(own, device, console, options)
+            for (kernel, size), group in groupby(rows, key=lambda row: (row.kernel, row.size)):
+                measurements = list(group)
+                yield Text.assemble("\n", (kernel, "bold"), f"  {size}", _source_order(measurements))
+                yield _configurations(measurements, device, console, options)
         else:
             yield Text()
             yield _kernels(rows, device, console, options)
@@ -53,13 +53,13 @@ _Column = tuple[tuple[str, bool], Callable[[Measurement], str]]
 """Heading, right-aligned or not, and cell."""
 
 
-def _describe_device(device: Device) -> str:
+def _describe_device(device: MeasuredDevice) -> str:
     driver = "" if device.driver is None else f" · driver {device.driver}"
     versions = f"Triton {device.triton} · torch {device.torch} · {device.date}"
     return f"{device.name} ({device.target}){driver} · {versions}"
 
 
-def _describe_peaks(device: Device) -> str:
+def _describe_peaks(device: MeasuredDevice) -> str:
     peaks = device.peaks
     if peaks is None:
         return "peak rates unknown: no shares of the peak"
@@ -67,53 +67,53 @@ def _describe_peaks(device: Device) -> str:
     return f"peak: {peaks.bandwidth / 1e9:g} GB/s; TFLOP/s: {rates} ({peaks.source})"
 
 
-def _as_written(rows: Sequence[Measurement]) -> str:
+def _source_order(rows: Sequence[Measurement]) -> str:
     """The order of loads and computes in the source of one kernel."""
     orders = {next(iter(row.verdicts.values()), "") for row in rows}
     return f", {' or '.join(sorted(orders))} in the source" if orders - {""} else ""
 
 
 def _configurations(
-    rows: Sequence[Measurement], device: Device, console: Console, options: ConsoleOptions
+    rows: Sequence[Measurement], device: MeasuredDevice, console: Console, options: ConsoleOptions
 ) -> RenderableType:
     """One kernel: a column for each parameter of its configurations."""
     keys = list(dict.fromkeys(key for row in rows for key in row.config))
-    return _fitting(rows, device, ([_chosen(key) for key in keys],), console, options)
+    return _fit_table(rows, device, ([_parameter_column(key) for key in keys],), console, options)
 
 
-def _chosen(key: str) -> _Column:
+def _parameter_column(key: str) -> _Column:
     return (_SHORT.get(key, key), True), lambda row: str(row.config.get(key, ""))
 
 
 def _kernels(
-    rows: Sequence[Measurement], device: Device, console: Console, options: ConsoleOptions
+    rows: Sequence[Measurement], device: MeasuredDevice, console: Console, options: ConsoleOptions
 ) -> RenderableType:
     """Kernels in their default configuration; without sizes on a narrow terminal."""
     kernel: _Column = (("kernel", False), lambda row: row.kernel)
     size: _Column = (("size", False), lambda row: row.size)
-    return _fitting(rows, device, ([kernel, size], [kernel]), console, options)
+    return _fit_table(rows, device, ([kernel, size], [kernel]), console, options)
 
 
-def _fitting(
+def _fit_table(
     rows: Sequence[Measurement],
-    device: Device,
-    choices: Sequence[Sequence[_Column]],
+    device: MeasuredDevice,
+    column_choices: Sequence[Sequence[_Column]],
     console: Console,
     options: ConsoleOptions,
 ) -> RenderableType:
     """The first table that fits the terminal, else the last.
 
     Args:
-        choices: alternative first columns, before the compiler's facts and the times.
+        column_choices: alternative first columns, before the compiler's facts and the times.
     """
-    for columns in choices:
+    for columns in column_choices:
         for padding in (2, 1):
             table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="dim")
             for heading, right in (*(heading for heading, _ in columns), *_FACTS, *_TIMES):
                 table.add_column(heading, justify="right" if right else "left", no_wrap=True)
             for row in rows:
-                chosen = (cell(row) for _, cell in columns)
-                table.add_row(*chosen, *_facts_cells(row.facts), *_time_cells(row, device))
+                parameter_cells = (cell(row) for _, cell in columns)
+                table.add_row(*parameter_cells, *_facts_cells(row.facts), *_time_cells(row, device))
             if Width.get(console, options.update(width=10**4), table).maximum <= options.max_width:
                 return table
     return table
@@ -122,17 +122,17 @@ def _fitting(
 def _facts_cells(facts: KernelFacts | None) -> list[str | Text]:
     if facts is None:
         return ["–"] * 5
-    region, held = facts.principal_region, facts.occupancy
+    region, occupancy = facts.principal_region, facts.occupancy
     return [
         Text("–", "dim") if region is None else phrase_text(region),
         load_depths(facts),
         mma_count(facts),
         registers_text(facts),
-        "" if held is None or held.blocks is None else str(held.blocks),
+        "" if occupancy is None or occupancy.blocks is None else str(occupancy.blocks),
     ]
 
 
-def _time_cells(row: Measurement, device: Device) -> list[str | Text]:
+def _time_cells(row: Measurement, device: MeasuredDevice) -> list[str | Text]:
     if row.milliseconds is None:
         return ["–", "", "", "", Text("failed", "bold red")]
     share = row.share(device.peaks)
@@ -140,7 +140,7 @@ def _time_cells(row: Measurement, device: Device) -> list[str | Text]:
         Text("not checked", "dim")
         if row.deviation is None
         else Text(f"wrong by {row.deviation:.2g}", "bold red")
-        if row.wrong
+        if row.is_wrong
         else Text("right")
     )
     return [

@@ -20,16 +20,16 @@ def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | 
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for said in remarks:
-        text = Text(said.message + "".join(f"; {note}" for note in said.notes))
-        text.append(f"  {_place(said)}".rstrip(), "dim")
-        style = "" if said.kind is RemarkKind.REMARK else "yellow"
-        grid.add_row(Text(said.code or f"{said.tool} {said.kind}", style), text)
+    for remark in remarks:
+        text = Text(remark.message + "".join(f"; {note}" for note in remark.notes))
+        text.append(f"  {_describe_location(remark)}".rstrip(), "dim")
+        style = "" if remark.kind is RemarkKind.REMARK else "yellow"
+        grid.add_row(Text(remark.code or f"{remark.tool} {remark.kind}", style), text)
     return Group(Text("compiler remarks", "bold"), Padding(grid, (0, 0, 0, 2)))
 
 
-def _place(said: CompilerRemark) -> str:
-    parts = [] if said.source is None else [said.source]
-    parts += [f"called at {place}" for place in said.called_from]
-    parts += [] if said.ptx_line is None else [f"ptx line {said.ptx_line}"]
-    return " · ".join([*parts, *([f"×{said.count}"] if said.count > 1 else [])])
+def _describe_location(remark: CompilerRemark) -> str:
+    fragments = [] if remark.source is None else [remark.source]
+    fragments += [f"called at {caller}" for caller in remark.called_from]
+    fragments += [] if remark.ptx_line is None else [f"ptx line {remark.ptx_line}"]
+    return " · ".join([*fragments, *([f"×{remark.count}"] if remark.count > 1 else [])])

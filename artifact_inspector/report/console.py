@@ -16,14 +16,14 @@ from typing import TextIO
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
-from artifact_inspector.model.printable import escaped
-from artifact_inspector.report.brief import cut, is_brief
-from artifact_inspector.report.printable import obeyed_by_nobody
+from artifact_inspector.model.escaping import escape_unprintable
+from artifact_inspector.report.ci_escaping import escape_commands
+from artifact_inspector.report.line_limit import cut, is_brief
 
 PIPE_WIDTH = 200
 """Columns where no terminal sets a width: wide enough that tables are not cut."""
-LEAST_WIDTH = 32
-WIDEST = 10_000
+MIN_WIDTH = 32
+MAX_WIDTH = 10_000
 """Most columns that a report is laid out for."""
 _DIGITS = 10
 
@@ -36,30 +36,30 @@ def make_console(stream: TextIO) -> Console:
     columns = os.environ.get("COLUMNS", "")
     size = shutil.get_terminal_size()  # unlike rich, it accepts a number of 5,000 digits
     if columns.isdecimal() and len(columns) < _DIGITS and int(columns) > 0:
-        width: int | None = min(int(columns), WIDEST)
+        width: int | None = min(int(columns), MAX_WIDTH)
     elif stream.isatty():
-        width = min(size.columns, WIDEST) if columns else None
+        width = min(size.columns, MAX_WIDTH) if columns else None
     else:
         width = PIPE_WIDTH
     console = Console(file=stream, width=width, height=size.lines, highlight=False, markup=False, emoji=False)
-    if console.width < LEAST_WIDTH:
-        console.width = LEAST_WIDTH
+    if console.width < MIN_WIDTH:
+        console.width = MIN_WIDTH
     return console
 
 
-def is_for_a_screen(console: Console) -> bool:
+def is_width_limited(console: Console) -> bool:
     """Whether the width limits the layout: a terminal or an explicit COLUMNS, not a pipe."""
     return console.is_terminal or console.width != PIPE_WIDTH
 
 
 def show(report: RenderableType, stream: TextIO) -> None:
     """Write a report to a stream in one call; its short version with `--brief`."""
-    short = getattr(report, "brief", None) if is_brief() and stream is sys.stdout else None
-    report = report if short is None else short()
+    brief_report = getattr(report, "brief", None) if is_brief() and stream is sys.stdout else None
+    report = report if brief_report is None else brief_report()
     console = make_console(stream)
     with console.capture() as captured:
         console.print(Printable(report), crop=False)
-    write_lines(_unpadded(captured.get()), stream)
+    write_lines(_strip_padding(captured.get()), stream)
 
 
 def write_lines(text: str, stream: TextIO) -> None:
@@ -69,15 +69,13 @@ def write_lines(text: str, stream: TextIO) -> None:
 
 def to_text(report: RenderableType, width: int) -> str:
     """A report as plain text, `width` columns wide."""
-    console = Console(
-        file=io.StringIO(), width=width, height=1, color_system=None, highlight=False, markup=False
-    )
+    console = Console(file=io.StringIO(), width=width, height=1, color_system=None, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(Printable(report), crop=False)
-    return obeyed_by_nobody(_unpadded(captured.get()))
+    return escape_commands(_strip_padding(captured.get()))
 
 
-def _unpadded(text: str) -> str:
+def _strip_padding(text: str) -> str:
     """The text without trailing blanks, which tables use to pad their last column."""
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
@@ -88,7 +86,7 @@ def write(text: str, stream: TextIO, *, commands: bool = False) -> None:
     Args:
         commands: the text is a list of commands to a CI system, and is not escaped.
     """
-    text = text if commands else obeyed_by_nobody(text)
+    text = text if commands else escape_commands(text)
     encoding = (stream.encoding or "utf-8").lower().replace("_", "-")
     if not encoding.startswith("utf"):
         text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
@@ -110,4 +108,4 @@ class Printable:
 
 def _clean(segments: Iterable[Segment]) -> Iterator[Segment]:
     for segment in segments:
-        yield Segment(escaped(segment.text), segment.style, segment.control)
+        yield Segment(escape_unprintable(segment.text), segment.style, segment.control)

@@ -10,37 +10,37 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
-from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.model import Verdict
-from artifact_inspector.report.words import cut_signature
+from artifact_inspector.analysis.order.region_facts import RegionFacts
+from artifact_inspector.model import OrderVerdict
+from artifact_inspector.report.phrases import cut_signature
 
 _SHADES = "█▒"
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class WrappedTexts:
     """Short texts separated by dots; a line breaks between two texts, never inside one."""
 
-    pieces: Sequence[str | Text]
+    texts: Sequence[str | Text]
     style: str = ""
     gap: str = " · "
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        widths = [cell_len(str(piece)) for piece in self.pieces]
+        widths = [cell_len(str(piece)) for piece in self.texts]
         return Measurement(max(widths, default=0), sum(widths) + len(self.gap) * max(0, len(widths) - 1))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         line: list[str | Text] = []
-        for piece in self.pieces:
-            width = sum(cell_len(str(one)) + len(self.gap) for one in (*line, piece)) - len(self.gap)
+        for next_text in self.texts:
+            width = sum(cell_len(str(text)) + len(self.gap) for text in (*line, next_text)) - len(self.gap)
             if line and width > options.max_width:
-                yield self._joined(line)
+                yield self._join(line)
                 line = []
-            line.append(piece)
-        yield self._joined(line)
+            line.append(next_text)
+        yield self._join(line)
 
-    def _joined(self, line: Sequence[str | Text]) -> Text:
-        texts = (Text(one) if isinstance(one, str) else one for one in line)
+    def _join(self, line: Sequence[str | Text]) -> Text:
+        texts = (Text(element) if isinstance(element, str) else element for element in line)
         text = Text(self.gap, overflow="fold").join(texts)
         text.style = self.style
         return text
@@ -57,19 +57,17 @@ class Signature:
         return Measurement(min(24, len(self.signature)), max(1, len(self.signature)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text(
-            cut_signature(self.signature, options.max_width), self.style, no_wrap=True, overflow="ellipsis"
-        )
+        yield Text(cut_signature(self.signature, options.max_width), self.style, no_wrap=True, overflow="ellipsis")
 
 
-def cut(words: str, most: int | None) -> str:
-    """The text, cut to `most` characters with an ellipsis; None for all of it.
+def cut_text(text: str, max_length: int | None) -> str:
+    """The text, cut to `max_length` characters with an ellipsis; None for all of it.
 
     Example:
-        >>> cut("64×128×128 bf16 w8 s3 BK=128", 22)
+        >>> cut_text("64×128×128 bf16 w8 s3 BK=128", 22)
         '64×128×128 bf16 w8 s3…'
     """
-    return words if most is None or len(words) <= most else f"{words[: most - 1].rstrip()}…"
+    return text if max_length is None or len(text) <= max_length else f"{text[: max_length - 1].rstrip()}…"
 
 
 def phrase_text(region: RegionFacts, phrase: str | None = None) -> Text:
@@ -81,26 +79,26 @@ def phrase_text(region: RegionFacts, phrase: str | None = None) -> Text:
     return Text(region.phrase if phrase is None else phrase, _STYLES.get(region.verdict, "bold"))
 
 
-_STYLES = {Verdict.UNKNOWN: "bold magenta", Verdict.NO_LOADS: "dim", Verdict.NO_COMPUTE: "dim"}
+_STYLES = {OrderVerdict.UNKNOWN: "bold magenta", OrderVerdict.NO_LOADS: "dim", OrderVerdict.NO_COMPUTE: "dim"}
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class MemoryStrip:
     """A range of memory drawn as a strip of `width` characters."""
 
     start: int
     length: int
-    parts: int
+    buffers: int
     """Buffers in the range, shaded alternately."""
-    whole: int
+    total: int
     width: int
     """Columns."""
 
     def __str__(self) -> str:
-        cell = self.whole / self.width
+        cell = self.total / self.width
         first = min(int(self.start / cell), self.width - 1)
         stop = min(self.width, max(first + 1, round((self.start + self.length) / cell)))
-        shades = [_SHADES[place * self.parts // (stop - first) % 2] for place in range(stop - first)]
+        shades = [_SHADES[index * self.buffers // (stop - first) % 2] for index in range(stop - first)]
         return "·" * first + "".join(shades) + "·" * (self.width - stop)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:

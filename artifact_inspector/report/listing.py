@@ -13,20 +13,20 @@ from rich.console import Console, ConsoleOptions, OverflowMethod, RenderResult
 from rich.syntax import Syntax
 from rich.text import Text
 
-from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
+from artifact_inspector.analysis.order.region_facts import RegionFacts, signature_of
 from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import EventKind, Instruction, Module
 from artifact_inspector.model.text import SourceText
-from artifact_inspector.report.layout import Pieces, phrase_text
-from artifact_inspector.report.lexers.choice import lexer_for
-from artifact_inspector.report.words import legend, plural, statements
+from artifact_inspector.report.layout import WrappedTexts, phrase_text
+from artifact_inspector.report.lexers.registry import lexer_for
+from artifact_inspector.report.phrases import legend, load_statements, plural
 from artifact_inspector.vocabulary.letters import LETTERS
 
 THEME = "ansi_dark"
 """The terminal's own sixteen colours: readable on any background."""
-SHORT = 100
+MAX_FULL_LINES = 100
 """Most lines of a region that is listed in full by default."""
-FEW = 2
+MAX_INLINE_GAP = 2
 """Most omitted lines that are printed anyway: replacing them by a count would save nothing."""
 
 
@@ -44,7 +44,7 @@ class ListedLine(NamedTuple):
 class Excerpt(NamedTuple):
     """The shown lines of a region: the first and last of equal events, and some lines around them."""
 
-    shown: frozenset[int]
+    shown_lines: frozenset[int]
     """Numbers of the lines."""
     marks: Mapping[int, tuple[str, ...]]
     """Line → heading before it: `round 1 loads k flash_attention.py:51`."""
@@ -54,15 +54,15 @@ class Excerpt(NamedTuple):
     def describe(self, first: int, last: int) -> str:
         """`… 214 lines: 160 address and integer instructions, 31 moves`."""
         count = last - first + 1
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for line in range(first, last + 1):
             for kind, number in self.kinds.get(line, Counter()).items():
-                found[_BETWEEN.get(kind) or LETTERS[kind]] += number
-        said = [f"{number} {plural(name, number)}" for name, number in found.most_common(3)]
-        return f"… {count} {plural('line', count)}" + (f": {', '.join(said)}" if said else "")
+                counts[_UNLETTERED_NAMES.get(kind) or LETTERS[kind]] += number
+        texts = [f"{number} {plural(name, number)}" for name, number in counts.most_common(3)]
+        return f"… {count} {plural('line', count)}" + (f": {', '.join(texts)}" if texts else "")
 
 
-_BETWEEN = {
+_UNLETTERED_NAMES = {
     EventKind.INTEGER: "address and integer instruction",
     EventKind.MOVE: "move",
     EventKind.BRANCH: "jump",
@@ -75,52 +75,50 @@ _BETWEEN = {
 """Names of instructions without a letter."""
 
 
-def excerpt_of(module: Module, region: RegionFacts, lines: Sequence[ListedLine], around: int) -> Excerpt:
+def make_excerpt(module: Module, region: RegionFacts, lines: Sequence[ListedLine], context: int) -> Excerpt:
     """The lines of a region with events, and some lines around them.
 
     Args:
-        around: lines to keep before and after each of them.
+        context: lines to keep before and after each of them.
     """
     kinds: dict[int, Counter[EventKind]] = {}
     for function in module.functions:
         for instruction in function.instructions:
             kinds.setdefault(instruction.line, Counter())[instruction.kind] += 1
     marks = _marks(region)
-    kept = set(marks) | {line.number for line in lines if line.in_flight is not None}
+    kept_lines = set(marks) | {line.number for line in lines if line.in_flight is not None}
     for _, run in groupby((line for line in lines if line.events), key=lambda line: line.events):
         numbers = [line.number for line in run]
-        kept.update((numbers[0], numbers[-1]))
-    ordered = sorted(kept)
+        kept_lines.update((numbers[0], numbers[-1]))
+    ordered = sorted(kept_lines)
 
     def is_near(number: int) -> bool:
-        at = bisect_left(ordered, number - around)
-        return at < len(ordered) and ordered[at] <= number + around
+        at = bisect_left(ordered, number - context)
+        return at < len(ordered) and ordered[at] <= number + context
 
     return Excerpt(frozenset(line.number for line in lines if is_near(line.number)), marks, kinds)
 
 
 def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
     """The first and last lines of each round's loads and computes."""
-    found: dict[int, list[str]] = {}
+    marks_by_line: dict[int, list[str]] = {}
     for number, item in enumerate(region.rounds, 1):
-        what = ", ".join(statements(item))
-        for first, last, said in (
-            (item.first_load, item.last_load, f"loads {what}"),
-            (item.first_compute, item.last_compute, f"computes on {what}"),
+        statement_text = ", ".join(load_statements(item))
+        for first, last, label in (
+            (item.first_load, item.last_load, f"loads {statement_text}"),
+            (item.first_compute, item.last_compute, f"computes on {statement_text}"),
         ):
             if first is not None and last is not None:
-                found.setdefault(first, []).append(f"round {number} {said}" + _until(first, last))
-    return {line: tuple(said) for line, said in found.items()}
+                marks_by_line.setdefault(first, []).append(f"round {number} {label}" + _to_line(first, last))
+    return {line: tuple(label) for line, label in marks_by_line.items()}
 
 
-def _until(first: int, last: int) -> str:
+def _to_line(first: int, last: int) -> str:
     # execution order can differ from line order
     return "" if last <= first else f", to line {last}"
 
 
-def list_lines(
-    source: SourceText, module: Module, region: RegionFacts, levels: Mapping[int, int]
-) -> list[ListedLine]:
+def list_lines(source: SourceText, module: Module, region: RegionFacts, levels: Mapping[int, int]) -> list[ListedLine]:
     """The lines of a region, from its first to its last instruction.
 
     Args:
@@ -166,9 +164,9 @@ class Listing:
         if any(line.events for line in self.lines):
             yield ""
             levels = any(line.in_flight is not None for line in self.lines)
-            said = ["first column: loads in flight after the line"] if levels else []
-            yield Pieces([*said, *legend(line.events for line in self.lines)], "dim")
-            if any(is_shown is None for is_shown, _ in self._parts()):
+            texts = ["first column: loads in flight after the line"] if levels else []
+            yield WrappedTexts([*texts, *legend(line.events for line in self.lines)], "dim")
+            if any(is_shown is None for is_shown, _ in self._runs()):
                 yield Text(f"{len(self.lines)} lines in total; --context N shows N around each event", "dim")
 
     def _rows(self, console: Console) -> Iterator[Text]:
@@ -181,14 +179,14 @@ class Listing:
         levels = max((len(str(x.in_flight)) for x in self.lines if x.in_flight is not None), default=0)
         margin = " " * (levels + bool(levels) + events + 1 + numbers + 1)
         overflow: OverflowMethod = "ellipsis" if console.is_terminal else "ignore"
-        for is_shown, places in self._parts():
+        for is_shown, indices in self._runs():
             if is_shown is None:
                 assert self.excerpt is not None
-                ends = self.lines[places[0]].number, self.lines[places[-1]].number
+                ends = self.lines[indices[0]].number, self.lines[indices[-1]].number
                 yield Text(margin + self.excerpt.describe(*ends), "dim italic", no_wrap=True, overflow="fold")
                 continue
-            for place in places:
-                line = self.lines[place]
+            for index in indices:
+                line = self.lines[index]
                 for mark in () if self.excerpt is None else self.excerpt.marks.get(line.number, ()):
                     yield Text(f"{margin}── {mark}", "bold", no_wrap=True, overflow=overflow)
                 level = "" if line.in_flight is None else str(line.in_flight)
@@ -200,17 +198,17 @@ class Listing:
                     (f"{line.number:>{numbers}}", "dim"),
                     " ",
                 )
-                row.append_text(highlighted[place])
+                row.append_text(highlighted[index])
                 row.rstrip()
                 row.no_wrap, row.overflow = True, overflow
                 yield row
 
-    def _parts(self) -> Iterator[tuple[bool | None, list[int]]]:
+    def _runs(self) -> Iterator[tuple[bool | None, list[int]]]:
         """Runs of consecutive lines by index: True if shown, None if replaced by a count."""
         if self.excerpt is None:
             yield True, list(range(len(self.lines)))
             return
-        shown = self.excerpt.shown
-        for is_shown, run in groupby(range(len(self.lines)), key=lambda at: self.lines[at].number in shown):
-            places = list(run)
-            yield (True if is_shown or len(places) <= FEW else None), places
+        shown_lines = self.excerpt.shown_lines
+        for is_shown, run in groupby(range(len(self.lines)), key=lambda at: self.lines[at].number in shown_lines):
+            indices = list(run)
+            yield (True if is_shown or len(indices) <= MAX_INLINE_GAP else None), indices

@@ -14,13 +14,13 @@ from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Severity, find_findings
-from artifact_inspector.report.layout import Pieces
-from artifact_inspector.report.rows import MOST_NAME, shorten
-from artifact_inspector.report.words import plural
+from artifact_inspector.report.kernel_rows import MAX_NAME_WIDTH, shorten
+from artifact_inspector.report.layout import WrappedTexts
+from artifact_inspector.report.phrases import plural
 
 UNBOUNDED = 10**4
 """A width at which no table is cut."""
-MOST_WORDS = 3
+MAX_VALUES = 3
 """Words in a cell; further ones are counted."""
 
 
@@ -29,7 +29,7 @@ class Overview:
     """The summary, then as many kernel names as fit."""
 
     kernels: Sequence[KernelFacts]
-    most: int
+    max_groups: int
     """Groups to show."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -38,13 +38,13 @@ class Overview:
         groups: dict[str, list[KernelFacts]] = {}
         for kernel in self.kernels:
             groups.setdefault(kernel.artifact.display_name, []).append(kernel)
-        shown = list(groups.items())[: self.most]
-        yield Padding(_fitting_groups(shown, console, options), (1, 0, 0, 0))
-        forms = sum(len(found) for _, found in list(groups.items())[self.most :])
-        if forms:
-            names = len(groups) - len(shown)
-            left = f"Not shown: {names} more {plural('name', names)} with {forms} {plural('kernel', forms)}"
-            yield Text(f"\n{left}", "bold")
+        shown_groups = list(groups.items())[: self.max_groups]
+        yield Padding(_fitting_groups(shown_groups, console, options), (1, 0, 0, 0))
+        omitted_count = sum(len(variants) for _, variants in list(groups.items())[self.max_groups :])
+        if omitted_count:
+            names = len(groups) - len(shown_groups)
+            omitted_text = f"Not shown: {names} more {plural('name', names)} with {omitted_count} {plural('kernel', omitted_count)}"
+            yield Text(f"\n{omitted_text}", "bold")
         yield Text(
             "List the variants of one kernel with a NAME, every kernel with --limit 0. Filter and sort with "
             "--finding AI007, --verdict serial, --sort spills, --newest.",
@@ -56,19 +56,18 @@ def _summary(kernels: Sequence[KernelFacts]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column()
-    told = [kernel.artifact for kernel in kernels]
-    grid.add_row("targets", Pieces(_counted(str(x.target or "unknown") for x in told)))
-    grid.add_row("Triton", Pieces(_counted(str(x.triton_version or "unknown") for x in told)))
-    grid.add_row("verdicts", Pieces(_counted(kernel.verdict or "none" for kernel in kernels)))
-    found = [list(dict.fromkeys(map(_kind, find_findings(kernel)))) for kernel in kernels]
-    counts = Counter(kind for kinds in found for kind in kinds)
+    artifacts = [kernel.artifact for kernel in kernels]
+    grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
+    grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
+    grid.add_row("verdicts", WrappedTexts(_count_values(kernel.verdict or "none" for kernel in kernels)))
+    kinds_by_kernel = [list(dict.fromkeys(map(_kind, find_findings(kernel)))) for kernel in kernels]
+    counts = Counter(kind for kinds in kinds_by_kernel for kind in kinds)
     if counts:
         ordered = sorted(counts, key=lambda kind: (kind[0] is not Severity.WARNING, -counts[kind]))
-        said = [
-            Text(f"{code} {name} {counts[severity, code, name]}", _STYLES[severity])
-            for severity, code, name in ordered
+        texts = [
+            Text(f"{code} {name} {counts[severity, code, name]}", _STYLES[severity]) for severity, code, name in ordered
         ]
-        grid.add_row("findings", Pieces(said))
+        grid.add_row("findings", WrappedTexts(texts))
     return grid
 
 
@@ -80,7 +79,7 @@ def _kind(finding: Finding) -> tuple[Severity, str, str]:
 
 
 _LAYOUTS = (
-    *((words, MOST_NAME) for words in range(MOST_WORDS, 0, -1)),
+    *((words, MAX_NAME_WIDTH) for words in range(MAX_VALUES, 0, -1)),
     *((1, width) for width in (30, 24, 16, 10)),
 )
 """Words per cell and characters of a name, the most complete table first."""
@@ -90,14 +89,14 @@ def _fitting_groups(
     groups: Sequence[tuple[str, Sequence[KernelFacts]]], console: Console, options: ConsoleOptions
 ) -> Table:
     """The table with as many words per cell as fit, and with shorter names if not even one fits."""
-    for words, name in _LAYOUTS:
-        table = _groups(groups, words, name)
+    for max_words, name_width in _LAYOUTS:
+        table = _groups(groups, max_words, name_width)
         if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
             break
     return table
 
 
-def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], words: int, name_width: int) -> Table:
+def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int, name_width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("kernel", no_wrap=True)
     table.add_column("variants", justify="right", no_wrap=True)
@@ -111,19 +110,19 @@ def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], words: int, nam
         table.add_row(
             shorten(name, name_width),
             str(len(kernels)),
-            _few((str(x.artifact.target or "unknown") for x in kernels), words),
-            _few((x.verdict or "none" for x in kernels), words),
+            _most_frequent((str(x.artifact.target or "unknown") for x in kernels), max_words),
+            _most_frequent((x.verdict or "none" for x in kernels), max_words),
             f"{max(spills)} B" if any(spills) else "",
-            _few(sorted(codes), words),
+            _most_frequent(sorted(codes), max_words),
         )
     return table
 
 
-def _counted(words: Iterable[str]) -> list[str]:
-    return [f"{word} {count}" for word, count in Counter(words).most_common()]
+def _count_values(values: Iterable[str]) -> list[str]:
+    return [f"{text} {count}" for text, count in Counter(values).most_common()]
 
 
-def _few(words: Iterable[str], most: int) -> str:
-    found = [word for word, _ in Counter(words).most_common()]
-    more = f" +{len(found) - most}" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+def _most_frequent(values: Iterable[str], max_values: int) -> str:
+    distinct_values = [text for text, _ in Counter(values).most_common()]
+    ellipsis = f" +{len(distinct_values) - max_values}" if len(distinct_values) > max_values else ""
+    return ", ".join(distinct_values[:max_values]) + ellipsis

@@ -20,14 +20,14 @@ def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | N
     table.add_column("partition", no_wrap=True)
     for heading in ("warps", "registers", "requested", "loads", "MMA", "barriers"):
         table.add_column(heading, no_wrap=True, justify="right")
-    for found in partitions:
+    for partition in partitions:
         numbers = (
-            found.warps,
-            found.registers,
-            found.registers_requested,
-            found.loads,
-            found.matrix,
-            found.barriers,
+            partition.warps,
+            partition.registers,
+            partition.registers_requested,
+            partition.loads,
+            partition.matrix,
+            partition.barriers,
         )
-        table.add_row(found.name, *("–" if number is None else str(number) for number in numbers))
+        table.add_row(partition.name, *("–" if number is None else str(number) for number in numbers))
     return Group(Text("warp partitions", "bold"), Padding(table, (0, 0, 0, 2)))

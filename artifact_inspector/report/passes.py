@@ -7,17 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.pair import Pair
-from artifact_inspector.passes.attribution import Asked, Attribution
-from artifact_inspector.passes.bisection import Bisection, Difference
-from artifact_inspector.passes.observation import What
-from artifact_inspector.passes.trace import Change, PassTrace, Step
+from artifact_inspector.passes.attribution import Attribution, FactQuery
+from artifact_inspector.passes.bisection import Bisection, ReleaseDifference
+from artifact_inspector.passes.dump_facts import Topic
+from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
 from artifact_inspector.vocabulary.fact import Value
 
-LONGEST = 110
+MAX_VALUE_LENGTH = 110
 """Most characters of a fact's value; longer ones are cut in the middle (`--json` has all)."""
-_PLACE = re.compile(
-    r" ?loc\([^()]*(?:\([^()]*\)[^()]*)*\)|, !dbg !\d+|^#loc.*$|, debug-location !\d+.*$", re.M
-)
+_LOCATION = re.compile(r" ?loc\([^()]*(?:\([^()]*\)[^()]*)*\)|, !dbg !\d+|^#loc.*$|, debug-location !\d+.*$", re.M)
 
 
 def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
@@ -34,7 +32,7 @@ def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
     ran_words = f"{ran} passes: {texts} changed the IR, {len(facts)} changed a fact"
     yield f"{trace.kernel} · {trace.target} · {version} · {ran_words}"
     yield ""
-    yield from _answer(trace)
+    yield from _describe_last_changes(trace)
     yield ""
     for step in trace.steps:
         if step.changes or (every and step.changed_text):
@@ -44,125 +42,129 @@ def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def _answer(trace: PassTrace) -> Iterator[str]:
+def _describe_last_changes(trace: PassTrace) -> Iterator[str]:
     """The pass that last changed the order, the pipeline, and so on."""
-    told = False
-    for what in What:
-        keys = {fact.key for fact in trace.final if fact.what is what and not fact.by_names}
-        found = trace.last_change(keys)
-        if found is None:
+    has_change = False
+    for aspect in Topic:
+        keys = {fact.key for fact in trace.final if fact.topic is aspect and not fact.by_names}
+        last_change = trace.last_change(keys)
+        if last_change is None:
             continue
-        step, change = found
-        told = True
-        yield f"{what.value}: last changed by {step.name} ({step.level}): {change.label} {_way(change)}"
-    if not told:
+        step, change = last_change
+        has_change = True
+        yield f"{aspect.value}: last changed by {step.name} ({step.level}): {change.label} {_describe_values(change)}"
+    if not has_change:
         yield "No pass changed any of these facts."
 
 
-def _head(step: Step) -> str:
+def _head(step: PassRun) -> str:
     argument = f"  {step.argument}" if step.argument and step.argument != step.name else ""
     seconds = "" if step.seconds is None else f"  {1000 * step.seconds:.1f} ms"
     return f"{step.index:4}  {step.level.value:9} {step.name}{argument}{seconds}"
 
 
-def _changes(changes: Sequence[Change]) -> Iterator[str]:
+def _changes(changes: Sequence[FactChange]) -> Iterator[str]:
     for change in changes:
         unit = f" {change.unit}" if change.unit else ""
-        yield f"      {change.what.value:9} {change.label}: {_way(change)}{unit}"
+        yield f"      {change.topic.value:9} {change.label}: {_describe_values(change)}{unit}"
 
 
-def _way(change: Change) -> str:
-    return f"{_words(change.before)} → {_words(change.after)}"
+def _describe_values(change: FactChange) -> str:
+    return f"{_format_value(change.value_before)} → {_format_value(change.value_after)}"
 
 
-def _words(value: Value) -> str:
+def _format_value(value: Value) -> str:
     if value is None:
         return "none"
-    words = ", ".join(value) if isinstance(value, tuple) else str(value)
-    if not words:
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    if not text:
         return "none"
-    half = LONGEST // 2
-    return words if len(words) <= LONGEST else f"{words[:half]} … {words[-half:]}"
+    half = MAX_VALUE_LENGTH // 2
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:half]} … {text[-half:]}"
 
 
-def describe_bisection(found: Bisection) -> Iterator[str]:
+def describe_bisection(bisection: Bisection) -> Iterator[str]:
     """The releases between which the kernel changed, then every tried release."""
-    what = ", ".join(one.value for one in found.what)
-    ends = f"Triton {found.tried[0].triton} to {found.tried[-1].triton}"
-    if found.changed is None:
-        yield f"{found.kernel} on {found.target}: no change of {what} from {ends}."
+    aspects = ", ".join(aspect.value for aspect in bisection.topics)
+    ends = f"Triton {bisection.releases[0].triton} to {bisection.releases[-1].triton}"
+    if bisection.changed_between is None:
+        yield f"{bisection.kernel} on {bisection.target}: no change of {aspects} from {ends}."
     else:
-        older, newer = found.changed
-        yield f"{found.kernel} on {found.target}: {what} changed between Triton {older} and {newer}."
-        for difference in found.differences:
+        older, newer = bisection.changed_between
+        yield f"{bisection.kernel} on {bisection.target}: {aspects} changed between Triton {older} and {newer}."
+        for difference in bisection.differences:
             yield from _difference(difference, older, newer)
     yield ""
-    for tried in found.tried:
-        if tried.message is not None:
-            yield f"{tried.triton:8} compilation failed: {tried.message.splitlines()[0]}"
+    for trial in bisection.releases:
+        if trial.message is not None:
+            yield f"{trial.triton:8} compilation failed: {trial.message.splitlines()[0]}"
             continue
-        values = [f"{name} {_words(value)}" for name, value in tried.values.items()]
-        yield f"{tried.triton:8} {' · '.join(values)}"
+        values = [f"{name} {_format_value(value)}" for name, value in trial.values.items()]
+        yield f"{trial.triton:8} {' · '.join(values)}"
 
 
-def _difference(difference: Difference, older: str, newer: str) -> Iterator[str]:
-    before, after = _words(difference.before), _words(difference.after)
+def _difference(difference: ReleaseDifference, older: str, newer: str) -> Iterator[str]:
+    before, after = _format_value(difference.older_value), _format_value(difference.newer_value)
     yield f"  {difference.stage} {difference.key}: {before} → {after}"
-    for release, found in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        yield f"    {release}: {'no pass changed it' if found is None else _made(*found)}"
+    for release, step_and_change in ((older, difference.older_pass), (newer, difference.newer_pass)):
+        yield f"    {release}: {'no pass changed it' if step_and_change is None else _describe_change(*step_and_change)}"
 
 
-def _made(step: Step, change: Change) -> str:
+def _describe_change(step: PassRun, change: FactChange) -> str:
     argument = "" if step.argument is None else f" ({step.argument})"
-    return f"{step.name}{argument} at {step.level}: {_way(change)}"
+    return f"{step.name}{argument} at {step.level}: {_describe_values(change)}"
 
 
-def describe_attribution(asked: Sequence[Asked], sides: Sequence[tuple[str, Attribution]]) -> Iterator[str]:
+def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> Iterator[str]:
     """The pass that last changed each fact on either side; facts that no pass changed are counted.
 
     Args:
-        asked: the facts.
+        facts: the facts.
         sides: the label of each side and its passes.
     """
     yield "passes"
-    silent = 0
-    for fact in asked:
-        told = [(label, side.made_by.get(fact.key)) for label, side in sides if side.why is None]
-        if not any(made for _, made in told):
-            silent += bool(told)
+    unattributed = 0
+    for fact in facts:
+        changes = [(label, side.passes_by_key.get(fact.key)) for label, side in sides if side.problem is None]
+        if not any(step_and_change for _, step_and_change in changes):
+            unattributed += bool(changes)
             continue
         yield f"  {fact.label}"
-        for label, made in told:
-            yield f"    {label}: {'no pass changed it' if made is None else _made(*made)}"
-    if silent:
-        yield f"  no pass changed the other {silent}"
+        for label, step_and_change in changes:
+            yield f"    {label}: {'no pass changed it' if step_and_change is None else _describe_change(*step_and_change)}"
+    if unattributed:
+        yield f"  no pass changed the other {unattributed}"
     for label, side in sides:
-        if side.why is not None:
-            yield f"  {label}: could not be compiled again: {side.why}"
+        if side.problem is not None:
+            yield f"  {label}: could not be compiled again: {side.problem}"
 
 
-def name_makers(pair: Pair, asked: Sequence[Asked], sides: Sequence[tuple[str, Attribution]]) -> str:
+def name_passes(pair: Pair, facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> str:
     """The passes by which the verdicts of two kernels part, each with its side; empty where none is seen."""
-    parted = next((one for one in pair.regions if one.parting is not None), None)
-    if parted is None or parted.parting is None:
+    region = next((asked_fact for asked_fact in pair.regions if asked_fact.first_divergence is not None), None)
+    if region is None or region.first_divergence is None:
         return ""
-    key = f"{parted.name}.verdict.{parted.parting.step}"
-    made = [(label, side.made_by.get(key)) for label, side in sides if any(one.key == key for one in asked)]
-    return ", ".join(f"{found[0].name} ({label})" for label, found in made if found is not None)
-
-
-def describe_decision(label: str, asked: Asked, side: Attribution) -> str:
-    """The pass that last changed one variant's verdict, in one line."""
-    if side.why is not None:
-        return f"  {label}: could not be compiled again: {side.why}"
-    made = side.made_by.get(asked.key)
-    said = "no pass changed it" if made is None else _made(*made)
-    return f"  {label}: {said}"
-
-
-def text_difference(step: Step, before: str, after: str, *, context: int = 3) -> Iterator[str]:
-    """The text diff of a pass, without source locations, which are renumbered."""
-    old, new = (_PLACE.sub("", text).splitlines() for text in (before, after))
-    yield from difflib.unified_diff(
-        old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm=""
+    key = f"{region.name}.verdict.{region.first_divergence.step}"
+    changes = [
+        (label, side.passes_by_key.get(key))
+        for label, side in sides
+        if any(asked_fact.key == key for asked_fact in facts)
+    ]
+    return ", ".join(
+        f"{step_and_change[0].name} ({label})" for label, step_and_change in changes if step_and_change is not None
     )
+
+
+def describe_decision(label: str, fact: FactQuery, side: Attribution) -> str:
+    """The pass that last changed one variant's verdict, in one line."""
+    if side.problem is not None:
+        return f"  {label}: could not be compiled again: {side.problem}"
+    step_and_change = side.passes_by_key.get(fact.key)
+    text = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+    return f"  {label}: {text}"
+
+
+def text_difference(step: PassRun, old_text: str, new_text: str, *, context: int = 3) -> Iterator[str]:
+    """The text diff of a pass, without source locations, which are renumbered."""
+    old, new = (_LOCATION.sub("", text).splitlines() for text in (old_text, new_text))
+    yield from difflib.unified_diff(old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm="")

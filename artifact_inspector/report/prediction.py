@@ -10,17 +10,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.execution.order import CtaOrder
-from artifact_inspector.execution.prediction import Line, Prediction
+from artifact_inspector.execution.cta_order import CtaOrder
+from artifact_inspector.execution.launch_counters import NOT_ON_AMD, CounterRange, Counters
+from artifact_inspector.execution.prediction import LinePrediction, Prediction
 from artifact_inspector.execution.roofline import find_roofline
-from artifact_inspector.execution.totals import NOT_OF_AMD, Counters, Range
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
 
-MOST_LINES = 12
+MAX_LINES = 12
 """Most source lines of a table: the costliest ones."""
-MOST_UNKNOWN = 6
-MOST_OUTSIDE = 6
+MAX_UNKNOWN = 6
+MAX_OUT_OF_BOUNDS = 6
 """Most out-of-bounds accesses that are listed one by one."""
 
 
@@ -28,15 +28,15 @@ MOST_OUTSIDE = 6
 class PredictionReport:
     """The predictions of some launches."""
 
-    found: Sequence[Prediction]
+    predictions: Sequence[Prediction]
     peaks: Peaks | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for at, prediction in enumerate(self.found):
-            if at:
+        for index, prediction in enumerate(self.predictions):
+            if index:
                 yield Text()
             yield from _prediction(prediction, self.peaks)
-        key = _KEY_AMD if all(prediction.is_amd for prediction in self.found) else _KEY
+        key = _KEY_AMD if all(prediction.is_amd for prediction in self.predictions) else _KEY
         yield Padding(Text(key), (1, 0, 0, 0), style="dim")
 
 
@@ -51,43 +51,45 @@ _KEY_AMD = (
 )
 
 
-_UNMEASURED = {
+_VALIDATION_NOTES = {
     True: "Model not validated on AMD GPUs.",
     False: "Model validated on sm_90 only (H100, H200), not on {target}.",
 }
 """For AMD, for NVIDIA."""
 
 
-def _prediction(found: Prediction, peaks: Peaks | None) -> Iterator[Text | Table | Padding]:
-    grid = "×".join(str(extent) for extent in found.grid)
-    yield Text.assemble((found.kernel, "bold"), f"  {found.target}  grid {grid}, {found.threads} threads")
-    if not found.held_against_hardware:
-        yield Text(f"  {_UNMEASURED[found.is_amd].format(target=found.target)}")
-    if found.outside:  # a bug: printed first, and in full below
-        yield Text(f"  {next(describe_limits(found))}", style="bold")
-    if found.sampled:
+def _prediction(prediction: Prediction, peaks: Peaks | None) -> Iterator[Text | Table | Padding]:
+    grid = "×".join(str(extent) for extent in prediction.grid)
+    yield Text.assemble(
+        (prediction.kernel, "bold"), f"  {prediction.target}  grid {grid}, {prediction.threads} threads"
+    )
+    if not prediction.is_validated_on_hardware:
+        yield Text(f"  {_VALIDATION_NOTES[prediction.is_amd].format(target=prediction.target)}")
+    if prediction.out_of_bounds:  # a bug: printed first, and in full below
+        yield Text(f"  {next(describe_limits(prediction))}", style="bold")
+    if prediction.sampled:
         yield Text("  Sampled: some CTAs were simulated, each for a group of similar ones.")
-    grown = Table.grid(padding=(0, 2, 0, 0))
-    grown.add_column()
-    grown.add_column(overflow="fold")
-    for label, text in describe_counters(found, peaks):
-        grown.add_row(label, text)
-    yield Padding(grown, (0, 0, 0, 2))
-    yield from _lines(found.by_source or found.by_line, _AMD if found.is_amd else _COLUMNS)
-    if found.cta_order is not None:
-        yield from _order(found.cta_order, found.counters.unique_bytes_read is not None)
-    yield from (Text(f"  {sentence}") for sentence in _sentences(found))
+    grid_table = Table.grid(padding=(0, 2, 0, 0))
+    grid_table.add_column()
+    grid_table.add_column(overflow="fold")
+    for label, text in describe_counters(prediction, peaks):
+        grid_table.add_row(label, text)
+    yield Padding(grid_table, (0, 0, 0, 2))
+    yield from _lines(prediction.by_source or prediction.by_line, _AMD if prediction.is_amd else _COLUMNS)
+    if prediction.cta_order is not None:
+        yield from _order(prediction.cta_order, prediction.counters.unique_bytes_read is not None)
+    yield from (Text(f"  {sentence}") for sentence in _sentences(prediction))
 
 
-MOST_DRAWN = 40
+MAX_GRID_SIZE = 40
 """Most rows and columns of a drawn grid."""
 
 
 def _order(order: CtaOrder, is_read_known: bool) -> Iterator[Text | Padding]:
-    first, *more = describe_order(order, is_read_known)
+    first, *further_sentences = describe_order(order, is_read_known)
     yield Padding(Text(first), (1, 0, 0, 2))
-    yield from (Text(f"    {sentence}") for sentence in more)
-    yield from _drawn(order)
+    yield from (Text(f"    {sentence}") for sentence in further_sentences)
+    yield from _draw_waves(order)
 
 
 def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
@@ -96,7 +98,7 @@ def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
     if first.ctas < order.ctas_per_wave:  # a single wave, which does not fill the GPU
         yield f"1 wave of {first.ctas} CTAs; {order.ctas_per_wave} are resident at once ({order.basis})"
     else:
-        count = order.waves_in_all
+        count = order.wave_count
         waves = "1 wave" if count == 1 else f"{count} waves"
         yield f"{waves} of {order.ctas_per_wave} resident CTAs ({order.basis})"
     if not is_read_known:
@@ -104,93 +106,99 @@ def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
         return
     blocks = (
         ""
-        if first.distinct_tiles is None or first.tiles_asked is None
-        else f"; {first.distinct_tiles:,} distinct of {first.tiles_asked:,} tiles"
+        if first.distinct_tiles is None or first.tiles_requested is None
+        else f"; {first.distinct_tiles:,} distinct of {first.tiles_requested:,} tiles"
     )
-    share = first.distinct_bytes_read / first.bytes_asked if first.bytes_asked else 1
+    share = first.distinct_bytes_read / first.bytes_requested if first.bytes_requested else 1
     yield (
-        f"first wave: {first.distinct_bytes_read:,} distinct B of {first.bytes_asked:,} B requested "
+        f"first wave: {first.distinct_bytes_read:,} distinct B of {first.bytes_requested:,} B requested "
         f"({share:.0%}){blocks}"
     )
     yield f"all waves: {order.distinct_bytes_read:,} B; footprint {order.footprint_bytes:,} B"
-    own = (order.distinct_bytes_read, first.distinct_tiles)
-    if order.others and all((x.distinct_bytes_read, x.first_wave_tiles) == own for x in order.others):
+    this_order = (order.distinct_bytes_read, first.distinct_tiles)
+    if order.alternatives and all(
+        (x.distinct_bytes_read, x.first_wave_tiles) == this_order for x in order.alternatives
+    ):
         yield "row-major, column-major and grouped CTA orders would read as much"
     else:
-        for other in order.others:
+        for alternative in order.alternatives:
             blocks = (
-                "" if other.first_wave_tiles is None else f"; first wave {other.first_wave_tiles:,} tiles"
+                "" if alternative.first_wave_tiles is None else f"; first wave {alternative.first_wave_tiles:,} tiles"
             )
-            yield f"{other.name}: {other.distinct_bytes_read:,} B{blocks}"
+            yield f"{alternative.name}: {alternative.distinct_bytes_read:,} B{blocks}"
     if order.fits_l2:
         yield "everything fits in L2, so another order saves no DRAM traffic"
 
 
-def _drawn(order: CtaOrder) -> Iterator[Padding]:
+def _draw_waves(order: CtaOrder) -> Iterator[Padding]:
     """The grid of tiles; each cell is the number of its wave."""
-    if not order.tiles or order.waves_in_all == 1:
+    if not order.tiles or order.wave_count == 1:
         return
     rows, columns = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))
-    if max(rows, columns) > MOST_DRAWN:
+    if max(rows, columns) > MAX_GRID_SIZE:
         return
     waves = {tile: at // order.ctas_per_wave for at, tile in enumerate(order.tiles)}
     width = len(str(max(waves.values()) + 1))
-    lines = [
-        " ".join(f"{waves[row, column] + 1:>{width}}" for column in range(columns)) for row in range(rows)
-    ]
+    lines = [" ".join(f"{waves[row, column] + 1:>{width}}" for column in range(columns)) for row in range(rows)]
     yield Padding(Text("\n".join(lines)), (1, 0, 0, 4))
 
 
-def number(value: int | None) -> str:
+def format_count(value: int | None) -> str:
     """A count with thousands separators; `?` if unknown."""
     return "?" if value is None else f"{value:,}"
 
 
-def describe_counters(found: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
+def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[tuple[str, str]]:
     """The counters of a launch as (label, text)."""
-    c, amd = found.counters, found.is_amd
-    yield "instructions", number(c.instructions) + _part("tensor", c.tensor_instructions)
+    c, amd = prediction.counters, prediction.is_amd
+    yield "instructions", format_count(c.instructions) + _in_parentheses("tensor", c.tensor_instructions)
     if c.flop is None or c.flop:
         by_type = "?" if c.flop is None else ", ".join(f"{k} {n:,}" for k, n in c.flop.items())
         yield "FLOP", by_type
     yield (
         "global memory",
         _join(
-            _some("loads", c.global_load_instructions),
-            _some("async copies", c.async_copy_instructions),
-            _some("TMA copies", c.tensor_copy_instructions),
-            _some("stores", c.global_store_instructions),
-            _some("atomics", c.global_atomic_instructions),
+            _counted("loads", c.global_load_instructions),
+            _counted("async copies", c.async_copy_instructions),
+            _counted("TMA copies", c.tensor_copy_instructions),
+            _counted("stores", c.global_store_instructions),
+            _counted("atomics", c.global_atomic_instructions),
         ),
     )
     if amd:
-        yield "cache lines", number(c.cache_lines)
+        yield "cache lines", format_count(c.cache_lines)
     else:
-        yield "sectors loaded", _against(c.global_load_sectors, c.global_load_sectors_ideal)
-        yield "sectors stored", _against(c.global_store_sectors, c.global_store_sectors_ideal)
+        yield "sectors loaded", _with_ideal(c.global_load_sectors, c.global_load_sectors_ideal)
+        yield "sectors stored", _with_ideal(c.global_store_sectors, c.global_store_sectors_ideal)
     yield (
         "shared memory",
         _join(
-            _some("loads", c.shared_load_instructions),
-            _some("matrix loads", c.matrix_load_instructions),
-            _some("stores", c.shared_store_instructions),
-            _some("matrix stores", c.matrix_store_instructions),
-            _some("atomics", c.shared_atomic_instructions),
+            _counted("loads", c.shared_load_instructions),
+            _counted("matrix loads", c.matrix_load_instructions),
+            _counted("stores", c.shared_store_instructions),
+            _counted("matrix stores", c.matrix_store_instructions),
+            _counted("atomics", c.shared_atomic_instructions),
         ),
     )
     if c.shared_wavefronts != 0 and not amd:
-        yield "wavefronts", _against(c.shared_wavefronts, c.shared_wavefronts_ideal)
+        yield "wavefronts", _with_ideal(c.shared_wavefronts, c.shared_wavefronts_ideal)
     if c.local_load_instructions or c.local_store_instructions:
-        spilled = f"{number(c.local_load_instructions)} loads, {number(c.local_store_instructions)} stores"
+        spilled = f"{format_count(c.local_load_instructions)} loads, {format_count(c.local_store_instructions)} stores"
         yield "local memory", spilled
-    yield "distinct bytes", f"{number(c.unique_bytes_read)} read, {number(c.unique_bytes_written)} written"
+    yield (
+        "distinct bytes",
+        f"{format_count(c.unique_bytes_read)} read, {format_count(c.unique_bytes_written)} written",
+    )
     if not amd:
         yield "DRAM", _range(c.dram_bytes_read)
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
         yield "masked lanes", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
     barriers, branches = "barrier" + "s" * (c.barriers != 1), "branch" + "es" * (c.divergent_branches != 1)
-    yield "control", f"{number(c.barriers)} {barriers}, {number(c.divergent_branches)} divergent {branches}"
+    yield (
+        "control",
+        f"{format_count(c.barriers)} {barriers}, {format_count(c.divergent_branches)} divergent {branches}",
+    )
     yield from _roofline(c, peaks)
 
 
@@ -198,32 +206,32 @@ def _roofline(counters: Counters, peaks: Peaks | None) -> Iterator[tuple[str, st
     if not counters.intensity:
         return
     text = f"{counters.intensity:.1f} FLOP per distinct byte"
-    found = find_roofline(counters, peaks)
-    if found is not None:
-        side = "memory" if found.is_bound_by_memory else "compute"
-        text += f": {side}-bound (ridge of {found.product} at {found.ridge:.0f}, {found.unit})"
+    position = find_roofline(counters, peaks)
+    if position is not None:
+        side = "memory" if position.is_memory_bound else "compute"
+        text += f": {side}-bound (ridge of {position.gpu} at {position.ridge:.0f}, {position.peak_type})"
     yield "roofline", text
 
 
-def _part(words: str, value: int | None) -> str:
-    return f" ({number(value)} {words})" if value != 0 else ""
+def _in_parentheses(unit: str, value: int | None) -> str:
+    return f" ({format_count(value)} {unit})" if value != 0 else ""
 
 
-def _some(words: str, value: int | None) -> str:
-    return "" if value == 0 else f"{number(value)} {words}"
+def _counted(unit: str, value: int | None) -> str:
+    return "" if value == 0 else f"{format_count(value)} {unit}"
 
 
-def _join(*parts: str) -> str:
-    return ", ".join(part for part in parts if part) or "not used"
+def _join(*texts: str) -> str:
+    return ", ".join(text for text in texts if text) or "not used"
 
 
-def _against(value: int | None, ideal: int | None) -> str:
+def _with_ideal(value: int | None, ideal: int | None) -> str:
     if value is None or ideal is None or not value:
-        return number(value)
+        return format_count(value)
     return f"{value:,} (ideal {ideal:,}, {ideal / value:.0%})"
 
 
-def _range(value: Range | None) -> str:
+def _range(value: CounterRange | None) -> str:
     if value is None:
         return "?"
     if value.low == value.high:
@@ -239,68 +247,68 @@ _COLUMNS: Mapping[str, str] = {
 _AMD: Mapping[str, str] = {"executed": "executed", "cache_lines": "cache lines"}
 
 
-def _lines(lines: Sequence[Line], columns: Mapping[str, str]) -> Iterator[Padding]:
+def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Iterator[Padding]:
     """The lines that access memory: the most wasteful ones, in source order."""
-    touching = [line for line in lines if line.sectors or line.wavefronts or line.cache_lines or _lacks(line)]
-    if not touching:
+    memory_lines = [line for line in lines if line.sectors or line.wavefronts or line.cache_lines or _is_unknown(line)]
+    if not memory_lines:
         return
-    shown = sorted(touching, key=_waste, reverse=True)[:MOST_LINES]
+    shown_lines = sorted(memory_lines, key=_waste, reverse=True)[:MAX_LINES]
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("line")
     for title in columns.values():
         table.add_column(title, justify="right")
-    for line in sorted(shown, key=lambda line: (line.stage, line.line)):
-        place = line.source if line.stage == "source" else f"{line.opcode} at {line.line}"
+    for line in sorted(shown_lines, key=lambda line: (line.stage, line.line)):
+        location = line.source if line.stage == "source" else f"{line.opcode} at {line.line}"
         table.add_row(
-            place or "",
+            location or "",
             *(
-                number(line.executed) if name == "executed" else _blank(getattr(line, name))
+                format_count(line.executed) if name == "executed" else _number_or_blank(getattr(line, name))
                 for name in columns
             ),
         )
     yield Padding(table, (1, 0, 0, 2))
 
 
-def _lacks(line: Line) -> bool:
+def _is_unknown(line: LinePrediction) -> bool:
     """Whether its memory accesses are unknown."""
     return line.sectors is None and line.cache_lines is None
 
 
-def _waste(line: Line) -> tuple[int, int]:
+def _waste(line: LinePrediction) -> tuple[int, int]:
     touched = (line.sectors or 0) + (line.wavefronts or 0) + (line.cache_lines or 0)
-    return (line.extra_sectors or 0) + (line.conflicts or 0), touched
+    return (line.excess_sectors or 0) + (line.bank_conflicts or 0), touched
 
 
-def _blank(value: int | None) -> str:
-    return "" if value == 0 else number(value)
+def _number_or_blank(value: int | None) -> str:
+    return "" if value == 0 else format_count(value)
 
 
-def _sentences(found: Prediction) -> Iterator[str]:
-    for finding in find_launch_findings(found):
+def _sentences(prediction: Prediction) -> Iterator[str]:
+    for finding in find_launch_findings(prediction):
         yield f"{finding.code} {finding.name}: {finding.remark.message}"
-    yield from describe_limits(found)
+    yield from describe_limits(prediction)
 
 
-def describe_limits(found: Prediction) -> Iterator[str]:
+def describe_limits(prediction: Prediction) -> Iterator[str]:
     """Out-of-bounds accesses of a launch, and counters that are unknown."""
-    for outside in found.outside[:MOST_OUTSIDE]:
+    for outside in prediction.out_of_bounds[:MAX_OUT_OF_BOUNDS]:
         source = f" ({outside.source})" if outside.source else ""
         yield (
             f"Out of bounds: {outside.opcode} at line {outside.line}{source}, CTA {outside.cta}, thread "
-            f"{outside.lane}: {outside.kind} at {outside.address:#x}, {outside.near}"
+            f"{outside.thread}: {outside.kind} at {outside.address:#x}, {outside.nearest_tensor}"
         )
-    if found.outside_count > len(found.outside[:MOST_OUTSIDE]):
-        yield f"Out of bounds: {found.outside_count:,} lanes in total"
-    inherent = NOT_OF_AMD if found.is_amd else {}
-    grouped = _grouped(item for item in found.unknown.items() if item[1] != inherent.get(item[0]))
-    for names, reason in grouped[:MOST_UNKNOWN]:
+    if prediction.out_of_bounds_lanes > len(prediction.out_of_bounds[:MAX_OUT_OF_BOUNDS]):
+        yield f"Out of bounds: {prediction.out_of_bounds_lanes:,} lanes in total"
+    inherent = NOT_ON_AMD if prediction.is_amd else {}
+    grouped = _group_by_reason(item for item in prediction.unknown.items() if item[1] != inherent.get(item[0]))
+    for names, reason in grouped[:MAX_UNKNOWN]:
         yield f"Unknown: {', '.join(names)}: {reason}"
-    wanted = dict.fromkeys(name for _, reason in grouped for name in _tensors_in(reason))
-    if wanted:
-        yield f'Give the integers of {", ".join(wanted)} in --launch FILE as "values": […].'
-    if found.not_understood:
-        yield f"Opcodes that are not simulated: {', '.join(found.not_understood)}"
-    yield from found.notes
+    tensor_names = dict.fromkeys(name for _, reason in grouped for name in _tensors_in(reason))
+    if tensor_names:
+        yield f'Give the integers of {", ".join(tensor_names)} in --launch FILE as "values": […].'
+    if prediction.unsupported_opcodes:
+        yield f"Opcodes that are not simulated: {', '.join(prediction.unsupported_opcodes)}"
+    yield from prediction.notes
 
 
 def _tensors_in(reason: str) -> Iterator[str]:
@@ -310,15 +318,15 @@ def _tensors_in(reason: str) -> Iterator[str]:
         >>> [*_tensors_in("LDG at line 9: values of idx; memory that values of table point to")]
         ['idx']
     """
-    for said in reason.split("values of ")[1:]:
-        name, _, rest = said.partition(" ")
-        if not rest.startswith("point to"):
+    for clause in reason.split("values of ")[1:]:
+        name, _, tail = clause.partition(" ")
+        if not tail.startswith("point to"):
             yield name.rstrip(";,.")
 
 
-def _grouped(unknown: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+def _group_by_reason(unknown: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
     """Unknown counters, grouped by reason."""
-    found: dict[str, list[str]] = {}
+    names_by_reason: dict[str, list[str]] = {}
     for name, reason in unknown:
-        found.setdefault(reason, []).append(name)
-    return [(names, reason) for reason, names in found.items()]
+        names_by_reason.setdefault(reason, []).append(name)
+    return [(names, reason) for reason, names in names_by_reason.items()]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-PATIENCE = 1.0
+DELAY_SECONDS = 1.0
 """Seconds before anything is shown."""
-_OTHERS, _LEAST = 64, 16
+_BAR_COLUMNS, _MIN_NAME = 64, 16
 """Columns that the bar takes besides the name, and least columns of the name."""
 
 
@@ -28,19 +28,19 @@ def progress_bar(total: int | Callable[[], int], verb: str) -> Iterator[Callable
     Nothing is shown in the first second, or if standard error is not a terminal.
     """
     started = time.monotonic()
-    begun = 0
+    started_items = 0
     bar: Progress | None = None
     task: TaskID | None = None
 
     def advance(name: str) -> None:
-        nonlocal begun, bar, task
-        if bar is None and time.monotonic() - started > PATIENCE and sys.stderr.isatty():
+        nonlocal started_items, bar, task
+        if bar is None and time.monotonic() - started > DELAY_SECONDS and sys.stderr.isatty():
             bar, task = _start(verb)
         if bar is not None and task is not None:
-            whole = total if isinstance(total, int) else total()
-            room = max(bar.console.width - _OTHERS, _LEAST)
-            bar.update(task, completed=begun, total=whole, name=name[:room])
-        begun += 1
+            item_count = total if isinstance(total, int) else total()
+            room = max(bar.console.width - _BAR_COLUMNS, _MIN_NAME)
+            bar.update(task, completed=started_items, total=item_count, name=name[:room])
+        started_items += 1
 
     try:
         yield advance

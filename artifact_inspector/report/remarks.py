@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.corpus import Change, Corpus
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
@@ -14,15 +14,15 @@ from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.model import SourceLine
 from artifact_inspector.model.location import base_name
 from artifact_inspector.report.diff import describe_fact
-from artifact_inspector.report.words import plural
+from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_form
 
-Find = Callable[[str], str | None]
+FindSource = Callable[[str], str | None]
 """File name → its path relative to the root of the working tree; None if it is outside."""
-MOST_FACTS = 6
+MAX_FACTS = 6
 
 
-class Kind(NamedTuple):
+class RemarkRule(NamedTuple):
     """A rule that remarks refer to."""
 
     code: str
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     """Markdown."""
 
 
-class Place(NamedTuple):
+class RemarkLocation(NamedTuple):
     """A line of source code."""
 
     path: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class SourceRemark:
     """One remark on a kernel, with its source line."""
 
     code: str
@@ -51,32 +51,32 @@ class Remark:
     """`error`, `warning` or `note`."""
     heading: str
     """A word or two after the name of the kernel."""
-    said: str
+    text: str
     kernel: str
-    place: Place | None
+    location: RemarkLocation | None
     identity: str
     """Identifies the remark across runs, also if line numbers shift."""
-    form: str = ""
+    variant: str = ""
     """The variant of the kernel: `sm_80 128×32×32 f16 w4 s4`."""
-    named: str = ""
+    kernel_label: str = ""
     """The kernel's name in the message; its plain name if empty."""
-    is_whole: bool = True
+    is_full_sentence: bool = True
     """False if the message starts with the kernel's name."""
 
     @property
     def title(self) -> str:
         """Kernel and heading."""
-        return f"{self.named or self.kernel}: {self.heading}"
+        return f"{self.kernel_label or self.kernel}: {self.heading}"
 
     @property
     def message(self) -> str:
         """The full sentence."""
-        return self.said if self.is_whole else f"{self.named}: {self.said}"
+        return self.text if self.is_full_sentence else f"{self.kernel_label}: {self.text}"
 
 
 _CHANGED = "A fact of the kernel differs from the baseline."
-GATE_RULES: tuple[Kind, ...] = tuple(
-    Kind(code, code, summary, f"{summary} {more}".strip())
+GATE_RULES: tuple[RemarkRule, ...] = tuple(
+    RemarkRule(code, code, summary, f"{summary} {more}".strip())
     for code, summary, more in (
         ("verdict", "The order of loads and computes changed.", _CHANGED),
         ("spills", "Registers spilled to memory changed.", _CHANGED),
@@ -101,36 +101,36 @@ GATE_RULES: tuple[Kind, ...] = tuple(
 )
 
 
-def finding_kinds() -> tuple[Kind, ...]:
+def finding_kinds() -> tuple[RemarkRule, ...]:
     """The rules of findings."""
     return tuple(
-        Kind(rule.code, rule.name, rule.explanation.partition("\n\n")[0].replace("\n", " "), rule.explanation)
+        RemarkRule(rule.code, rule.name, rule.explanation.partition("\n\n")[0].replace("\n", " "), rule.explanation)
         for rule in RULES
     )
 
 
-def change_remarks(corpus: Corpus, gates: Sequence[str], find: Find) -> Iterator[Remark]:
+def change_remarks(corpus: Corpus, gates: Sequence[str], find: FindSource) -> Iterator[SourceRemark]:
     """One remark for each kernel and category that changed; an error if its gate fails."""
     for change in corpus.changes:
-        shut = change.failures((*gates, "any") if "any" in gates else gates)
-        for category in change.categories or (("code",) if "code" in shut else ()):
-            level = "error" if category in shut or "any" in shut else "note"
-            yield _changed(change, category, level, find)
-    lonely = (("gone", corpus.matching.left), ("new", corpus.matching.right))
-    for code, side in lonely:
+        failed_gates = change.failures((*gates, "any") if "any" in gates else gates)
+        for category in change.categories or (("code",) if "code" in failed_gates else ()):
+            level = "error" if category in failed_gates or "any" in failed_gates else "note"
+            yield _change_remark(change, category, level, find)
+    unmatched_sides = (("gone", corpus.matching.left), ("new", corpus.matching.right))
+    for code, side in unmatched_sides:
         level = "error" if code in gates or "any" in gates else "note"
         for candidate in side:
-            where = corpus.sides[code == "new"]
-            said, place = f"{candidate} is only {where}", _place(candidate, None, find)
-            yield replace(_remark(code, level, said, candidate, place), is_whole=True)
+            side_name = corpus.sides[code == "new"]
+            text, location = f"{candidate} is only {side_name}", _locate(candidate, None, find)
+            yield replace(_make_remark(code, level, text, candidate, location), is_full_sentence=True)
 
     level = "error" if "gone" in gates or "any" in gates else "note"
     for left, right in corpus.matching.ambiguous:
-        fit = f"not compared: {len(left)} {corpus.sides.left} match {len(right)} {corpus.sides.right}"
-        yield _remark("gone", level, fit, left[0], _place(right[0], None, find))
+        ambiguity = f"not compared: {len(left)} {corpus.sides.left} match {len(right)} {corpus.sides.right}"
+        yield _make_remark("gone", level, ambiguity, left[0], _locate(right[0], None, find))
 
 
-def told_once(remarks: Iterable[Remark], corpus: Corpus | None = None) -> Iterator[Remark]:
+def merge_remarks(remarks: Iterable[SourceRemark], corpus: Corpus | None = None) -> Iterator[SourceRemark]:
     """One remark for each kernel and file; the remarks of its variants are merged.
 
     Args:
@@ -139,98 +139,115 @@ def told_once(remarks: Iterable[Remark], corpus: Corpus | None = None) -> Iterat
     reasons: dict[str, dict[str, None]] = {}
     for change in () if corpus is None else corpus.changes:
         if change.reason is not None:
-            reasons.setdefault(change.right.artifact.display_name, {})[change.reason.words] = None
-    groups: dict[tuple[str, str], list[Remark]] = {}
+            reasons.setdefault(change.right.artifact.display_name, {})[change.reason.description] = None
+    groups: dict[tuple[str, str], list[SourceRemark]] = {}
     for remark in remarks:
         # findings are merged per line; the changes of a kernel are one edit
-        where = "" if remark.place is None else remark.place.path
-        key = where if corpus is not None else f"{remark.code} {remark.place}"
+        path = "" if remark.location is None else remark.location.path
+        key = path if corpus is not None else f"{remark.code} {remark.location}"
         groups.setdefault((remark.kernel, key), []).append(remark)
-    for (kernel, _), same in groups.items():
-        yield same[0] if len(same) == 1 else _together(same, list(reasons.get(kernel, ())))
+    for (kernel, _), group in groups.items():
+        yield group[0] if len(group) == 1 else _merge_group(group, list(reasons.get(kernel, ())))
 
 
-def _together(same: Sequence[Remark], reasons: Sequence[str]) -> Remark:
-    worst = min((remark.level for remark in same), key=_LEVELS.index)
-    told = [remark for remark in same if remark.level == worst]
-    codes = list(dict.fromkeys(remark.code for remark in told))
-    first = {code: next(remark for remark in told if remark.code == code) for code in codes}
-    forms = dict.fromkeys(remark.form for remark in told)
-    lines = [*(f"because {reason}" for reason in reasons[:MOST_FACTS])]
-    lines += [f"{code}: {remark.said}" for code, remark in first.items()]
-    lines += [f"in {len(forms)} {plural('variant', len(forms))}: {'; '.join(list(forms)[:MOST_FORMS])}"]
-    lines[-1] += f"; and {len(forms) - MOST_FORMS} more" if len(forms) > MOST_FORMS else ""
-    known = told[0]
+def _merge_group(group: Sequence[SourceRemark], reasons: Sequence[str]) -> SourceRemark:
+    worst = min((remark.level for remark in group), key=_LEVELS.index)
+    worst_remarks = [remark for remark in group if remark.level == worst]
+    codes = list(dict.fromkeys(remark.code for remark in worst_remarks))
+    first = {code: next(remark for remark in worst_remarks if remark.code == code) for code in codes}
+    variants = dict.fromkeys(remark.variant for remark in worst_remarks)
+    lines = [*(f"because {reason}" for reason in reasons[:MAX_FACTS])]
+    lines += [f"{code}: {remark.text}" for code, remark in first.items()]
+    lines += [f"in {len(variants)} {plural('variant', len(variants))}: {'; '.join(list(variants)[:MAX_VARIANTS])}"]
+    lines[-1] += f"; and {len(variants) - MAX_VARIANTS} more" if len(variants) > MAX_VARIANTS else ""
+    first_remark = worst_remarks[0]
     heading = ", ".join(remark.heading for remark in first.values())
-    place = next((remark.place for remark in told if remark.place is not None), None)
-    said = "\n".join(lines)
-    return Remark(known.code, worst, heading, said, known.kernel, place, known.identity, known.form)
+    location = next((remark.location for remark in worst_remarks if remark.location is not None), None)
+    text = "\n".join(lines)
+    return SourceRemark(
+        first_remark.code,
+        worst,
+        heading,
+        text,
+        first_remark.kernel,
+        location,
+        first_remark.identity,
+        first_remark.variant,
+    )
 
 
 _LEVELS = ("error", "warning", "note")
-MOST_FORMS = 4
+MAX_VARIANTS = 4
 
 
-def finding_remarks(kernels: Iterable[KernelFacts], find: Find) -> Iterator[Remark]:
+def finding_remarks(kernels: Iterable[KernelFacts], find: FindSource) -> Iterator[SourceRemark]:
     """One remark for each finding."""
     for kernel in kernels:
         candidate = Candidate(kernel.artifact)
         for finding in find_findings(kernel):
-            place = _place(candidate, next(iter(finding.remark.sources), None), find)
+            location = _locate(candidate, next(iter(finding.remark.sources), None), find)
             level = "warning" if finding.severity is Severity.WARNING else "note"
-            yield _remark(finding.code, level, finding.remark.message, candidate, place, finding.name)
+            yield _make_remark(finding.code, level, finding.remark.message, candidate, location, finding.name)
 
 
-def _changed(change: Change, category: str, level: str, find: Find) -> Remark:
+def _change_remark(change: Change, category: str, level: str, find: FindSource) -> SourceRemark:
     facts = [fact for fact in change.facts if fact.category == category]
-    said = [describe_fact(fact) for fact in facts[:MOST_FACTS]]
-    more = len(facts) - len(said)
-    said += [f"and {more} more {plural('fact', more)}"] if more else []
+    fact_texts = [describe_fact(fact) for fact in facts[:MAX_FACTS]]
+    omitted = len(facts) - len(fact_texts)
+    fact_texts += [f"and {omitted} more {plural('fact', omitted)}"] if omitted else []
     line = next((change.lines[fact.region] for fact in facts if fact.region in change.lines), None)
     source = None if change.reason is None else change.reason.source
-    place = _place(change.right, source, find)
-    if place is not None and line is not None and source is None:
-        place = place._replace(line=line)
-    what = "; ".join(said) or "the code differs in more than names, locations and numbering"
-    return _remark(category, level, what, change.right, place)
+    location = _locate(change.right, source, find)
+    if location is not None and line is not None and source is None:
+        location = location._replace(line=line)
+    text = "; ".join(fact_texts) or "the code differs in more than names, locations and numbering"
+    return _make_remark(category, level, text, change.right, location)
 
 
-def _remark(
-    code: str, level: str, said: str, candidate: Candidate, place: Place | None, heading: str = ""
-) -> Remark:
+def _make_remark(
+    code: str, level: str, text: str, candidate: Candidate, location: RemarkLocation | None, heading: str = ""
+) -> SourceRemark:
     program, artifact = candidate.program, candidate.artifact
-    known_by = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
-    form = " ".join(filter(None, (candidate.target, label_form(Compiled(artifact, program), {}))))
+    identity_parts = [
+        artifact.display_name,
+        candidate.target,
+        program and program.signature,
+        candidate.options,
+    ]
+    variant = " ".join(filter(None, (candidate.target, label_form(Compiled(artifact, program), {}))))
     name = artifact.display_name
-    return Remark(
+    return SourceRemark(
         code=code,
         level=level,
         heading=heading or code,
-        said=said,
+        text=text,
         kernel=name,
-        place=place,
-        identity=f"{code} {known_by}",
-        form=form,
-        named=f"{name} ({candidate.target or 'target unknown'})",
-        is_whole=False,
+        location=location,
+        identity=f"{code} {identity_parts}",
+        variant=variant,
+        kernel_label=f"{name} ({candidate.target or 'target unknown'})",
+        is_full_sentence=False,
     )
 
 
-def _place(candidate: Candidate, source: str | None, find: Find) -> Place | None:
+def _locate(candidate: Candidate, source: str | None, find: FindSource) -> RemarkLocation | None:
     """The source line of a remark, `file.py:40`, or the line at which the kernel begins.
 
     Findings name files without directories; the path of the kernel's own file is known.
     """
-    program: Program | None = candidate.program
-    own = None if program is None else program.place
+    program: KernelProgram | None = candidate.program
+    kernel_location = None if program is None else program.location
     innermost = source.innermost if isinstance(source, SourceLine) else source
     name, _, number = (innermost or "").rpartition(":")
     if name and number.isdecimal():
-        of_kernel = own is not None and base_name(own.file) == name
-        file, line = (own.file if of_kernel and own is not None else name), int(number)
-    elif own is not None:
-        file, line = own.file, own.line
+        of_kernel = kernel_location is not None and base_name(kernel_location.file) == name
+        file, line = (
+            (kernel_location.file if of_kernel and kernel_location is not None else name),
+            int(number),
+        )
+    elif kernel_location is not None:
+        file, line = kernel_location.file, kernel_location.line
     else:
         return None
     path = find(file)
-    return Place(path or base_name(file), max(1, line), path is not None)
+    return RemarkLocation(path or base_name(file), max(1, line), path is not None)

@@ -13,19 +13,19 @@ from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.comparison.reach import Reach
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch
-from artifact_inspector.report.reach import describe_reach
-from artifact_inspector.report.words import plural
+from artifact_inspector.report.change_effect import describe_effect
+from artifact_inspector.report.phrases import plural
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RemedyTrial:
     """One suggested option, and its effect on the kernel."""
 
     finding: Finding
     switch: Switch
     reach: Reach | None
     """The stages that changed; None if the kernel did not compile with it."""
-    is_gone: bool | None
+    is_resolved: bool | None
     """Whether the finding disappeared; None if unknown."""
     message: str | None
     """Why the kernel did not compile."""
@@ -36,10 +36,10 @@ class Tried:
         if self.reach is None:
             first = (self.message or "").strip().splitlines()
             return f"Compilation failed: {first[0] if first else 'no reason given'}"
-        said = describe_reach(self.reach)
+        effect = describe_effect(self.reach)
         if not self.reach.reached:
-            return said
-        return f"{said} The finding {'disappeared' if self.is_gone else 'remains'}."
+            return effect
+        return f"{effect} The finding {'disappeared' if self.is_resolved else 'remains'}."
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -56,36 +56,36 @@ class Tried:
 class RemediesReport:
     """Each kernel with its findings that suggest an option, and the effect of each option."""
 
-    kernels: Sequence[tuple[KernelFacts, Sequence[Tried], Sequence[str]]]
+    kernels: Sequence[tuple[KernelFacts, Sequence[RemedyTrial], Sequence[str]]]
     """Kernel, tried options, and notes on the compilation."""
-    silent: int = 0
+    untried_count: int = 0
     """Number of findings that no option remedies."""
 
     def brief(self) -> RenderableType:
         """One line for each tried option."""
         lines = [
-            f"{kernel.artifact.display_name} {one.finding.code} {one.switch.words}: {one.answer}"
-            for kernel, tried, _ in self.kernels
-            for one in tried
+            f"{kernel.artifact.display_name} {trial.finding.code} {trial.switch.description}: {trial.answer}"
+            for kernel, trials, _ in self.kernels
+            for trial in trials
         ]
-        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines or [self._rest()]))
+        return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines or [self._describe_untried()]))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for kernel, tried, notes in self.kernels:
+        for kernel, trials, notes in self.kernels:
             artifact = kernel.artifact
             head = Text(artifact.display_name, "bold")
             yield head.append(f"  {artifact.target}  {artifact.hash[:8]}", "dim")
-            for code in dict.fromkeys(one.finding.code for one in tried):
-                own = [one for one in tried if one.finding.code == code]
-                said = f"{code}  {own[0].finding.remark.message}"
-                yield Padding(Text(said, overflow="fold"), (0, 0, 0, 2))
-                for one in own:
-                    text = Text(f"{one.switch.words}: ", "bold", overflow="fold")
-                    text.append(one.answer, "")
+            for code in dict.fromkeys(trial.finding.code for trial in trials):
+                rule_trials = [trial for trial in trials if trial.finding.code == code]
+                finding_text = f"{code}  {rule_trials[0].finding.remark.message}"
+                yield Padding(Text(finding_text, overflow="fold"), (0, 0, 0, 2))
+                for trial in rule_trials:
+                    text = Text(f"{trial.switch.description}: ", "bold", overflow="fold")
+                    text.append(trial.answer, "")
                     yield Padding(text, (0, 0, 0, 9))
             yield from (Padding(Text(note, "dim", overflow="fold"), (0, 0, 0, 2)) for note in notes)
             yield ""
-        yield Text(self._rest(), "dim")
+        yield Text(self._describe_untried(), "dim")
 
-    def _rest(self) -> str:
-        return f"{self.silent} {plural('finding', self.silent)} without an option to try"
+    def _describe_untried(self) -> str:
+        return f"{self.untried_count} {plural('finding', self.untried_count)} without an option to try"

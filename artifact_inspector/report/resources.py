@@ -9,14 +9,14 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model.location import base_name
-from artifact_inspector.report.words import join_words, plural
+from artifact_inspector.report.phrases import join_words, plural
 
 if TYPE_CHECKING:
-    from artifact_inspector.passes.elsewhere import Elsewhere
+    from artifact_inspector.passes.retargeting import RetargetedKernel
 
 
 def describe_resources(
-    kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[Elsewhere] = ()
+    kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[RetargetedKernel] = ()
 ) -> Iterator[tuple[str, str]]:
     """Registers, spills, scratch and occupancy as (label, sentence).
 
@@ -24,91 +24,98 @@ def describe_resources(
         others: further targets to report the occupancy on.
         elsewhere: the kernel compiled for some of them.
     """
-    compiled = {made.target: made for made in elsewhere}
-    taken = kernel.resources
-    if taken.registers.value is None:
+    compiled_by_target = {compiled_kernel.target: compiled_kernel for compiled_kernel in elsewhere}
+    resources = kernel.resources
+    if resources.registers.value is None:
         remedy = "; --assemble runs Triton's ptxas" if "ptx" in kernel.artifact.files else ""
-        yield "registers", f"unknown: {taken.registers.source}{remedy}"
+        yield "registers", f"unknown: {resources.registers.source}{remedy}"
     else:
-        parts = [f"{taken.registers.value} per thread"]
-        apart = (taken.vector_registers.value, taken.accumulation_registers.value)
-        if apart[1]:
-            parts.append(f"{apart[0]} VGPRs and {apart[1]} AccVGPRs")
-        if taken.scalar_registers.value is not None:
-            parts.append(f"{taken.scalar_registers.value} scalar per wave")
-        here = "; assembled from the PTX on this machine" if kernel.artifact.is_assembled else ""
-        yield "registers", f"{', '.join(parts)} ({taken.registers.source}{here})"
+        texts = [f"{resources.registers.value} per thread"]
+        register_counts = (resources.vector_registers.value, resources.accumulation_registers.value)
+        if register_counts[1]:
+            texts.append(f"{register_counts[0]} VGPRs and {register_counts[1]} AccVGPRs")
+        if resources.scalar_registers.value is not None:
+            texts.append(f"{resources.scalar_registers.value} scalar per wave")
+        origin = "; assembled from the PTX on this machine" if kernel.artifact.is_assembled else ""
+        yield "registers", f"{', '.join(texts)} ({resources.registers.source}{origin})"
     spills = [
-        f"{figure.value} B {what} per thread"
-        for figure, what in ((taken.spill_bytes, "stored"), (taken.reload_bytes, "read back"))
+        f"{figure.value} B {verb} per thread"
+        for figure, verb in ((resources.spill_bytes, "stored"), (resources.reload_bytes, "read back"))
         if figure.value
     ]
-    if taken.scalar_spills.value:
-        spills.append(f"{taken.scalar_spills.value} scalar registers spilled to vector registers")
+    if resources.scalar_spills.value:
+        spills.append(f"{resources.scalar_spills.value} scalar registers spilled to vector registers")
     if spills:
-        yield "spills", f"{', '.join(spills)} ({taken.spill_bytes.source})"
-    elif taken.registers.value is not None and taken.spill_bytes.value == 0:
+        yield "spills", f"{', '.join(spills)} ({resources.spill_bytes.source})"
+    elif resources.registers.value is not None and resources.spill_bytes.value == 0:
         yield "spills", "none"
-    if taken.scratch_bytes.value:
-        yield "scratch", f"{taken.scratch_bytes.value} B per thread ({taken.scratch_bytes.source})"
-    own = kernel.artifact.target
-    for target in (*([] if own is None else [own]), *others):
+    if resources.scratch_bytes.value:
+        yield "scratch", f"{resources.scratch_bytes.value} B per thread ({resources.scratch_bytes.source})"
+    own_target = kernel.artifact.target
+    for target in (*([] if own_target is None else [own_target]), *others):
         text = occupancy_text(kernel.occupancy_on(target))
-        if target == own:
+        if target == own_target:
             yield "occupancy", text
         else:
-            made = compiled.get(target)
-            yield f"occupancy {target}", _if_it_held(kernel, target, text, made)
-            if made is not None and made.occupancy is not None:
-                yield f"compiled {target}", _as_compiled(made)
-    for found in kernel.contradictions:
-        yield "contradiction", f"{found.sentence} ({found.places[0]}; {found.places[1]})"
+            compiled_kernel = compiled_by_target.get(target)
+            yield f"occupancy {target}", _describe_other_target(kernel, target, text, compiled_kernel)
+            if compiled_kernel is not None and compiled_kernel.occupancy is not None:
+                yield f"compiled {target}", _describe_compiled(compiled_kernel)
+    for contradiction in kernel.contradictions:
+        yield (
+            "contradiction",
+            f"{contradiction.message} ({contradiction.locations[0]}; {contradiction.locations[1]})",
+        )
 
 
-def _if_it_held(kernel: KernelFacts, target: Target, text: str, made: Elsewhere | None) -> str:
+def _describe_other_target(
+    kernel: KernelFacts, target: Target, text: str, compiled_kernel: RetargetedKernel | None
+) -> str:
     """The occupancy of this binary on another target, and how to compile the kernel for it."""
-    held = "" if text.startswith("unknown") else "with this binary's registers and shared memory: "
-    if made is not None and made.occupancy is not None:
-        return held + text
-    place = None if kernel.program is None else kernel.program.place
-    file = "FILE.py" if place is None else base_name(place.file)
+    lead = "" if text.startswith("unknown") else "with this binary's registers and shared memory: "
+    if compiled_kernel is not None and compiled_kernel.occupancy is not None:
+        return lead + text
+    location = None if kernel.program is None else kernel.program.location
+    file = "FILE.py" if location is None else base_name(location.file)
     command = f"inspect-kernel compile {file}:{kernel.artifact.display_name} --target {target}"
-    why = "" if made is None else f"; compiling its TTIR for {target} failed: {made.message}"
-    return f"{held}{text}{why}; for its own numbers: `{command}`"
+    failure = "" if compiled_kernel is None else f"; compiling its TTIR for {target} failed: {compiled_kernel.message}"
+    return f"{lead}{text}{failure}; for its own numbers: `{command}`"
 
 
-def _as_compiled(made: Elsewhere) -> str:
+def _describe_compiled(compiled_kernel: RetargetedKernel) -> str:
     """The occupancy and resources of the kernel compiled for another target."""
-    assert made.occupancy is not None
-    assert made.resources is not None
-    taken, spilled = made.resources, made.resources.spill_bytes.value
+    assert compiled_kernel.occupancy is not None
+    assert compiled_kernel.resources is not None
+    resources, spilled = compiled_kernel.resources, compiled_kernel.resources.spill_bytes.value
     figures = [
         f"{figure.value} {unit}"
-        for figure, unit in ((taken.registers, "registers"), (taken.shared, "B shared"))
+        for figure, unit in ((resources.registers, "registers"), (resources.shared, "B shared"))
         if figure.value is not None
     ]
     figures += [f"{spilled} B spilled per thread"] if spilled else []
-    return f"{occupancy_text(made.occupancy)}; {', '.join(figures)} (by Triton {made.triton})"
+    return f"{occupancy_text(compiled_kernel.occupancy)}; {', '.join(figures)} (by Triton {compiled_kernel.triton})"
 
 
-def occupancy_text(held: Occupancy) -> str:
+def occupancy_text(occupancy: Occupancy) -> str:
     """`5 blocks, 20 of 64 warps per SM, limited by registers (other limits: warps 16)`."""
-    if held.blocks is None:
-        return f"unknown (needs {', '.join(held.missing)})"
-    if held.blocks == 0:
-        return f"no block fits, limited by {join_words(held.limited_by)}"
-    rest = ", ".join(f"{name} {most}" for name, most in held.allowed.items() if name not in held.limited_by)
-    others = f" (other limits: {rest})" if rest else ""
+    if occupancy.blocks is None:
+        return f"unknown (needs {', '.join(occupancy.missing)})"
+    if occupancy.blocks == 0:
+        return f"no block fits, limited by {join_words(occupancy.limited_by)}"
+    other_limits = ", ".join(
+        f"{name} {limit}" for name, limit in occupancy.blocks_by_resource.items() if name not in occupancy.limited_by
+    )
+    others = f" (other limits: {other_limits})" if other_limits else ""
     return (
-        f"{held.blocks} {plural('block', held.blocks)}, {held.warps} of {held.warps_at_most} warps per "
-        f"{held.unit}, limited by {join_words(held.limited_by)}{others}"
+        f"{occupancy.blocks} {plural('block', occupancy.blocks)}, {occupancy.warps} of {occupancy.max_warps} warps per "
+        f"{occupancy.unit}, limited by {join_words(occupancy.limited_by)}{others}"
     )
 
 
 def registers_text(kernel: KernelFacts) -> str:
     """For a table: `95`, `64+380 B` with spills; empty if unknown."""
-    taken = kernel.resources
-    if taken.registers.value is None:
+    resources = kernel.resources
+    if resources.registers.value is None:
         return ""
-    spilled = taken.spill_bytes.value
-    return f"{taken.registers.value}+{spilled} B" if spilled else str(taken.registers.value)
+    spilled = resources.spill_bytes.value
+    return f"{resources.registers.value}+{spilled} B" if spilled else str(resources.registers.value)

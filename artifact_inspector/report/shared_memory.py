@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.analysis.shared.bill import Allocation, Bill
+from artifact_inspector.analysis.shared.shared_memory_usage import Allocation, SharedMemoryUsage
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.report.layout import Strip
-from artifact_inspector.report.words import span
+from artifact_inspector.report.layout import MemoryStrip
+from artifact_inspector.report.phrases import span
 
 MAP_WIDTH = 32
 
@@ -26,9 +26,9 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
     head = Text("shared memory", "bold")
     if bill.declared is not None:
         head.append(f"  {bill.declared} B per block", "dim")
-    if bill.accounted:
+    if bill.is_accounted:
         head.append(", all allocated in TTGIR", "dim")
-    body: list[RenderableType] = [Text("; ".join(_around(kernel)), "dim")]
+    body: list[RenderableType] = [Text("; ".join(_describe_limits(kernel)), "dim")]
     if bill.entries:
         body.append(_Entries(bill))
     if bill.note:
@@ -36,23 +36,25 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
     return Group(head, Padding(Group(*body), (0, 0, 0, 2)))
 
 
-def _around(kernel: KernelFacts) -> Iterator[str]:
+def _describe_limits(kernel: KernelFacts) -> Iterator[str]:
     """Static shared memory, and the limits of the target."""
     static, target = kernel.resources.static_shared, kernel.artifact.target
     if static.value is not None:
         yield f"{static.value} B static ({static.source}), the rest dynamic"
     if target is None or target.limits.shared_per_block is None:
         return
-    most, least = target.limits.shared_per_block, target.limits.shared_per_block_static
-    without = f" ({least} B without opt-in)" if least is not None and least != most else ""
-    yield f"limit per block on {target}: {most} B{without}"
+    opt_in_limit, default_limit = target.limits.shared_per_block, target.limits.shared_per_block_static
+    without = (
+        f" ({default_limit} B without opt-in)" if default_limit is not None and default_limit != opt_in_limit else ""
+    )
+    yield f"limit per block on {target}: {opt_in_limit} B{without}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
     """A row for each allocation, with the map if there is room."""
 
-    bill: Bill
+    bill: SharedMemoryUsage
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         bill = self.bill
@@ -77,7 +79,7 @@ class _Entries:
             if width >= 8 and placed:
                 assert entry.offset is not None
                 assert entry.bytes is not None
-                cells.append(Strip(entry.offset, entry.bytes, entry.buffers, placed, width))
+                cells.append(MemoryStrip(entry.offset, entry.bytes, entry.buffers, placed, width))
             table.add_row(*cells)
         yield table
 

@@ -12,22 +12,22 @@ from rich.text import Text
 from artifact_inspector.facts.lane import Loading
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import EventKind
-from artifact_inspector.pictures._row import COLUMNS, Row, demand, lay_out
-from artifact_inspector.pictures._strip import (
-    Strip,
-    amounts_of,
+from artifact_inspector.pictures._block_row import COLUMNS, BlockRow, lay_out, needed_width
+from artifact_inspector.pictures._timeline_strip import (
+    TimelineStrip,
+    amounts_in_flight,
+    describe_peak,
+    events_in,
     group_loads,
-    inside,
-    label_of,
+    load_label,
     loop_around,
-    most_in_flight,
 )
-from artifact_inspector.pictures.timeline import notes_of, strips_of
-from artifact_inspector.report.layout import Pieces
+from artifact_inspector.pictures.timeline import make_strips, scene_notes
+from artifact_inspector.report.layout import WrappedTexts
 from artifact_inspector.vocabulary.letters import LETTERS
 
-MOST_BARS = 8
-WIDEST = 160
+MAX_BARS = 8
+MAX_WIDTH = 160
 """Most columns of a row, for any width of the stream."""
 _STYLES = {
     "load": "cyan",
@@ -47,54 +47,54 @@ class TimelineReport:
     scene: Scene
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        scene, width = self.scene, min(options.max_width, WIDEST)
+        scene, width = self.scene, min(options.max_width, MAX_WIDTH)
         head = Text(scene.kernel, "bold", no_wrap=True, overflow="ellipsis")
         yield head.append(f"  {scene.target}", "dim")
-        for strip in strips_of(scene):
+        for strip in make_strips(scene):
             yield ""
-            yield from _Lines(scene, strip, width).render()
+            yield from _StripLines(scene, strip, width).render()
         yield ""
         present = {event.step.kind for lane in scene.lanes for event in lane.events}
-        said = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
-        said += ["│ start or end of the loop"]
-        said += ["┃ a wait"] if EventKind.WAIT in present else []
-        said += ["+n: complete n iterations later"]
-        yield Pieces(said, "dim")
-        for note in notes_of(scene):
+        texts = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
+        texts += ["│ start or end of the loop"]
+        texts += ["┃ a wait"] if EventKind.WAIT in present else []
+        texts += ["+n: complete n iterations later"]
+        yield WrappedTexts(texts, "dim")
+        for note in scene_notes(scene):
             yield Text(note, "yellow")
 
 
-class _Lines:
+class _StripLines:
     """The lines of one strip."""
 
-    def __init__(self, scene: Scene, strip: Strip, width: int) -> None:
+    def __init__(self, scene: Scene, strip: TimelineStrip, width: int) -> None:
         self.scene, self.strip, self.lane, self.width = scene, strip, strip.lane, width
         self.rows = list(self._lay_out())
         self.start, self.stop = self.rows[0].start, self.rows[-1].stop
 
-    def _lay_out(self) -> Iterator[Row]:
+    def _lay_out(self) -> Iterator[BlockRow]:
         cuts = self.strip.cuts
-        events = [inside(self.lane, *part) for part in cuts]
-        needs = [demand(part, COLUMNS) for part in events]
+        events = [events_in(self.lane, *part_events) for part_events in cuts]
+        needs = [needed_width(part_events, COLUMNS) for part_events in events]
         room = float(self.width - 2 * len(cuts) - 8)
         if sum(needs) > room and len(needs) == 3:
             loop = min(needs[1], room * 0.6)
             share = (room - loop) / (needs[0] + needs[2])
             needs = [needs[0] * share, loop, needs[2] * share]
         x = 1.0
-        for (start, stop), part, need in zip(cuts, events, needs, strict=True):
-            row = lay_out(part, x, min(need, room), start, stop, COLUMNS)
+        for (start, stop), part_events, need in zip(cuts, events, needs, strict=True):
+            row = lay_out(part_events, x, min(need, room), start, stop, COLUMNS)
             used = max((block.x + len(block.label) + 1 for block in row.blocks), default=x)
             marks = sum(len(f"×{repeat.times}") + 1 for repeat in row.repeats)
             row.width = used - x
             x = used + marks + 2
             yield row
 
-    def column(self, place: float) -> int:
+    def column(self, position: float) -> int:
         """The column of an instruction."""
         for row in self.rows:
-            if place < row.stop or row is self.rows[-1]:
-                return int(row.x_of(max(place, row.start)))
+            if position < row.stop or row is self.rows[-1]:
+                return int(row.x_of(max(position, row.start)))
         raise AssertionError
 
     def render(self) -> Iterator[Text]:
@@ -107,9 +107,9 @@ class _Lines:
 
     def _title(self) -> Text:
         lane = self.lane
-        said = self.strip.title or self.scene.verdicts.get(lane.stage, "")
+        subtitle = self.strip.title or self.scene.verdicts.get(lane.stage, "")
         text = Text(no_wrap=True, overflow="ellipsis").append(lane.stage.value, "bold")
-        text.append(f"  {said}" if said else "").append(f"  {lane.instructions:,} instructions", "dim")
+        text.append(f"  {subtitle}" if subtitle else "").append(f"  {lane.instructions:,} instructions", "dim")
         merged = sum(row.merged for row in self.rows)
         return text.append(f"  {merged:,} runs merged", "yellow") if merged else text
 
@@ -129,74 +129,74 @@ class _Lines:
 
     def _bars(self) -> Iterator[Text]:
         rows: list[list[tuple[int, str]]] = []
-        left_out = 0
-        for pieces in sorted(map(self._pieces, group_loads(self.lane, self.start, self.stop))):
-            row = next((row for row in rows if _stop(row) + 1 <= pieces[0][0]), None)
+        omitted = 0
+        for segments in sorted(map(self._bar_segments, group_loads(self.lane, self.start, self.stop))):
+            row = next((row for row in rows if _row_end(row) + 1 <= segments[0][0]), None)
             if row is not None:
-                row += pieces
-            elif len(rows) < MOST_BARS:
-                rows.append(list(pieces))
+                row += segments
+            elif len(rows) < MAX_BARS:
+                rows.append(list(segments))
             else:
-                left_out += 1
+                omitted += 1
         for row in rows:
             line, at = "", 0
-            for column, piece in row:
-                line += " " * (column - at) + piece
-                at = max(at, column) + len(piece)
+            for column, segment in row:
+                line += " " * (column - at) + segment
+                at = max(at, column) + len(segment)
             yield Text(line[: self.width], "cyan", no_wrap=True, overflow="ellipsis")
-        if left_out:
-            yield Text(f" … and {left_out} more groups of loads", "dim")
+        if omitted:
+            yield Text(f" … and {omitted} more groups of loads", "dim")
 
-    def _pieces(self, loadings: list[Loading]) -> list[tuple[int, str]]:
+    def _bar_segments(self, loadings: list[Loading]) -> list[tuple[int, str]]:
         """The segments of a bar from left to right, each with its column."""
-        flight, label = loadings[0].flight, label_of(self.lane, loadings)
+        flight, label = loadings[0].flight, load_label(self.lane, loadings)
         start = self.column(min(loading.flight.start for loading in loadings))
         if flight.end is None:
             return [(start, f"├ {label}")]
         end = self.column(flight.end)
         loop = loop_around(self.lane, flight)
-        dash = "╌" if flight.behind else "─"
-        stop = "┫" if flight.by_wait else "┤"
+        dash = "╌" if flight.is_after_loop else "─"
+        stop = "┫" if flight.is_by_wait else "┤"
         if loop is None:
-            pieces = [(start, _bar("├", label, stop, dash, max(end, start + 1) - start))]
+            segments = [(start, _bar("├", label, stop, dash, max(end, start + 1) - start))]
         else:
             left, right = self.column(loop[0]), self.column(loop[1] - 0.5)
             out = max(start, end + 1)
-            pieces = [
+            segments = [
                 (left, _bar("▶", "", stop, dash, max(1, end - left))),
                 (out, _bar("├", label, "▶", dash, max(1, right - out))),
             ]
-        column, bar = pieces[-1]
+        column, bar = segments[-1]
         beside = column + len(bar) + 1
         if label not in bar and beside + len(label) < self.width:
-            pieces.append((beside, label))
-        return pieces
+            segments.append((beside, label))
+        return segments
 
     def _level(self) -> Text | None:
         """The amount in flight, as a line of block characters."""
-        amounts, _ = amounts_of(self.lane, self.start, self.stop)
-        most = max(amount for _, amount in amounts)
-        if not most:
+        amounts, _ = amounts_in_flight(self.lane, self.start, self.stop)
+        peak = max(amount for _, amount in amounts)
+        if not peak:
             return None
         last = self.rows[-1]
         heights = [0.0] * (int(last.x + last.width) + 1)
         for (start, amount), (stop, _) in zip(amounts, [*amounts[1:], (self.stop, 0.0)], strict=True):
             for column in range(self.column(start - 0.5), min(len(heights), self.column(stop - 0.5))):
                 heights[column] = max(heights[column], amount)
-        line = "".join(_LEVELS[ceil(8 * height / most)] for height in heights)
-        said = f"≤ {most_in_flight(self.lane, self.start, self.stop)} in flight"
+        line = "".join(_LEVELS[ceil(8 * height / peak)] for height in heights)
+        caption = f"≤ {describe_peak(self.lane, self.start, self.stop)} in flight"
         text = Text(no_wrap=True, overflow="ellipsis")
-        if len(line) + len(said) + 2 <= self.width:
-            return text.append(line, "blue").append(f"  {said}", "dim")
-        return text.append(line, "blue").append("\n").append(f" {said}", "dim")
+        if len(line) + len(caption) + 2 <= self.width:
+            return text.append(line, "blue").append(f"  {caption}", "dim")
+        return text.append(line, "blue").append("\n").append(f" {caption}", "dim")
 
 
 def _bar(first: str, label: str, last: str, dash: str, length: int) -> str:
     """A bar of `length` + 1 columns, with its label inside if it fits."""
     room = length - 1
-    shown = f"{label}" if len(label) + 1 <= room else ""
-    return first + shown + dash * (room - len(shown)) + last
+    inner_label = f"{label}" if len(label) + 1 <= room else ""
+    return first + inner_label + dash * (room - len(inner_label)) + last
 
 
-def _stop(row: Sequence[tuple[int, str]]) -> int:
+def _row_end(row: Sequence[tuple[int, str]]) -> int:
     return max(column + len(piece) for column, piece in row)

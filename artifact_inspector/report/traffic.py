@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from artifact_inspector.analysis.access.traffic import Traffic
-from artifact_inspector.hardware.peaks import Peaks, unit_of_type
+from artifact_inspector.analysis.access.matrix_traffic import MatrixTraffic
+from artifact_inspector.hardware.peaks import Peaks, peak_type
 
 GIB, GB, TERA = 2**30, 10**9, 10**12
 
 
-_BEYOND = "above the peak: check the time and the GPU"
+_ABOVE_PEAK = "above the peak: check the time and the GPU"
 
 
 def describe_traffic(
-    traffic: Traffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
+    traffic: MatrixTraffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
 ) -> Iterator[str]:
     """Bytes and FLOP, then the rates and the shares of the peaks.
 
@@ -31,24 +31,27 @@ def describe_traffic(
     if seconds is None:
         return
     rate, flops = traffic.bandwidth(seconds), traffic.flop / seconds
-    moved, done = rate / GB, flops / TERA
+    gigabytes_per_second, teraflops = rate / GB, flops / TERA
     share = "" if peaks is None else f", {rate / peaks.bandwidth:.0%} of {peaks.bandwidth / GB:g} GB/s"
-    yield f"{traffic.total} B ÷ {seconds:g} s = {rate / GIB:.0f} GiB/s = {moved:.0f} GB/s{share}"
-    unit = unit_of_type(types[0])
-    most = peaks.flops_of(unit) if peaks is not None and unit else None
-    share = "" if most is None else f", {flops / most[1]:.0%} of {most[1] / TERA:g} TFLOP/s in {most[0]}"
-    yield f"{done:.3g} TFLOP/s{share}"
+    yield f"{traffic.total} B ÷ {seconds:g} s = {rate / GIB:.0f} GiB/s = {gigabytes_per_second:.0f} GB/s{share}"
+    unit = peak_type(types[0])
+    compute_peak = peaks.peak_for_type(unit) if peaks is not None and unit else None
+    share = (
+        ""
+        if compute_peak is None
+        else f", {flops / compute_peak[1]:.0%} of {compute_peak[1] / TERA:g} TFLOP/s in {compute_peak[0]}"
+    )
+    yield f"{teraflops:.3g} TFLOP/s{share}"
     if peaks is None:
         return
-    if most is None:
+    if compute_peak is None:
         if rate > peaks.bandwidth:
-            yield _BEYOND
+            yield _ABOVE_PEAK
         return
-    ridge, own = most[1] / peaks.bandwidth, traffic.flop / traffic.total
-    bound = "compute" if own > ridge else "memory"
-    reached = max(flops / most[1], rate / peaks.bandwidth)
-    beyond = f"; {_BEYOND}" if reached > 1 else ""
+    ridge, intensity = compute_peak[1] / peaks.bandwidth, traffic.flop / traffic.total
+    bound = "compute" if intensity > ridge else "memory"
+    reached = max(flops / compute_peak[1], rate / peaks.bandwidth)
+    warning = f"; {_ABOVE_PEAK}" if reached > 1 else ""
     yield (
-        f"{bound}-bound: {reached:.0%} of the peak of {peaks.product}, whose ridge is at {ridge:.0f} "
-        f"FLOP/B{beyond}"
+        f"{bound}-bound: {reached:.0%} of the peak of {peaks.product}, whose ridge is at {ridge:.0f} FLOP/B{warning}"
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.waits import iterations_left
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import EventKind, Queue, RegionKind, WaitPurpose
-from artifact_inspector.report.words import plural, span
+from artifact_inspector.report.phrases import plural, span
 
 
 def load_depths(kernel: KernelFacts) -> str:
@@ -27,34 +27,34 @@ def describe_copies(kernel: KernelFacts, region: RegionFacts) -> str | None:
     """Copies and commit groups of one iteration of a loop, and their place in it."""
     if region.kind is not RegionKind.LOOP:
         return None
-    parts = []
-    copies = region.count(EventKind.ASYNC_COPY) / region.unrolled_by
+    texts = []
+    copies = region.count(EventKind.ASYNC_COPY) / region.unroll_factor
     if copies:
-        parts.append(f"{copies:g} {plural('copy', copies)} per iteration")
+        texts.append(f"{copies:g} {plural('copy', copies)} per iteration")
         commits = _commits(kernel, region)
         if commits is not None:
-            parts.append(f"in {commits} commit {plural('group', commits)}")
-    if region.copies_stand is not None:
-        what = "issued" if parts else "loads for later iterations are issued"
-        parts.append(f"{what} {region.copies_stand} the computes")
-    return ", ".join(parts) or None
+            texts.append(f"in {commits} commit {plural('group', commits)}")
+    if region.copy_position is not None:
+        lead = "issued" if texts else "loads for later iterations are issued"
+        texts.append(f"{lead} {region.copy_position} the computes")
+    return ", ".join(texts) or None
 
 
 def describe_waits(kernel: KernelFacts, stage: StageFacts, *regions: RegionFacts) -> Iterator[str]:
     """A sentence for each kind and depth of wait in some related regions."""
     waits = stage.waits_in(*(region.id for region in regions))
     for op in dict.fromkeys(wait.op for wait in waits):
-        same = [wait for wait in waits if wait.op == op]
-        depths = sorted({wait.depth for wait in same if wait.depth is not None}, reverse=True)
+        waits_of_op = [wait for wait in waits if wait.op == op]
+        depths = sorted({wait.depth for wait in waits_of_op if wait.depth is not None}, reverse=True)
         if len(depths) > 2:
-            text = f"{same[0].written(f'{depths[0]}…{depths[-1]}')} {_lines(same)}"
-            all_ = "; 0 waits for all of them" if depths[-1] == 0 else ""
-            yield f"{text}: the number is how many {_unit(same[0], 2)} stay in flight{all_}"
+            text = f"{waits_of_op[0].format_with_depth(f'{depths[0]}…{depths[-1]}')} {_lines(waits_of_op)}"
+            zero_note = "; 0 waits for all of them" if depths[-1] == 0 else ""
+            yield f"{text}: the number is how many {_unit(waits_of_op[0], 2)} stay in flight{zero_note}"
             continue
         for depth in depths if depths else (None,):
-            at = [wait for wait in same if wait.depth == depth]
-            text = op if depth is None else same[0].written(depth)
-            yield f"{text} {_lines(at)}: {_explain(kernel, stage, regions[0], at[0])}"
+            waits_of_depth = [wait for wait in waits_of_op if wait.depth == depth]
+            text = op if depth is None else waits_of_op[0].format_with_depth(depth)
+            yield f"{text} {_lines(waits_of_depth)}: {_explain(kernel, stage, regions[0], waits_of_depth[0])}"
 
 
 def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: WaitFacts) -> str:
@@ -67,18 +67,18 @@ def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: 
             return f"waits for {wait.purpose}, not for loads"
         return f"waits for {_unit(wait, 2)}, not for loads"
     if wait.depth == 0:
-        told = f"waits for all earlier {_unit(wait, 2)}"
+        text = f"waits for all earlier {_unit(wait, 2)}"
         work = stage.work.get(region.id)
         drains = work is not None and wait.line in work.in_flight.drains
         ahead = wait.is_for_loads and region.distance is not None
-        return told + ("; the pipeline drains in every iteration" if ahead and drains else "")
-    told = f"leaves {wait.depth} {_unit(wait, wait.depth)} in flight"
+        return text + ("; the pipeline drains in every iteration" if ahead and drains else "")
+    text = f"leaves {wait.depth} {_unit(wait, wait.depth)} in flight"
     commits = _commits(kernel, region) if wait.queue is Queue.GROUP else None
     iterations = iterations_left(wait.depth, commits)
     if iterations is None:
-        return told
+        return text
     return (
-        f"{told}; with {commits} per iteration, that is {wait.depth} ÷ {commits} = "
+        f"{text}; with {commits} per iteration, that is {wait.depth} ÷ {commits} = "
         f"{iterations:.2g} {plural('iteration', iterations)}"
     )
 

@@ -10,26 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.model.escaping import escape_unprintable
 
 DEFAULT_TOKENS = 2000
-MOST_TOKENS = 20_000
+MAX_TOKENS = 20_000
 CHARACTERS_PER_TOKEN = 3
 """Characters of JSON per token; common tokenizers have 3 to 4."""
-ROOM_FOR_THE_REST = 600
+RESERVED_CHARACTERS = 600
 """Characters reserved for `left_out` and `next`."""
-LONGEST = 600
+MAX_STRING = 600
 """Maximal characters of one string."""
-MOST_IN_A_LIST = 24
+MAX_LIST = 24
 """Maximal members of a list inside an item."""
-_TEXTS = frozenset({"message", "remedy", "page", "answer"})
+_MULTILINE_KEYS = frozenset({"message", "remedy", "page", "answer"})
 """Keys whose strings may have several lines: text of this program, or messages of a compiler."""
 
 Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """The answer of a tool."""
 
     items: Sequence[Item]
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class AnswerBound:
     """The maximal size of an answer."""
 
     tokens: int = DEFAULT_TOKENS
@@ -57,51 +57,51 @@ class Bound:
     @property
     def characters(self) -> int:
         """Maximal characters of the items as JSON."""
-        return max(1, min(self.tokens, MOST_TOKENS)) * CHARACTERS_PER_TOKEN - ROOM_FOR_THE_REST
+        return max(1, min(self.tokens, MAX_TOKENS)) * CHARACTERS_PER_TOKEN - RESERVED_CHARACTERS
 
 
-def fit(items: Iterable[Item], bound: Bound) -> list[Item]:
+def take_fitting(items: Iterable[Item], bound: AnswerBound) -> list[Item]:
     """The first items that fit, sanitized; at least one, truncated if it does not fit."""
-    kept: list[Item] = []
-    room = bound.characters
+    fitting: list[Item] = []
+    free_characters = bound.characters
     for item in items:
-        one = safe(item)
-        size = size_of(one)
-        if size > room:
-            if not kept:
-                kept.append(_cut(one, room))
+        sanitized = sanitize(item)
+        size = size_of(sanitized)
+        if size > free_characters:
+            if not fitting:
+                fitting.append(_truncate(sanitized, free_characters))
             break
-        kept.append(one)
-        room -= size
-    return kept
+        fitting.append(sanitized)
+        free_characters -= size
+    return fitting
 
 
 def size_of(item: Item) -> int:
     """Characters of an item in an answer."""
-    return len(json.dumps(safe(item), ensure_ascii=False)) + 2
+    return len(json.dumps(sanitize(item), ensure_ascii=False)) + 2
 
 
-def safe(value: Any, key: str = "") -> Any:
+def sanitize(value: Any, key: str = "") -> Any:
     """A value without control characters, text-direction marks or line breaks in its strings."""
     if isinstance(value, str):
-        text = escaped(value)
-        text = text if key in _TEXTS else text.replace("\n", "\\n")
-        longest = LONGEST * 4 if key in _TEXTS else LONGEST
+        text = escape_unprintable(value)
+        text = text if key in _MULTILINE_KEYS else text.replace("\n", "\\n")
+        longest = MAX_STRING * 4 if key in _MULTILINE_KEYS else MAX_STRING
         return text if len(text) <= longest else f"{text[:longest]}… {len(text) - longest} more characters"
     if isinstance(value, Mapping):
-        return {safe(str(name)): safe(one, str(name)) for name, one in value.items()}
+        return {sanitize(str(name)): sanitize(member, str(name)) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        kept = [safe(one, key) for one in value[:MOST_IN_A_LIST]]
-        return kept if len(value) <= MOST_IN_A_LIST else [*kept, f"… {len(value) - MOST_IN_A_LIST} more"]
+        members = [sanitize(member, key) for member in value[:MAX_LIST]]
+        return members if len(value) <= MAX_LIST else [*members, f"… {len(value) - MAX_LIST} more"]
     return value
 
 
-def _cut(item: Item, room: int) -> Item:
+def _truncate(item: Item, free_characters: int) -> Item:
     """The first keys of an item that fit."""
-    kept: dict[str, Any] = {}
+    fitting: dict[str, Any] = {}
     for key, value in item.items():
-        if len(json.dumps({**kept, key: value}, ensure_ascii=False)) > room:
-            kept["cut"] = True
+        if len(json.dumps({**fitting, key: value}, ensure_ascii=False)) > free_characters:
+            fitting["cut"] = True
             break
-        kept[key] = value
-    return kept
+        fitting[key] = value
+    return fitting

@@ -10,20 +10,20 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import read_source
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.findings import Finding, find_findings
-from artifact_inspector.report.corpus import describe_changes_of
+from artifact_inspector.report.corpus import describe_change
 from artifact_inspector.report.json import (
     comparison,  # noqa: F401 - registers the encoding of the facts of a pair
     encode,
 )
 from artifact_inspector.report.json.cache import kernel_document
-from artifact_inspector.report.words import describe_changes, describe_verdict
+from artifact_inspector.report.phrases import describe_changes, describe_verdict
 from artifact_inspector.vocabulary.fact import Absent
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
 PARTS = ("summary", "findings", "order", "resources", "loads", "shared_bill", "remarks", "stages", "regions")
 """Parts of a kernel that can be requested; the first five by default."""
-BY_DEFAULT = PARTS[:5]
-MOST_EVIDENCE = 3
+DEFAULT_PARTS = PARTS[:5]
+MAX_EVIDENCE = 3
 """Lines of a file that a finding quotes."""
 Item = dict[str, Any]
 
@@ -52,55 +52,62 @@ def row_item(kernel: KernelFacts) -> Item:
     }
 
 
-def finding_items(kernel: KernelFacts, found: Iterable[Finding] | None = None) -> Iterator[Item]:
+def finding_items(kernel: KernelFacts, selected_findings: Iterable[Finding] | None = None) -> Iterator[Item]:
     """The findings of a kernel, each with lines of its files as evidence."""
-    for finding in find_findings(kernel) if found is None else found:
+    for finding in find_findings(kernel) if selected_findings is None else selected_findings:
         remark = finding.remark
         yield {
             "code": finding.code,
             "name": finding.name,
             "severity": finding.severity.value,
             "message": remark.message,
-            "sources": [str(encode(source)) for source in remark.sources[:MOST_EVIDENCE]],
+            "sources": [str(encode(source)) for source in remark.sources[:MAX_EVIDENCE]],
             "stage": None if remark.stage is None else remark.stage.value,
-            "lines": list(remark.lines[: 2 * MOST_EVIDENCE]),
-            "evidence": _evidence(kernel, finding),
+            "lines": list(remark.lines[: 2 * MAX_EVIDENCE]),
+            "evidence": _quote_lines(kernel, finding),
         }
 
 
-def kernel_items(kernel: KernelFacts, parts: Sequence[str], region: str | None = None) -> Iterator[Item]:
+def kernel_items(kernel: KernelFacts, part_names: Sequence[str], region: str | None = None) -> Iterator[Item]:
     """One kernel, part after part.
 
     Args:
-        parts: members of `PARTS`, in the requested order.
+        part_names: members of `PARTS`, in the requested order.
         region: restricts `order` and `regions` to this region.
     """
     document = kernel_document(kernel)
-    for part in parts:
-        if part == "summary":
-            told = [f"{what} {where}" for what, where in describe_changes(kernel, kernel.principal or "")]
+    for part_name in part_names:
+        if part_name == "summary":
+            change_texts = [
+                f"{change_name} {change_stage}"
+                for change_name, change_stage in describe_changes(kernel, kernel.principal or "")
+            ]
             meaning = None if kernel.verdict is None else describe_verdict(kernel.verdict)
             yield {
-                "part": part,
+                "part": part_name,
                 **row_item(kernel),
                 "region": kernel.principal,
                 "means": meaning,
-                "changes": told,
+                "changes": change_texts,
             }
-        elif part == "findings":
-            yield from ({"part": part, **item} for item in finding_items(kernel))
-        elif part == "order":
-            yield from _order(kernel, region or kernel.principal)
-        elif part == "stages":
-            for stage, one in document.stages.items():
-                yield {"part": part, "stage": stage.value, **_without(encode(one), "regions", "waits")}
-        elif part == "regions":
-            for stage, one in document.stages.items():
-                for found in encode(one.regions):
-                    if region in (None, found["id"]):
-                        yield {"part": part, "stage": stage.value, **found}
+        elif part_name == "findings":
+            yield from ({"part": part_name, **item} for item in finding_items(kernel))
+        elif part_name == "order":
+            yield from _order_items(kernel, region or kernel.principal)
+        elif part_name == "stages":
+            for stage, stage_document in document.stages.items():
+                yield {
+                    "part": part_name,
+                    "stage": stage.value,
+                    **_drop_keys(encode(stage_document), "regions", "waits"),
+                }
+        elif part_name == "regions":
+            for stage, stage_document in document.stages.items():
+                for region_document in encode(stage_document.regions):
+                    if region in (None, region_document["id"]):
+                        yield {"part": part_name, "stage": stage.value, **region_document}
         else:
-            yield from _plain(part, encode(getattr(document, part)))
+            yield from _document_items(part_name, encode(getattr(document, part_name)))
 
 
 def change_items(corpus: Corpus) -> Iterator[Item]:
@@ -108,53 +115,53 @@ def change_items(corpus: Corpus) -> Iterator[Item]:
     changes = corpus.changes
     if len(changes) == 1:
         (change,) = changes
-        yield _changed(change)
+        yield _change_item(change)
         yield from ({"part": "fact", **encode(fact)} for fact in change.facts)
         return
-    yield from (_changed(change) for change in changes if change.facts or change.degree.value != "identical")
+    yield from (_change_item(change) for change in changes if change.facts or change.degree.value != "identical")
 
 
-def _changed(change: Change) -> Item:
-    told = list(describe_changes_of(change))
-    left, right = identity(change.left.artifact), identity(change.right.artifact)
+def _change_item(change: Change) -> Item:
+    change_texts = list(describe_change(change))
+    left_identity, right_identity = identity(change.left.artifact), identity(change.right.artifact)
     return {
         "part": "change",
-        "left": left,
-        "right": right,
+        "left": left_identity,
+        "right": right_identity,
         "degree": change.degree.value,
         "categories": list(change.categories),
-        "changes": told[:8],
+        "changes": change_texts[:8],
         "not_compared": list(change.notes),
     }
 
 
-def _order(kernel: KernelFacts, region: str | None) -> Iterator[Item]:
+def _order_items(kernel: KernelFacts, region: str | None) -> Iterator[Item]:
     for stage, facts in kernel.stages.items():
-        found = None if region is None else facts.region(region)
-        if found is not None:
+        region_facts = None if region is None else facts.region(region)
+        if region_facts is not None:
             yield {
                 "part": "order",
                 "stage": stage.value,
-                "region": found.id,
-                "order": found.phrase,
-                "signature": found.signature,
+                "region": region_facts.id,
+                "order": region_facts.phrase,
+                "signature": region_facts.signature,
                 "file": facts.file,
-                "lines": list(found.lines),
+                "lines": list(region_facts.lines),
             }
 
 
-def _plain(part: str, value: Any) -> Iterator[Item]:
+def _document_items(part_name: str, value: Any) -> Iterator[Item]:
     if isinstance(value, Mapping):
-        yield {"part": part, **_without(value, "sources")}
+        yield {"part": part_name, **_drop_keys(value, "sources")}
     else:
-        yield from ({"part": part, **one} for one in value or ())
+        yield from ({"part": part_name, **member} for member in value or ())
 
 
-def _without(item: Mapping[str, Any], *keys: str) -> Item:
+def _drop_keys(item: Mapping[str, Any], *keys: str) -> Item:
     return {key: value for key, value in item.items() if key not in keys}
 
 
-def _evidence(kernel: KernelFacts, finding: Finding) -> list[str]:
+def _quote_lines(kernel: KernelFacts, finding: Finding) -> list[str]:
     """Lines of the stage that the finding was derived from, with their numbers."""
     stage = finding.remark.stage
     if stage is None or not finding.remark.lines or stage.value not in kernel.artifact.files:
@@ -163,6 +170,5 @@ def _evidence(kernel: KernelFacts, finding: Finding) -> list[str]:
     if source is None:
         return []
     return [
-        f"{stage.value}:{line}: {source.line_text(line).strip()[:160]}"
-        for line in finding.remark.lines[:MOST_EVIDENCE]
+        f"{stage.value}:{line}: {source.line_text(line).strip()[:160]}" for line in finding.remark.lines[:MAX_EVIDENCE]
     ]

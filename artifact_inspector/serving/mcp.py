@@ -19,10 +19,10 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from artifact_inspector.errors import InspectorError, UsageError
-from artifact_inspector.serving.bounds import DEFAULT_TOKENS, Answer, Bound, safe
-from artifact_inspector.serving.executing import EXECUTING
-from artifact_inspector.serving.reading import READING
-from artifact_inspector.serving.tool import Service, Tool
+from artifact_inspector.serving.bounds import DEFAULT_TOKENS, AnswerBound, ToolAnswer, sanitize
+from artifact_inspector.serving.execute_tools import EXECUTING_TOOLS
+from artifact_inspector.serving.read_tools import READING_TOOLS
+from artifact_inspector.serving.tool import McpTool, ToolContext
 from artifact_inspector.version import __version__
 
 INSTRUCTIONS = """\
@@ -55,16 +55,16 @@ OUTPUT_SCHEMA: dict[str, Any] = {
 }
 
 
-def make_server(service: Service) -> Server[Any]:
+def make_server(service: ToolContext) -> Server[Any]:
     """A server of all tools. Executing tools return an error unless they are allowed."""
-    tools = {tool.name: tool for tool in (*READING, *EXECUTING)}
+    tools = {tool.name: tool for tool in (*READING_TOOLS, *EXECUTING_TOOLS)}
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool, service) for tool in tools.values()])
+        return types.ListToolsResult(tools=[_describe_tool(tool, service) for tool in tools.values()])
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         def run() -> types.CallToolResult:
-            return _result(tools, service, params.name, params.arguments or {})
+            return _tool_result(tools, service, params.name, params.arguments or {})
 
         return await anyio.to_thread.run_sync(run)
 
@@ -77,7 +77,7 @@ def make_server(service: Service) -> Server[Any]:
     )
 
 
-def serve(service: Service) -> None:
+def serve(service: ToolContext) -> None:
     """Serve on standard input and output until they are closed."""
     logging.disable(logging.CRITICAL)  # standard error is the client's log: keep tracebacks out of it
 
@@ -89,33 +89,31 @@ def serve(service: Service) -> None:
     anyio.run(run)
 
 
-def call(tool: Tool, service: Service, arguments: Mapping[str, Any]) -> Answer:
+def call_tool(tool: McpTool, service: ToolContext, arguments: Mapping[str, Any]) -> ToolAnswer:
     """Call a tool and return its answer.
 
     Raises:
         InspectorError: the arguments are invalid, or the tool is not allowed to run.
     """
-    faults = sorted(
-        Draft202012Validator(tool.input_schema).iter_errors(dict(arguments)), key=lambda one: one.path
-    )
+    faults = sorted(Draft202012Validator(tool.input_schema).iter_errors(dict(arguments)), key=lambda fault: fault.path)
     if faults:
-        known = ", ".join(tool.input_schema["properties"])
-        where = ".".join(map(str, faults[0].absolute_path))
+        expected_names = ", ".join(tool.input_schema["properties"])
+        path_text = ".".join(map(str, faults[0].absolute_path))
         raise UsageError(
-            f"{where + ': ' if where else ''}{faults[0].message}.",
-            f"Expected arguments of {tool.name}: {known}.",
+            f"{path_text + ': ' if path_text else ''}{faults[0].message}.",
+            f"Expected arguments of {tool.name}: {expected_names}.",
         )
-    if tool.executes and not service.executes:
+    if tool.runs_code and not service.allows_execution:
         raise UsageError(
             f"{tool.name} runs user code or a compiler, which this server does not allow.",
             "Start the server with: inspect-kernel mcp --allow-execute.",
         )
-    given = {name: value for name, value in arguments.items() if value is not None}
-    return tool.answer(service, given, Bound(given.get("tokens", DEFAULT_TOKENS)))
+    present_arguments = {name: value for name, value in arguments.items() if value is not None}
+    return tool.answer_call(service, present_arguments, AnswerBound(present_arguments.get("tokens", DEFAULT_TOKENS)))
 
 
-def _described(tool: Tool, service: Service) -> types.Tool:
-    refused = tool.executes and not service.executes
+def _describe_tool(tool: McpTool, service: ToolContext) -> types.Tool:
+    refused = tool.runs_code and not service.allows_execution
     description = f"{tool.description} Disabled: needs --allow-execute." if refused else tool.description
     return types.Tool(
         name=tool.name,
@@ -123,7 +121,7 @@ def _described(tool: Tool, service: Service) -> types.Tool:
         input_schema=tool.input_schema,
         output_schema=OUTPUT_SCHEMA,
         annotations=types.ToolAnnotations(
-            read_only_hint=not tool.executes,
+            read_only_hint=not tool.runs_code,
             destructive_hint=False,
             idempotent_hint=True,
             open_world_hint=False,
@@ -131,15 +129,17 @@ def _described(tool: Tool, service: Service) -> types.Tool:
     )
 
 
-def _result(
-    tools: Mapping[str, Tool], service: Service, name: str, arguments: Mapping[str, Any]
+def _tool_result(
+    tools: Mapping[str, McpTool], service: ToolContext, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     try:
         if name not in tools:
             raise UsageError(f"Unknown tool {name!r}.", f"Expected one of {', '.join(tools)}.")
-        answer = call(tools[name], service, arguments).as_json()
+        document = call_tool(tools[name], service, arguments).as_json()
     except InspectorError as error:
-        said: Sequence[str] = [str(safe(part, "message")) for part in (error.message, error.remedy) if part]
-        return types.CallToolResult(content=[types.TextContent(text="\n".join(said))], is_error=True)
-    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer)
+        message_lines: Sequence[str] = [
+            str(sanitize(message_part, "message")) for message_part in (error.message, error.remedy) if message_part
+        ]
+        return types.CallToolResult(content=[types.TextContent(text="\n".join(message_lines))], is_error=True)
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=document)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache import Artifact, Cache, Problem, default_directory, open_cache, open_file
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.model.escaping import escape_unprintable
 
 
 def default_roots() -> list[Path]:
@@ -20,45 +20,43 @@ def default_roots() -> list[Path]:
         return [Path.cwd()]
 
 
-class Roots:
+class AllowedDirectories:
     """The only directories that may be read and written."""
 
     def __init__(self, directories: Iterable[Path]) -> None:
-        self.directories: Sequence[Path] = tuple(
-            dict.fromkeys(path.expanduser().resolve() for path in directories)
-        )
+        self.directories: Sequence[Path] = tuple(dict.fromkeys(path.expanduser().resolve() for path in directories))
 
-    def inside(self, path: str | Path) -> Path:
+    def resolve(self, path: str | Path) -> Path:
         """The path with links resolved; relative paths start at the first root.
 
         Raises:
             UsageError: it is outside of all roots.
         """
         try:
-            found = (self.directories[0] / Path(path).expanduser()).resolve()
+            resolved = (self.directories[0] / Path(path).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError):
-            found = Path("/")
-        if not self._holds(found):
+            resolved = Path("/")
+        if not self._contains(resolved):
             listed = ", ".join(map(str, self.directories))
             raise UsageError(
-                f"{escaped(str(path))} is outside of the directories that this server may access.",
+                f"{escape_unprintable(str(path))} is outside of the directories that this server may access.",
                 f"Give a path in {listed}, or start the server with another --root.",
             )
-        return found
+        return resolved
 
-    def place(self, word: str) -> str:
+    def resolve_name(self, text: str) -> str:
         """`PATH` or `PATH:NAME` with its path resolved; a path that does not exist is returned unchanged.
 
         Raises:
             UsageError: it is outside of all roots.
         """
-        head, colon, name = word.rpartition(":")
-        for path, rest in ((word, ""), (head, f"{colon}{name}")):
-            if path and (path.endswith(".py") or self._has(path)):
-                return f"{self.inside(path)}{rest}"
-        if "/" in word or "\\" in word:
-            self.inside(word)
-        return word
+        head, colon, name = text.rpartition(":")
+        for path, suffix in ((text, ""), (head, f"{colon}{name}")):
+            if path and (path.endswith(".py") or self._exists(path)):
+                return f"{self.resolve(path)}{suffix}"
+        if "/" in text or "\\" in text:
+            self.resolve(text)
+        return text
 
     def open_cache(self, path: str | None) -> Cache:
         """The cache at a path, or Triton's own, without entries whose files are outside of the roots.
@@ -67,22 +65,22 @@ class Roots:
             UsageError: it is outside of all roots.
             CacheError: it is missing or unreadable.
         """
-        place = self.inside(default_directory() if path is None else path)
-        cache = open_file(place) if os.path.isfile(place) else open_cache(place)  # noqa: PTH113 - pathlib raises on a long name
-        kept = tuple(entry for entry in cache.entries if self._holds_all(entry))
-        outside = tuple(
+        cache_path = self.resolve(default_directory() if path is None else path)
+        cache = open_file(cache_path) if os.path.isfile(cache_path) else open_cache(cache_path)  # noqa: PTH113 - pathlib raises on a long name
+        allowed_entries = tuple(entry for entry in cache.entries if self._contains_files(entry))
+        denied_entries = tuple(
             Problem(entry.directory, "its files are outside of the directories that this server may access")
             for entry in cache.entries
-            if not self._holds_all(entry)
+            if not self._contains_files(entry)
         )
-        return replace(cache, entries=kept, problems=(*cache.problems, *outside))
+        return replace(cache, entries=allowed_entries, problems=(*cache.problems, *denied_entries))
 
-    def _has(self, path: str) -> bool:
+    def _exists(self, path: str) -> bool:
         """Whether a path exists; False also for names that are too long or name an unknown user."""
         return os.path.exists(self.directories[0] / os.path.expanduser(path))  # noqa: PTH110, PTH111
 
-    def _holds(self, path: Path) -> bool:
+    def _contains(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in self.directories)
 
-    def _holds_all(self, entry: Artifact) -> bool:
-        return all(self._holds(file.resolve()) for file in entry.files.values() if isinstance(file, Path))
+    def _contains_files(self, entry: Artifact) -> bool:
+        return all(self._contains(file.resolve()) for file in entry.files.values() if isinstance(file, Path))

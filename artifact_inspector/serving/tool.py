@@ -6,12 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.serving.bounds import DEFAULT_TOKENS, MOST_TOKENS, Answer, Bound, Item, fit, safe
-from artifact_inspector.serving.roots import Roots
+from artifact_inspector.serving.bounds import (
+    DEFAULT_TOKENS,
+    MAX_TOKENS,
+    AnswerBound,
+    Item,
+    ToolAnswer,
+    sanitize,
+    take_fitting,
+)
+from artifact_inspector.serving.roots import AllowedDirectories
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ToolParameter:
     """One argument of a tool."""
 
     name: str
@@ -21,90 +29,97 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ToolContext:
     """The context of all tools."""
 
-    roots: Roots
-    executes: bool = False
+    roots: AllowedDirectories
+    allows_execution: bool = False
     """Whether tools may run user code and compilers."""
 
 
-Answering = Callable[[Service, Mapping[str, Any], Bound], Answer]
+AnswerFunction = Callable[[ToolContext, Mapping[str, Any], AnswerBound], ToolAnswer]
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class McpTool:
     """A tool that a client can call."""
 
     name: str
     description: str
-    parameters: Sequence[Parameter]
-    answer: Answering
-    executes: bool = False
+    parameters: Sequence[ToolParameter]
+    answer_call: AnswerFunction
+    runs_code: bool = False
     """Whether it runs user code or a compiler."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
-        every = (*self.parameters, _TOKENS)
+        every = (*self.parameters, _TOKENS_PARAMETER)
         return {
             "type": "object",
-            "properties": {one.name: dict(one.schema) for one in every},
-            "required": [one.name for one in every if one.required],
+            "properties": {parameter.name: dict(parameter.schema) for parameter in every},
+            "required": [parameter.name for parameter in every if parameter.required],
             "additionalProperties": False,
         }
 
 
-def text(name: str, description: str, *, required: bool = False) -> Parameter:
+def string_parameter(name: str, description: str, *, required: bool = False) -> ToolParameter:
     """A string argument."""
-    return Parameter(name, {"type": "string", "description": description}, required)
+    return ToolParameter(name, {"type": "string", "description": description}, required)
 
 
-def texts(name: str, description: str, *, required: bool = False) -> Parameter:
+def strings_parameter(name: str, description: str, *, required: bool = False) -> ToolParameter:
     """An argument that is a list of strings."""
-    words = {"type": "array", "items": {"type": "string"}, "description": description}
-    return Parameter(name, words, required)
+    array_schema = {"type": "array", "items": {"type": "string"}, "description": description}
+    return ToolParameter(name, array_schema, required)
 
 
-def number(name: str, description: str, least: int = 0) -> Parameter:
-    """An integer argument, at least `least`."""
-    return Parameter(name, {"type": "integer", "minimum": least, "description": description})
+def integer_parameter(name: str, description: str, minimum: int = 0) -> ToolParameter:
+    """An integer argument, at least `minimum`."""
+    return ToolParameter(name, {"type": "integer", "minimum": minimum, "description": description})
 
 
-_TOKENS = Parameter(
+_TOKENS_PARAMETER = ToolParameter(
     "tokens",
     {
         "type": "integer",
         "minimum": 100,
-        "maximum": MOST_TOKENS,
+        "maximum": MAX_TOKENS,
         "description": f"Maximal tokens of the answer. Default: {DEFAULT_TOKENS}.",
     },
 )
 
 
-def page(
-    tool: str, given: Mapping[str, Any], items: Sequence[Item], bound: Bound, what: str, before: int = 0
-) -> Answer:
+def make_page(
+    tool: str,
+    arguments: Mapping[str, Any],
+    items: Sequence[Item],
+    bound: AnswerBound,
+    item_name: str,
+    skipped: int = 0,
+) -> ToolAnswer:
     """The items from the offset on that fit, and the call that returns the next ones.
 
     Args:
-        before: items that were skipped already.
+        skipped: items that were skipped already.
     """
-    offset = int(given.get("offset", 0))
-    kept = fit(items[offset - before :], bound)
-    done = offset + len(kept)
-    left = before + len(items) - done
-    if left <= 0:
-        return Answer(kept)
-    call = {"tool": tool, "arguments": {**safe(dict(given)), "offset": done}}
-    return Answer(kept, f"{left} of {before + len(items)} {what}", call)
+    offset = int(arguments.get("offset", 0))
+    fitting = take_fitting(items[offset - skipped :], bound)
+    end = offset + len(fitting)
+    omitted_count = skipped + len(items) - end
+    if omitted_count <= 0:
+        return ToolAnswer(fitting)
+    call = {"tool": tool, "arguments": {**sanitize(dict(arguments)), "offset": end}}
+    return ToolAnswer(fitting, f"{omitted_count} of {skipped + len(items)} {item_name}", call)
 
 
-CACHE = text("cache", "A Triton cache directory, or one file of a kernel. Default: Triton's own cache.")
-NAME = text("name", "Part of a kernel's name or hash.")
-TARGET = text(
+CACHE_PARAMETER = string_parameter(
+    "cache", "A Triton cache directory, or one file of a kernel. Default: Triton's own cache."
+)
+NAME_PARAMETER = string_parameter("name", "Part of a kernel's name or hash.")
+TARGET_PARAMETER = string_parameter(
     "target",
     "Only these, separated by commas: a GPU (sm_90, H100), a Triton version (3.6), warps (w4), stages (s3), "
     "a tile (128x64x32), a constant (GROUP_M=8).",
 )
-OFFSET = number("offset", "Skip this many items; `next` of an answer contains it.")
+OFFSET_PARAMETER = integer_parameter("offset", "Skip this many items; `next` of an answer contains it.")

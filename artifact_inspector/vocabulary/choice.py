@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.beside import size_of, time_of
+from artifact_inspector.files.records import artifact_size, artifact_time
 from artifact_inspector.findings import RULES, Rule, Severity, find_findings
-from artifact_inspector.model import Verdict
-from artifact_inspector.model.text import integer, split_words
+from artifact_inspector.model import OrderVerdict
+from artifact_inspector.model.text import parse_integer, split_option_values
 
 Key = Callable[[KernelFacts], float | str | None]
 KEYS: Mapping[str, Key] = {
     "name": lambda kernel: kernel.artifact.display_name,
-    "time": lambda kernel: _less(time_of(kernel.artifact)),
+    "time": lambda kernel: _less(artifact_time(kernel.artifact)),
     "verdict": lambda kernel: kernel.verdict,
     "spills": lambda kernel: _less(kernel.resources.spill_bytes.value),
-    "occupancy": lambda kernel: None if kernel.occupancy is None else kernel.occupancy.share,
-    "size": lambda kernel: _less(size_of(kernel.artifact)),
+    "occupancy": lambda kernel: None if kernel.occupancy is None else kernel.occupancy.ratio,
+    "size": lambda kernel: _less(artifact_size(kernel.artifact)),
 }
 """What `--sort` calls it → what is sorted by: newest, most and largest first, the least occupancy first."""
 
@@ -35,11 +35,11 @@ def parse_choice(
     Raises:
         UsageError: there is no such rule, verdict or severity.
     """
-    codes = {_code(word) for word in split_words(findings)}
-    words = set(split_words(verdicts))
-    if words - set(Verdict):
-        known = ", ".join(Verdict)
-        raise UsageError(f"{min(words - set(Verdict))!r} is no verdict.", f"There are {known}.")
+    codes = {_code(word) for word in split_option_values(findings)}
+    words = set(split_option_values(verdicts))
+    if words - set(OrderVerdict):
+        known = ", ".join(OrderVerdict)
+        raise UsageError(f"{min(words - set(OrderVerdict))!r} is no verdict.", f"There are {known}.")
     if severity is not None and severity not in {one.value for one in Severity}:
         raise UsageError(f"{severity!r} is no severity.", "There are warning and note.")
     return lambda kernel: keep(kernel, codes, words, severity)
@@ -78,7 +78,7 @@ def _less(value: float | None) -> float | None:
 def is_called(rule: Rule, word: str) -> bool:
     """Whether a person means this rule: by `AI003`, `003` as lists have it, `3`, or `not-pipelined`."""
     number = word.upper().removeprefix("AI")
-    return word.lower() == rule.name or integer(number) == int(rule.code[2:])
+    return word.lower() == rule.name or parse_integer(number) == int(rule.code[2:])
 
 
 def _code(word: str) -> str:

@@ -15,10 +15,10 @@ from enum import Enum, auto
 from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.model import Consequence
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
 Value = bool | int | float | str | tuple[str, ...] | None
 """Value of a fact. A tuple is a set of words in a fixed order; None is unknown."""
@@ -33,7 +33,7 @@ class Absent(Enum):
 Found = Value | Absent | Mapping[str, Value]
 
 
-class Category(Word):
+class Category(StringEnum):
     """What facts are about, most telling first."""
 
     VERDICT = "verdict"
@@ -56,7 +56,7 @@ class Category(Word):
     @property
     def consequence(self) -> Consequence:
         """What a difference in this category means for the user of the two kernels."""
-        return _CONSEQUENCES.get(self, Consequence.REST)
+        return _CONSEQUENCES.get(self, Consequence.OTHER)
 
 
 _CONSEQUENCES = {
@@ -68,7 +68,7 @@ _CONSEQUENCES = {
 }
 
 
-class Unit(Word):
+class Unit(StringEnum):
     """Units of facts, as they are printed."""
 
     NONE = ""
@@ -95,9 +95,7 @@ class Unit(Word):
     LETTERS = "letters in text order"
 
 
-BYTES_PER_BLOCK = frozenset(
-    {Unit.BYTES_PER_BLOCK, Unit.BYTES_PER_BLOCK_AND_ITERATION, Unit.BYTES_PER_BLOCK_BY_COUNT}
-)
+BYTES_PER_BLOCK = frozenset({Unit.BYTES_PER_BLOCK, Unit.BYTES_PER_BLOCK_AND_ITERATION, Unit.BYTES_PER_BLOCK_BY_COUNT})
 """Units of bytes that a block moves or takes."""
 BYTES = BYTES_PER_BLOCK | {Unit.BYTES_PER_THREAD, Unit.BYTES_PER_THREAD_BY_COUNT}
 """Units of bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from artifact_inspector.analysis.access.bounds_checks import Check
+from artifact_inspector.analysis.access.bounds_checks import CheckKind
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
@@ -26,7 +26,7 @@ Histogram = Mapping[int | None, int]
 
 def matrix_unit_lost(left: Value, right: Value) -> Consequence:
     """What it means that only one side has matrix instructions, or multiply-adds in their place."""
-    return Consequence.MATRIX if (not left) != (not right) else Consequence.REST
+    return Consequence.MATRIX if (not left) != (not right) else Consequence.OTHER
 
 
 # -- widths of accesses ----------------------------------------------------------------
@@ -47,17 +47,13 @@ def copy_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     return _widths(of.stage.accesses.copies)
 
 
-@file_fact(
-    "tiles.widths", "copies of tiles", Unit.BYTES_PER_BLOCK_BY_COUNT, category=Category.LOADS, brief="tiles"
-)
+@file_fact("tiles.widths", "copies of tiles", Unit.BYTES_PER_BLOCK_BY_COUNT, category=Category.LOADS, brief="tiles")
 def tile_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     """Copies of whole tiles by size."""
     return _widths(of.stage.accesses.tiles)
 
 
-@file_fact(
-    "stores.widths", "stores", Unit.BYTES_PER_THREAD_BY_COUNT, category=Category.STORES, brief="stores"
-)
+@file_fact("stores.widths", "stores", Unit.BYTES_PER_THREAD_BY_COUNT, category=Category.STORES, brief="stores")
 def store_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     """Stores by width."""
     return _widths(of.stage.accesses.stores)
@@ -111,9 +107,7 @@ def _total(histogram: Histogram) -> int | None:
 # -- counts of instructions ------------------------------------------------------------
 
 
-@file_fact(
-    "count.barrier", "barriers", Unit.IN_CODE, category=Category.BARRIERS, direction=Direction.LESS_IS_BETTER
-)
+@file_fact("count.barrier", "barriers", Unit.IN_CODE, category=Category.BARRIERS, direction=Direction.LESS_IS_BETTER)
 def barriers(of: StageSubject) -> int:
     """Barriers."""
     return _count(of, EventKind.BARRIER)
@@ -184,7 +178,7 @@ def conversions(of: StageSubject) -> int | Absent:
 )  # fmt: skip
 def compares(of: StageSubject) -> int | None:
     """Compares that decide accesses."""
-    return _checks(of, Check.COMPARE)
+    return _checks(of, CheckKind.COMPARE)
 
 
 @file_fact(
@@ -193,15 +187,13 @@ def compares(of: StageSubject) -> int | None:
 )  # fmt: skip
 def divisions(of: StageSubject) -> int | None:
     """Integer divisions."""
-    return _checks(of, Check.DIVISION)
+    return _checks(of, CheckKind.DIVISION)
 
 
-def _checks(of: StageSubject, check: Check) -> int | None:
+def _checks(of: StageSubject, check: CheckKind) -> int | None:
     last = of.stage
     # LLIR has no checks where a later stage could not be read.
-    has_later = any(
-        stage.value in of.kernel.artifact.files for stage in Stage if stage.order > last.stage.order
-    )
+    has_later = any(stage.value in of.kernel.artifact.files for stage in Stage if stage.order > last.stage.order)
     if last.stage is Stage.LLIR and has_later:
         return None
     return sum(work.checks.get(check, 0) for work in last.work.values())

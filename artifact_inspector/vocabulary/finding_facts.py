@@ -15,9 +15,7 @@ def findings_of(kernel: KernelFacts) -> tuple[Finding, ...]:
     return kernel.derive("findings", lambda: find_findings(kernel))
 
 
-@kernel_fact(
-    "findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings"
-)
+@kernel_fact("findings", "findings", category=Category.FINDINGS, direction=Direction.LESS_IS_BETTER, brief="findings")
 def findings(of: Subject) -> tuple[str, ...]:
     """Codes of the findings, without those on registers."""
     return tuple(sorted({finding.code for finding in findings_of(of.kernel)} - FROM_REGISTERS))

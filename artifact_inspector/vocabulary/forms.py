@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.options import read_options
@@ -27,7 +27,7 @@ class Compiled(NamedTuple):
     """A kernel with what it was compiled from; None without tensor-level IR."""
 
     artifact: Artifact
-    program: Program | None
+    program: KernelProgram | None
 
 
 Extras = Mapping[str, tuple[str, ...]]
@@ -62,7 +62,7 @@ def label_form(form: Compiled, extras: Extras) -> str:
     for name in names:
         value = _extras(artifact)[name]
         if not (_OF_THE_TILE.search(name) and str(value) in extents):
-            parts.append(_said(name, value, alone=letters[_letter(name)] == 1))
+            parts.append(_option_label(name, value, alone=letters[_letter(name)] == 1))
     return " ".join(filter(None, parts))
 
 
@@ -76,7 +76,7 @@ def label_forms(forms: Sequence[Compiled], extras: Extras) -> list[str]:
         alike.setdefault(key, []).append(at)
     for places in alike.values():
         if len(places) > 1:
-            for at, said in zip(places, _apart([forms[at] for at in places]), strict=True):
+            for at, said in zip(places, _distinguishing([forms[at] for at in places]), strict=True):
                 labels[at] = f"{labels[at]} {said}".strip()
     return labels
 
@@ -91,14 +91,14 @@ def tell_apart(forms: Sequence[Compiled], extras: Extras) -> list[str]:
     return [label if len(told[key]) > 1 else "" for key, label in zip(keys, labels, strict=True)]
 
 
-def tile_of(program: Program | None) -> str:
+def tile_of(program: KernelProgram | None) -> str:
     """The tile that a kernel is known by: of its first dot, else of its first access."""
     tiles = () if program is None else program.tiles
     dots = [tile for tile in tiles if tile.is_dot]
     return (dots or list(tiles) or [Tile()])[0].shape
 
 
-def _apart(forms: Sequence[Compiled]) -> list[str]:
+def _distinguishing(forms: Sequence[Compiled]) -> list[str]:
     """The other tiles and the types of arguments in which forms differ."""
     programs = [form.program for form in forms]
     told = [() if program is None else (*program.tiles[1:], *_typed(program)) for program in programs]
@@ -106,13 +106,13 @@ def _apart(forms: Sequence[Compiled]) -> list[str]:
     return [" ".join(part for part in parts if part not in shared) for parts in told]
 
 
-def _typed(program: Program) -> list[str]:
+def _typed(program: KernelProgram) -> list[str]:
     """The arguments with their types, by name where the text has names; those that a damaged text has."""
     names = program.arguments or [f"arg{at}" for at in range(len(program.signature))]
     return [f"{name}:{kind}" for name, kind in zip(names, program.signature, strict=False)]
 
 
-def _element(program: Program | None) -> str:
+def _element(program: KernelProgram | None) -> str:
     """Type of what the first pointer points at: `f16`."""
     for kind in () if program is None else program.signature:
         found = _ELEMENT.match(kind)
@@ -131,7 +131,7 @@ def _letter(name: str) -> str:
     return name[:1].upper()
 
 
-def _said(name: str, value: object, *, alone: bool) -> str:
+def _option_label(name: str, value: object, *, alone: bool) -> str:
     """`G8` for GROUP_M=8 where no other begins with that letter, else `GROUP_M=8`."""
     if isinstance(value, int) and not isinstance(value, bool) and alone and name.isupper():
         return f"{_letter(name)}{value}"

@@ -30,7 +30,7 @@ def _fit_lost(left: Value, right: Value) -> Consequence:
 
 def _told_by_blocks(_left: Value, _right: Value) -> Consequence:
     """For facts that restate the blocks that fit."""
-    return Consequence.REST
+    return Consequence.OTHER
 
 
 @kernel_fact(

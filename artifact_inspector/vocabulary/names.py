@@ -49,7 +49,7 @@ def name_regions(kernel: KernelFacts) -> dict[str, str]:
         {'loop@81': 'loop1', 'straight': 'straight'}
     """
     ids = dict.fromkeys(
-        region.id for facts in kernel.stages.values() for region in facts.regions if region.in_program
+        region.id for facts in kernel.stages.values() for region in facts.regions if region.is_in_program
     )
     return _named(ids)
 
@@ -58,16 +58,14 @@ def _named(ids: Iterable[str]) -> dict[str, str]:
     parts = {name: RegionId.parse(name) for name in ids}
     lines: dict[str, set[int]] = {}
     for part in parts.values():
-        if part.place is not None:
-            lines.setdefault(part.function, set()).add(part.place)
+        if part.position is not None:
+            lines.setdefault(part.function, set()).add(part.position)
     numbers = {
-        (function, line): number
-        for function, own in lines.items()
-        for number, line in enumerate(sorted(own), 1)
+        (function, line): number for function, own in lines.items() for number, line in enumerate(sorted(own), 1)
     }
     return {
         name: name
-        if part.place is None
-        else f"{part.function}loop{numbers[part.function, part.place]}{part.rest}"
+        if part.position is None
+        else f"{part.function}loop{numbers[part.function, part.position]}{part.suffix}"
         for name, part in parts.items()
     }

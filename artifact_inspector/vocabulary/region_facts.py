@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity
 from artifact_inspector.facts.kernel import StageFacts, WaitFacts
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.model.region import RegionKind
-from artifact_inspector.model.verdict import Verdict
+from artifact_inspector.model.verdict import OrderVerdict
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
@@ -32,15 +32,13 @@ from artifact_inspector.vocabulary.kernel_facts import threads_of
 @region_at_stage_fact("verdict.{step}", "verdict at {step}", category=Category.VERDICT, brief="order")
 def verdict(of: RegionSubject) -> str | None:
     """The verdict with its distance and groups; None where it is unknown."""
-    return None if of.region.verdict is Verdict.UNKNOWN else of.region.layout
+    return None if of.region.verdict is OrderVerdict.UNKNOWN else of.region.verdict_text
 
 
 # -- figures of records ----------------------------------------------------------------
 
 
-@region_fact(
-    "matrix", "matrix instructions", Unit.IN_CODE, category=Category.MMA, is_row=False, record="matrix"
-)
+@region_fact("matrix", "matrix instructions", Unit.IN_CODE, category=Category.MMA, is_row=False, record="matrix")
 def matrix_instructions(of: RegionSubject) -> int:
     """Matrix instructions."""
     return of.region.matrix
@@ -49,12 +47,10 @@ def matrix_instructions(of: RegionSubject) -> int:
 @region_fact("fused", "multiply-adds", Unit.IN_CODE, category=Category.MMA, is_row=False, record="fused")
 def multiply_adds(of: RegionSubject) -> int:
     """Fused multiply-adds."""
-    return of.region.fused
+    return of.region.fused_multiply_adds
 
 
-@region_fact(
-    "waits_for_loads", "waits for loads", category=Category.WAITS, is_row=False, record="waits_for_loads"
-)
+@region_fact("waits_for_loads", "waits for loads", category=Category.WAITS, is_row=False, record="waits_for_loads")
 def waits_for_loads(of: RegionSubject) -> int:
     """Waits for loads."""
     return len(_wait_depths(of))
@@ -97,12 +93,10 @@ def max_bytes(of: RegionSubject) -> int | float | None:
 )  # fmt: skip
 def overlap_share(of: RegionSubject) -> float | None:
     """Share of compute that is issued while a load is in flight."""
-    return None if of.work is None else of.work.in_flight.compute_covered
+    return None if of.work is None else of.work.in_flight.compute_overlap
 
 
-@region_fact(
-    "signature", "events", Unit.LETTERS, category=Category.INSTRUCTIONS, is_row=False, record="signature"
-)
+@region_fact("signature", "events", Unit.LETTERS, category=Category.INSTRUCTIONS, is_row=False, record="signature")
 def signature(of: RegionSubject) -> str:
     """Events in text order, as letters with their number."""
     return of.region.signature
@@ -170,7 +164,7 @@ def flop(of: RegionSubject) -> int | float | Absent | None:
 
 
 def _matrix_work(of: RegionSubject) -> tuple[MatrixWork, ...]:
-    if of.work is None or of.region.is_left_over or _is_peeled(of):
+    if of.work is None or of.region.is_dissolved_loop or _is_peeled(of):
         return ()
     return of.work.matrix
 
@@ -186,7 +180,7 @@ def _is_peeled(of: RegionSubject) -> bool:
 
 def _per_iteration(of: RegionSubject, count: int | float) -> int | float:
     """Of one iteration of the source, for a loop whose body the compiler copied."""
-    value = Fraction(count) / of.region.unrolled_by
+    value = Fraction(count) / of.region.unroll_factor
     return int(value) if value.denominator == 1 else float(value)
 
 
@@ -205,7 +199,7 @@ def trips(of: RegionSubject) -> int | Absent | None:
         facts = of.kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(of.region.id)
         if work is not None:
-            return Absent.ABSENT if work.trips is None else work.trips.passes
+            return Absent.ABSENT if work.trips is None else work.trips.trip_count
     return Absent.ABSENT
 
 
@@ -242,10 +236,10 @@ def _intensity(of: RegionSubject) -> Intensity | None:
 )  # fmt: skip
 def fused(of: RegionSubject) -> int | Absent:
     """Multiply-adds of a region whose dots no matrix instruction does."""
-    if of.work is None or not of.region.fused or _matrix_work(of):
+    if of.work is None or not of.region.fused_multiply_adds or _matrix_work(of):
         return Absent.ABSENT
     has_dot = any(_has_dot(stage, of.region.id) for stage in of.kernel.stages.values())
-    return of.region.fused if has_dot else Absent.ABSENT
+    return of.region.fused_multiply_adds if has_dot else Absent.ABSENT
 
 
 def _has_dot(stage: StageFacts, region: str) -> bool:
@@ -280,7 +274,7 @@ def bytes_in_flight(of: RegionSubject) -> int | float | Absent | None:
     return None if per_thread is None or threads is None else per_thread * threads
 
 
-def _in_flight(of: RegionSubject) -> InFlight | None:
+def _in_flight(of: RegionSubject) -> LoadsInFlight | None:
     in_flight = None if of.work is None else of.work.in_flight
     return None if in_flight is None or in_flight.max_loads == 0 else in_flight
 
@@ -291,7 +285,7 @@ def _in_flight(of: RegionSubject) -> InFlight | None:
 )  # fmt: skip
 def overlap_percentage(of: RegionSubject) -> int | Absent:
     """Overlap: share of compute that is issued while a load is in flight."""
-    share = None if of.work is None else of.work.in_flight.compute_covered
+    share = None if of.work is None else of.work.in_flight.compute_overlap
     is_loop = of.region.kind is RegionKind.LOOP
     return round(100 * share) if share is not None and is_loop else Absent.ABSENT
 

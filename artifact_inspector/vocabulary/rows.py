@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.model.verdict import Verdict
+from artifact_inspector.model.verdict import OrderVerdict
 from artifact_inspector.model.version import TritonVersion
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import (
@@ -85,9 +85,7 @@ def summarise(
         tiles=None if program is None else program.tiles,
         options=read_options(artifact.metadata),
         steps=tuple(step_of(stage) for stage in kernel.stages),
-        rows=tuple(
-            _rows(kernel, name_regions(kernel) if names is None else names, FACTS if facts is None else facts)
-        ),
+        rows=tuple(_rows(kernel, name_regions(kernel) if names is None else names, FACTS if facts is None else facts)),
     )
 
 
@@ -192,7 +190,7 @@ def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | 
 
 def verdict_words(region: RegionFacts) -> str | None:
     """The verdict with its distance and groups; None where it is unknown."""
-    return None if region.verdict is Verdict.UNKNOWN else region.layout
+    return None if region.verdict is OrderVerdict.UNKNOWN else region.verdict_text
 
 
 # -- rows ------------------------------------------------------------------------------
@@ -220,9 +218,7 @@ def _of_region(kernel: KernelFacts, region: str, name: str, of: Mapping[Of, Sequ
         found = facts.region(region)
         if found is not None:
             latest = found
-            yield from _rows_of(
-                of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, found), step_of(stage), name
-            )
+            yield from _rows_of(of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, found), step_of(stage), name)
     if kernel.last is not None and latest is not None:
         step = step_of(kernel.last.stage)
         yield from _rows_of(of[Of.REGION], RegionSubject(kernel, kernel.last, latest), step, name)

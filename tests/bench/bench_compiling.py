@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, compile_kernels
-from artifact_inspector.compiling.ask.compile import processors
+from artifact_inspector.compiling.ask.compile import count_processors
 
 pytest.importorskip("triton")
 
@@ -31,7 +31,7 @@ def seconds(out: Path, targets: tuple[str, ...], workers: int) -> float:
 
 
 def bench_two_workers_against_one(tmp_path: Path) -> None:
-    if processors() < 2:
+    if count_processors() < 2:
         pytest.skip("There is one processor.")
     targets = ("sm_80", "sm_90", "gfx942", "gfx1100")
     one, two = (seconds(tmp_path / str(workers), targets, workers) for workers in (1, 2))
@@ -40,15 +40,15 @@ def bench_two_workers_against_one(tmp_path: Path) -> None:
 
 
 def bench_eight_kernels_for_fifteen_targets_and_once_more(tmp_path: Path) -> None:
-    first = seconds(tmp_path, TARGETS, processors())
-    second = seconds(tmp_path, TARGETS, processors())
+    first = seconds(tmp_path, TARGETS, count_processors())
+    second = seconds(tmp_path, TARGETS, count_processors())
     print(f"120 compiles {first:.1f} s, all cached {second:.1f} s")
     assert second < 3
 
 
 def bench_edit_try_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git = shutil.which("git")
-    if git is None or processors() < 2:
+    if git is None or count_processors() < 2:
         pytest.skip("It takes git and two processors.")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
     shutil.copy(SMALL, tmp_path)
@@ -65,7 +65,5 @@ def bench_edit_try_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     answer = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", cwd=tmp_path)
     took = time.perf_counter() - started
     assert answer.returncode == 1, answer.stderr
-    print(
-        f"{answer.stdout.splitlines()[1]}\n{took:.1f} s from the edit to the answer, both compiles included"
-    )
+    print(f"{answer.stdout.splitlines()[1]}\n{took:.1f} s from the edit to the answer, both compiles included")
     assert took < 4

@@ -37,10 +37,7 @@ def bench_inspecting(version: str, benchmark: Any) -> None:
     cache = open_cache(FIXTURES / version)
     kernels = benchmark(lambda: list(inspect_cache(cache)))
     size = sum(
-        path.stat().st_size
-        for artifact in cache.entries
-        for suffix, path in artifact.files.items()
-        if suffix in _READ
+        path.stat().st_size for artifact in cache.entries for suffix, path in artifact.files.items() if suffix in _READ
     )
     benchmark.extra_info["kernels"] = len(kernels)
     benchmark.extra_info["MB/s"] = round(size / 1e6 / benchmark.stats.stats.min, 1)

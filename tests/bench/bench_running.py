@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from artifact_inspector.execution.launch import Launch, Tensor
-from artifact_inspector.execution.loading import Loaded, load_kernel
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "3.6.0"
@@ -18,16 +18,16 @@ MOST = 2.0
 """Seconds of a processor for a CTA."""
 
 
-def seconds(loaded: Loaded, launch: Launch, *, side_by_side: bool) -> float:
+def seconds(loaded: LoadedKernel, launch: KernelLaunch, *, side_by_side: bool) -> float:
     started = time.process_time()
-    run_launch(loaded, launch, ctas=np.array([0]), side_by_side=side_by_side)
+    simulate_launch(loaded, launch, ctas=np.array([0]), runs_in_parallel=side_by_side)
     return time.process_time() - started
 
 
 def bench_a_cta_whose_loop_is_long() -> None:
     half = {"a_ptr": Tensor((256, DEPTH), "fp16"), "b_ptr": Tensor((DEPTH, 256), "fp16")}
     numbers = {"M": 256, "N": 256, "K": DEPTH, "stride_am": DEPTH, "stride_bk": 256, "stride_cm": 256}
-    launch = Launch((1, 1, 1), {**half, "c_ptr": Tensor((256, 256), "fp16"), **numbers})
+    launch = KernelLaunch((1, 1, 1), {**half, "c_ptr": Tensor((256, 256), "fp16"), **numbers})
     (entry,) = open_cache(FIXTURES / "gfx942" / "matmul_grouped").entries
     loaded = load_kernel(entry, None)
     pairs = [[seconds(loaded, launch, side_by_side=on) for on in (True, False)] for _ in range(5)]

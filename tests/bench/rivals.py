@@ -81,13 +81,9 @@ class Command(NamedTuple):
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument(
-        "--kernels", type=int, default=FEW, help="more than there are: copies with changed text"
-    )
+    parser.add_argument("--kernels", type=int, default=FEW, help="more than there are: copies with changed text")
     parser.add_argument("--cache", type=Path, help="this cache instead of fixtures")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -106,9 +102,7 @@ def main() -> None:
 
 def made(count: int, place: Path) -> Path:
     """A cache of so many kernels of the fixtures."""
-    found = sorted(
-        {file.parent for file in (ROOT / "fixtures").rglob("*.ttir")}, key=lambda at: (size_of(at), at)
-    )
+    found = sorted({file.parent for file in (ROOT / "fixtures").rglob("*.ttir")}, key=lambda at: (size_of(at), at))
     if count <= len(found):
         windows = (found[first : first + count] for first in range(len(found) - count + 1))
         found = min(windows, key=lambda some: abs(sum(map(size_of, some)) - BYTES))
@@ -165,9 +159,7 @@ def listed(cache: Path, place: Path) -> dict[str, Command]:
         commands["tritonparse, full parse"] = Command(said, bytes=trace.stat().st_size)
     if find_spec("llvmlite") is not None:
         size = sum(file.stat().st_size for file in cache.rglob("*.llir"))
-        commands["llvmlite, the LLIR alone"] = Command(
-            [sys.executable, "-c", LLVMLITE, str(cache)], bytes=size
-        )
+        commands["llvmlite, the LLIR alone"] = Command([sys.executable, "-c", LLVMLITE, str(cache)], bytes=size)
     commands["scan"] = Command([sys.executable, "-c", SCAN, str(cache)], bytes=whole)
     return commands
 
@@ -200,9 +192,7 @@ def measured(command: Command) -> Run:
 def write(cache: Path, commands: Mapping[str, Command], taken: Mapping[str, list[Run]]) -> None:
     """The table, as Markdown."""
     count = len(list(cache.rglob("*.ttir")))
-    print(
-        f"{count} kernels, {size_of(cache) / 1e6:.1f} MB; medians of {len(next(iter(taken.values())))} rounds\n"
-    )
+    print(f"{count} kernels, {size_of(cache) / 1e6:.1f} MB; medians of {len(next(iter(taken.values())))} rounds\n")
     print("| what | processor s | passed s | MB/s of processor | largest process MB | × of the first |")
     print("|---|---|---|---|---|---|")
     first = next(iter(taken.values()))

@@ -50,9 +50,7 @@ def test_a_comparison_marks_the_stage_where_two_kernels_part(window: Browser, pa
     assert window.barriers(inside=".limit") == []
 
 
-def test_an_event_of_the_picture_of_both_leads_to_its_line_in_its_own_kernel(
-    window: Browser, pair: Path
-) -> None:
+def test_an_event_of_the_picture_of_both_leads_to_its_line_in_its_own_kernel(window: Browser, pair: Path) -> None:
     window.open(pair)
     for target in ("sm_75", "gfx942"):
         asked, lit = window.run(
@@ -79,9 +77,7 @@ def test_a_line_of_the_source_lights_lines_of_both_kernels(window: Browser, pair
 def test_the_pass_stands_where_two_kernels_part(
     window: Browser, tmp_path: Path, here: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "artifact_inspector.cli.diff._passes_of", lambda pair: (["sm_75: no <pass> at all"], "")
-    )
+    monkeypatch.setattr("artifact_inspector.cli.diff._attribute_passes", lambda pair: (["sm_75: no <pass> at all"], ""))
     words = ["diff", "fixtures/3.2.0:gemv", "--left", "sm_75", "--right", "gfx942", "--passes"]
     window.open(page(tmp_path / "passes.html", *words))
     assert window.texts(".limit .plain li") == ["sm_75: no <pass> at all"]
@@ -90,24 +86,15 @@ def test_the_pass_stands_where_two_kernels_part(
 def test_decisive_facts_of_two_kernels_stand_first(window: Browser, tmp_path: Path, here: None) -> None:
     """A matmul that has no matrix instructions on one side: that costs more than any order."""
     cache = str(FIXTURES / "3.6.0")
-    window.open(
-        page(tmp_path / "pair.html", "diff", f"{cache}:matmul_kernel", "--left", "sm_75", "--right", "sm_80")
-    )
+    window.open(page(tmp_path / "pair.html", "diff", f"{cache}:matmul_kernel", "--left", "sm_75", "--right", "sm_80"))
     first = window.texts("table.both:not(.stages) tbody tr")[0]
     assert "multiply-adds in place of MMAs" in first or "matrix instructions" in first
-    assert (
-        window.run("return document.querySelector('table.both:not(.stages) tbody tr').className")
-        == "decisive"
-    )
+    assert window.run("return document.querySelector('table.both:not(.stages) tbody tr').className") == "decisive"
 
 
-def test_two_caches_are_a_table_with_a_page_for_each_pair(
-    window: Browser, tmp_path: Path, here: None
-) -> None:
+def test_two_caches_are_a_table_with_a_page_for_each_pair(window: Browser, tmp_path: Path, here: None) -> None:
     cache = str(FIXTURES / "3.2.0")
-    made = page(
-        tmp_path / "caches.html", "diff", cache, "--left", "sm_80", "--right", "gfx942", "--across", "target"
-    )
+    made = page(tmp_path / "caches.html", "diff", cache, "--left", "sm_80", "--right", "gfx942", "--across", "target")
     window.open(made)
     assert window.texts("tbody th") == ["matmul_kernel"]
     window.click("tbody th a")

@@ -15,9 +15,9 @@ from saved import FIXTURES, ROOT
 
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache, open_cache
-from artifact_inspector.files.sources import read_python
+from artifact_inspector.files.sources import read_python_source
 from artifact_inspector.report.html import NO_SOURCES, ReadSource, Sources, cache_page, view_kernel
-from artifact_inspector.report.html.table import Table, kernel_table
+from artifact_inspector.report.html.table import TableData, kernel_table
 
 KERNELS = ("copy", "gemv_splitk", "matmul_grouped", "matmul_square", "register_spill")
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -31,7 +31,7 @@ def written(cache: Cache, path: Path, read: ReadSource = NO_SOURCES) -> Path:
 
 
 def from_here(file: str) -> str | None:
-    return read_python(file, ROOT)
+    return read_python_source(file, ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +89,7 @@ def test_a_heading_sorts_by_its_column_and_says_so(window: Browser, listed: Path
     shared = [int(text) for text in window.texts(f"tbody td:nth-child({heading + 1})")]
     assert shared == sorted(shared, reverse=True)
     assert shared[0] == 30720
-    assert (
-        window.run("return document.querySelectorAll('thead th')[arguments[0]].ariaSort", heading)
-        == "descending"
-    )
+    assert window.run("return document.querySelectorAll('thead th')[arguments[0]].ariaSort", heading) == "descending"
     window.click("thead button", heading)
     assert [int(text) for text in window.texts(f"tbody td:nth-child({heading + 1})")] == shared[::-1]
 
@@ -176,9 +173,7 @@ def test_pictures_are_printed_whole_and_the_code_is_not(window: Browser, matmul:
     try:
         drawn = "[data-picture=timeline]:not([hidden]) "
         assert window.run(f"return document.querySelector('{drawn}[data-go]').getBoundingClientRect().width")
-        assert window.run(
-            f"const box = document.querySelector('{drawn}'); return box.scrollWidth <= box.clientWidth"
-        )
+        assert window.run(f"const box = document.querySelector('{drawn}'); return box.scrollWidth <= box.clientWidth")
         assert window.run("return document.querySelector('.panes').offsetHeight") == 0
         assert "TIMELINE" in window.texts("h2")
         window.picture("printed")
@@ -197,9 +192,7 @@ def test_keys_walk_through_lines_and_let_go(window: Browser, matmul: Path) -> No
     assert not lines_lit(window, "ptx")
 
 
-def test_ten_thousand_lines_scroll_with_few_of_them_in_the_page(
-    window: Browser, cache: Path, tmp_path: Path
-) -> None:
+def test_ten_thousand_lines_scroll_with_few_of_them_in_the_page(window: Browser, cache: Path, tmp_path: Path) -> None:
     root = tmp_path / "long"
     shutil.copytree(cache / "matmul_grouped", root)
     (ptx,) = root.rglob("*.ptx")
@@ -229,9 +222,7 @@ def test_a_stranger_cannot_make_the_page_do_anything(window: Browser, cache: Pat
     metadata.write_text(json.dumps({**told, "name": f"{HOSTILE}\u202egnp"}), encoding="utf-8")
     for suffix in ("ttir", "ttgir"):
         (text,) = root.rglob(f"*.{suffix}")
-        content = text.read_text(encoding="utf-8").replace(
-            "copy.py", "javascript:alert(1)<img onerror=alert(1)>.py"
-        )
+        content = text.read_text(encoding="utf-8").replace("copy.py", "javascript:alert(1)<img onerror=alert(1)>.py")
         text.write_text(f"// {HOSTILE} \u202egnp {{{{ 7 * 7 }}}}\n{content}", encoding="utf-8")
     page = written(open_cache(root), tmp_path / "hostile.html")
     window.faults()
@@ -240,10 +231,7 @@ def test_a_stranger_cannot_make_the_page_do_anything(window: Browser, cache: Pat
     assert window.texts("#kernel-title")[0].startswith(HOSTILE)
     assert f"// {HOSTILE} \\u202egnp {{{{ 7 * 7 }}}}" in window.texts(".rows .line code")
     assert (
-        window.run(
-            "return document.images.length + document.querySelectorAll('[onerror], a[href^=java]').length"
-        )
-        == 0
+        window.run("return document.images.length + document.querySelectorAll('[onerror], a[href^=java]').length") == 0
     )
     assert window.faults() == []
     assert {url for url in window.fetched() if url != "about:blank"} == {page.as_uri()}
@@ -271,7 +259,7 @@ def test_thousands_of_kernels_are_a_table_of_bounded_size(
     opened = open_cache(cache)
     kernels = [inspect_artifact(artifact) for artifact in opened.entries]
 
-    def many_times(*given: Any) -> Table:
+    def many_times(*given: Any) -> TableData:
         table = kernel_table(*given)
         return replace(table, lines=table.lines * 600)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from second_reading import departures
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model import Stage, Verdict
+from artifact_inspector.model import OrderVerdict, Stage
 
 ARCHIVES = sorted(path.name.removesuffix(".tar.xz") for path in Path(__file__).parent.glob("*.tar.xz"))
 
@@ -80,8 +80,8 @@ def test_no_change_is_told_where_the_loads_are_found_in_the_order_that_they_had(
     loop = kernels["IYQF5"].stages[Stage.AMDGCN].region("loop@172")
     assert loop is not None
     # load, `vmcnt(0)`, load, `vmcnt(0)`: the second round's load stands in front of the first compute, others behind
-    assert loop.verdict is not Verdict.CLUSTERED
-    assert loop.changed is None
+    assert loop.verdict is not OrderVerdict.CLUSTERED
+    assert loop.order_changed is None
     assert "AI001" not in codes(kernels["IYQF5"])
 
 
@@ -89,8 +89,8 @@ def test_clustered_means_all_loads_and_then_all_computes(cases: Cases) -> None:
     for kernel in cases.kernels("clustered_against_its_line").values():
         for facts in kernel.stages.values():
             for region in facts.regions:
-                if region.verdict is Verdict.CLUSTERED and region.unrolled_by == 1:
-                    words = region.readable.split()
+                if region.verdict is OrderVerdict.CLUSTERED and region.unroll_factor == 1:
+                    words = region.named_signature.split()
                     first = next(place for place, word in enumerate(words) if "(" not in word)
                     assert not any("(" in word for word in words[first:])
 
@@ -102,7 +102,7 @@ def test_a_persistent_matmul_with_an_epilogue_load_keeps_its_pipelined_loop(case
     assert tma.pipelines["loop@168"].iterations_in_flight == 2
     assert not {"AI003", "AI005"} & set(codes(tma))
     left = tma.pipelines["loop@130"]  # the tiles of a loop without an inner turn
-    assert left.why_not is None
+    assert left.unpipelined_reason is None
     assert any(note.startswith("flattened with the loop inside it") for note in left.notes)
     for entry in ("GOBI2", "RHWB5"):  # without the bias and with it: `y` is a plain load in ttgir 165 and 175
         assert phrases(kernels[entry], "loop@8") == ["serial", *["partly pipelined(2)"] * 3]
@@ -118,7 +118,7 @@ def test_machine_code_that_stands_in_one_line_says_no_more_of_a_loop_than_the_st
     assert phrases(kernel, "loop@5") == ["serial"] * 5
     inner = kernel.stages[Stage.SASS].region("loop@8")
     assert inner is not None
-    assert inner.readable.split() == ["L(y)", "M", "A(x)"]
+    assert inner.named_signature.split() == ["L(y)", "M", "A(x)"]
     assert inner.notes == ("loaded in the iteration that uses it: y (pb.py:9)",)
 
 
@@ -135,16 +135,14 @@ def test_a_loop_that_was_made_one_with_the_loop_inside_it_is_neither_unrolled_no
         assert phrases(kernels[entry], "loop@18") == ["no-loads"] * 4
         for stage, found in of_stages(kernels[entry], "loop@18").items():
             assert found is not None
-            assert ("flattened into one loop with the loop inside it" in found.notes) is (
-                stage is not Stage.TTIR
-            )
+            assert ("flattened into one loop with the loop inside it" in found.notes) is (stage is not Stage.TTIR)
         assert phrases(kernels[entry], "loop@21") == ["serial", *["partly pipelined(2)"] * 3]
 
 
 def test_an_epilogue_of_specialised_warps_has_its_name_and_the_idle_copies_come_last(cases: Cases) -> None:
     (kernel,) = cases.kernels("specialised_epilogue_load").values()
     for facts in kernel.stages.values():
-        assert [region.id for region in facts.regions if region.verdict is Verdict.UNKNOWN] == []
+        assert [region.id for region in facts.regions if region.verdict is OrderVerdict.UNKNOWN] == []
     assert phrases(kernel, "loop@35") == ["serial"] * 4
     assert phrases(kernel, "loop@38") == ["serial", *["warp-specialised"] * 3]
     assert "AI003" not in codes(kernel)
@@ -175,9 +173,7 @@ def test_findings_that_were_missing_are_said(cases: Cases) -> None:
     kernels = cases.kernels("no_finding")
     assert said(kernels["FRF3T"], "AI020")[0].startswith("a block asks for 2048 threads (32 warps of 64)")
     assert said(kernels["5Q62I"], "AI021")[0].startswith("271 scalar registers are spilled")
-    assert said(kernels["BTFZF"], "AI022")[0].startswith(
-        "a store moves 2 B per thread at a time (16 instructions)"
-    )
+    assert said(kernels["BTFZF"], "AI022")[0].startswith("a store moves 2 B per thread at a time (16 instructions)")
     turns = said(kernels["7YESS"], "AI023")
     # amdgcn 1320, 1341, 1368 and 1388 stand behind branches
     said_of = "loop@610: 3 waits in every iteration, and 4 that stand under a condition, each leave"

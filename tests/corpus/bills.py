@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.bill import Bill, find_bill
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage, find_shared_memory_usage
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
@@ -25,16 +25,16 @@ LAYOUTS = """
 
 def bill(
     body: str, *, target: str = "cuda:80", triton: str | None = "3.6.0", declared: int | None = None
-) -> Bill:
+) -> SharedMemoryUsage:
     warp = 64 if target.startswith("hip:gfx9") else 32
     header = f'"ttg.num-warps" = 4 : i32, ttg.target = "{target}", "ttg.threads-per-warp" = {warp} : i32'
     text = f"{LAYOUTS}module attributes {{{header}}} {{\n  tt.func public @k(%p: !tt.ptr<i32>) {{\n{body}\n    tt.return\n  }}\n}}\n"
     return bill_of(text, triton, declared)
 
 
-def bill_of(text: str, triton: str | None, declared: int | None) -> Bill:
+def bill_of(text: str, triton: str | None, declared: int | None) -> SharedMemoryUsage:
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    codes = [Code(f, FORMAT, is_whole=True) for f in module.functions]
-    found = find_bill(codes, module, FORMAT, declared, triton and TritonVersion(triton))
+    codes = [FunctionCode(f, FORMAT, is_complete=True) for f in module.functions]
+    found = find_shared_memory_usage(codes, module, FORMAT, declared, triton and TritonVersion(triton))
     assert found is not None
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 from artifact_inspector.analysis.access.accesses import StageAccesses, find_accesses
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import BasicBlock, EventKind, Frame, Function, Instruction, Operands, Stage
 from artifact_inspector.model.text import SourceText
@@ -27,7 +27,7 @@ def stage(which: Stage, text: str) -> StageAccesses:
     language = format_of(which)
     module = language.parse(SourceText(f"k.{which.value}", text), which)
     function = module.functions[0]
-    code = Code(function, language)
+    code = FunctionCode(function, language)
     return StageAccesses(code, module, language, find_accesses(code, module, language))
 
 
@@ -70,14 +70,14 @@ def address(pointer: str, offsets: str = "%i", elements: int = 1024) -> str:
     """
 
 
-def code_of(which: Stage, text: str) -> Code:
+def code_of(which: Stage, text: str) -> FunctionCode:
     """The one function of a text at a stage, with its control flow."""
     language = format_of(which)
     (function,) = language.parse(SourceText(f"k.{which.value}", text), which).functions
-    return Code(function, language)
+    return FunctionCode(function, language)
 
 
-def tensor_code(body: str, which: Stage = Stage.TTIR, head: str = "%p: !tt.ptr<f32>, %n: i32") -> Code:
+def tensor_code(body: str, which: Stage = Stage.TTIR, head: str = "%p: !tt.ptr<f32>, %n: i32") -> FunctionCode:
     """A kernel of tensor-level IR with these operations; a digit of its own ends a line: its line in k.py.
 
     `%a = tt.load %x : f32 @7` stands at k.py:7.
@@ -90,7 +90,7 @@ def tensor_code(body: str, which: Stage = Stage.TTIR, head: str = "%p: !tt.ptr<f
     return code_of(which, text)
 
 
-def indices_of(code: Code, opcode: str) -> list[int]:
+def indices_of(code: FunctionCode, opcode: str) -> list[int]:
     """The instructions whose opcode ends so, in text order."""
     found = enumerate(code.function.instructions)
     return [index for index, instruction in found if instruction.opcode.endswith(opcode)]
@@ -104,7 +104,7 @@ LETTERS = {kind.letter: kind for kind in EventKind if kind.letter} | {
 
 def made(
     *blocks: str, to: dict[int, tuple[int, ...]] | None = None, home: int | None = None, column: int = 1
-) -> Code:
+) -> FunctionCode:
     """A function made of letters, a block for each word group, which go on to the next one or to those in `to`.
 
     `L7` is a load that stands at k.py:7, `L` one without a place; `home` is the line of the function.
@@ -122,7 +122,7 @@ def made(
         after = (to or {}).get(number, (number + 1,) if number + 1 < len(blocks) else ())
         found.append(BasicBlock(number, f"b{number}", start, len(instructions), after))
     location = None if home is None else (Frame("k.py", home, column),)
-    return Code(Function("k", 1, location, (), tuple(instructions), tuple(found)), format_of(Stage.PTX))
+    return FunctionCode(Function("k", 1, location, (), tuple(instructions), tuple(found)), format_of(Stage.PTX))
 
 
 def _no_operands(text: str) -> Operands:

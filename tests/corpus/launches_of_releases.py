@@ -22,15 +22,15 @@ from launches_on_paper import INTERPRETED, SWEPT, ranges
 from artifact_inspector.compiling import KernelRequest, compile_kernels
 from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.errors import InspectorError
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.naming import fit_launch
-from artifact_inspector.execution.prediction import predict
-from artifact_inspector.execution.requests import Request
-from artifact_inspector.execution.running import Run, run_launch
-from artifact_inspector.execution.totals import NOT_OF_AMD
+from artifact_inspector.execution.launch_counters import NOT_ON_AMD
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.prediction import predict_counters
+from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.files.objdump import disassembling
+from artifact_inspector.files.objdump import binary_disassembler
 
 VERSIONS = ("3.0.0", "3.1.0", "3.2.0", "3.3.1", "3.4.0", "3.5.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0")
 TARGETS = (
@@ -55,9 +55,7 @@ class Outcome:
 def outcomes(root: Path, version: str) -> Iterator[Outcome]:
     """Each compiled kernel of a cache that has a launch here."""
     places = {
-        row["directory"]: (row["place"], str(row["target"]))
-        for row in read_manifest(root)
-        if row.get("directory")
+        row["directory"]: (row["place"], str(row["target"])) for row in read_manifest(root) if row.get("directory")
     }
     for entry in open_cache(root).entries:
         place, target = places.get(entry.directory, ("", ""))
@@ -68,20 +66,19 @@ def outcomes(root: Path, version: str) -> Iterator[Outcome]:
 def _held(entry: Artifact, name: str) -> tuple[str, str]:
     paper = SWEPT[name]
     given = {
-        key: Tensor(*_tensor(value)) if isinstance(value, tuple) else value
-        for key, value in paper.arguments.items()
+        key: Tensor(*_tensor(value)) if isinstance(value, tuple) else value for key, value in paper.arguments.items()
     }
     try:
-        loaded, launch = fit_launch(load_kernel(entry, disassembling()), Request(paper.grid, given))
-        run = run_launch(loaded, launch)
+        loaded, launch = match_launch(load_kernel(entry, binary_disassembler()), LaunchRequest(paper.grid, given))
+        run = simulate_launch(loaded, launch)
     except InspectorError as error:
         return error.message, ""
-    found = predict(run)
-    if found.outside:
-        return f"{found.outside_count} lanes outside: {found.outside[0]}", ""
-    inherent = NOT_OF_AMD if found.is_amd else ()
+    found = predict_counters(run)
+    if found.out_of_bounds:
+        return f"{found.out_of_bounds_lanes} lanes outside: {found.out_of_bounds[0]}", ""
+    inherent = NOT_ON_AMD if found.is_amd else ()
     lacks = [f"{key}: {why}" for key, why in found.unknown.items() if key not in inherent]
-    if run.ended or any("unique_bytes" in key for key in found.unknown):
+    if run.unfinished or any("unique_bytes" in key for key in found.unknown):
         return "", lacks[0]
     wrong = [key for key, touched in _touched(run).items() if touched != INTERPRETED_BYTES[name][key]]
     return (f"bytes of {', '.join(wrong)}" if wrong else ""), "; ".join(lacks[:1])
@@ -95,14 +92,17 @@ def _tensor(value: Sequence[Any]) -> tuple[Any, ...]:
     return (shape, kind, (), None, *values)
 
 
-def _touched(run: Run) -> dict[str, Any]:
+def _touched(run: SimulatedLaunch) -> dict[str, Any]:
     def whole(marks: Any, region: Any) -> Any:
-        run.memory.unique()
+        run.memory.count_unique_bytes()
         first = region.start - region.base
-        return [[a - first, b - first] for a, b in ranges(np.repeat(marks != 0, region.granule))]
+        return [[a - first, b - first] for a, b in ranges(np.repeat(marks != 0, region.granule_bytes))]
 
     return {
-        region.name: {"read": whole(region.read, region), "written": whole(region.written, region)}
+        region.name: {
+            "read": whole(region.read_marks, region),
+            "written": whole(region.written_marks, region),
+        }
         for region in run.memory.tensors
     }
 

@@ -249,13 +249,10 @@ def interpret(paper: Paper) -> dict[str, dict[str, list[list[int]]]]:
 
     builder.create_masked_load, builder.create_masked_store = spy_load, spy_store
     builder.create_atomic_rmw = spy_atomic
-    ones = dict.fromkeys(reference.hinted(1), 1)
+    ones = dict.fromkeys(reference.arguments_with_hint(1), 1)
     reference.kernel[paper.grid](**{**ones, **given}, **reference.constexprs)
     builder.create_masked_load, builder.create_masked_store, builder.create_atomic_rmw = load, store, atomic
-    return {
-        name: {"read": ranges(read), "written": ranges(written)}
-        for name, (_, read, written) in touched.items()
-    }
+    return {name: {"read": ranges(read), "written": ranges(written)} for name, (_, read, written) in touched.items()}
 
 
 if __name__ == "__main__":

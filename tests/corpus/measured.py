@@ -11,11 +11,11 @@ from saved import ROOT
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 
 MEASURED = ROOT / "docs" / "measurements"
 A_KERNEL = ROOT / "fixtures" / "3.6.0" / "sm_90" / "softmax"
-H200 = Device(
+H200 = MeasuredDevice(
     date="2026-11-21",
     name="NVIDIA H200",
     target=parse_target("sm_90"),

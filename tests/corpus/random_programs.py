@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from handwritten import tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 
 T, P, N = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>", "tensor<8xi32>"
 HEAD = f"%q: {P}, %k: {P}, %o: {P}, %w: tensor<8x!tt.ptr<i32>>, %n: i32, %b: i1, %z: {T}, %c: {N}"
@@ -40,9 +40,7 @@ class Maker:
         self._line += self._chance.choice((0, 1, 1, 1, 2))
         return f" @{self._line}"
 
-    def block(
-        self, floats: list[str], pointers: list[str], integers: list[str], depth: int
-    ) -> list[Statement]:
+    def block(self, floats: list[str], pointers: list[str], integers: list[str], depth: int) -> list[Statement]:
         """Statements that use what is there; each adds to it."""
         made: list[Statement] = []
         for _ in range(self._chance.randint(3, 7)):
@@ -65,9 +63,7 @@ class Maker:
             made.append(self._one(kind, floats, pointers, integers, depth))
         return made
 
-    def _one(
-        self, kind: str, floats: list[str], pointers: list[str], integers: list[str], depth: int
-    ) -> Statement:
+    def _one(self, kind: str, floats: list[str], pointers: list[str], integers: list[str], depth: int) -> Statement:
         pick = self._chance.choice
         name, one, two = self._name(), pick(floats[-4:]), pick(floats)
         if kind == "load":
@@ -132,7 +128,7 @@ def written(statements: list[Statement] | tuple[Statement, ...], chance: Random 
     return lines
 
 
-def stages(seed: int) -> list[Code]:
+def stages(seed: int) -> list[FunctionCode]:
     """A program, the same reordered, and that without lines."""
     statements = program(seed)
     plain, other = written(statements, None), written(statements, Random(seed))

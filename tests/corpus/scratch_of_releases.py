@@ -145,9 +145,7 @@ class Operation(NamedTuple):
     def _scan(self, types: list[str], names: list[str]) -> str:
         return self._region("scan", f"axis = {self.axis} : i32, reverse = false", types, names, types)
 
-    def _region(
-        self, name: str, attributes: str, types: list[str], names: list[str], results: list[str]
-    ) -> str:
+    def _region(self, name: str, attributes: str, types: list[str], names: list[str], results: list[str]) -> str:
         inner = [f"%{side}{number}: {e}" for side in "ab" for number, e in enumerate(self.elements)]
         back = ", ".join(f"%a{number}" for number in range(len(types)))
         many = f"%y:{len(types)}" if len(types) > 1 else "%y"
@@ -256,9 +254,7 @@ def main() -> None:
     release = tuple(map(int, triton.__version__.split("+")[0].split(".")))
     table = HERE / "scratch_of_releases.json"
     rows = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {"operations": drawn(1, 80)}
-    rows[triton.__version__] = [
-        ask(libtriton, Operation(*map(whole, row)), release) for row in rows["operations"]
-    ]
+    rows[triton.__version__] = [ask(libtriton, Operation(*map(whole, row)), release) for row in rows["operations"]]
     listed = ",\n".join(json.dumps(row) for row in rows["operations"])
     taken = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in rows.items() if name != "operations")
     table.write_text(f'{{"operations": [\n{listed}\n],\n{taken}\n}}\n', encoding="utf-8")

@@ -15,11 +15,11 @@ from artifact_inspector.analysis.access.accesses import (
     count_accesses,
     find_accesses,
 )
-from artifact_inspector.analysis.access.bounds_checks import Check, find_bounds_checks
+from artifact_inspector.analysis.access.axis_analysis import AxisAnalysis
+from artifact_inspector.analysis.access.bounds_checks import CheckKind, find_bounds_checks
 from artifact_inspector.analysis.access.cache_policies import find_policies
-from artifact_inspector.analysis.access.contiguity import Dataflow
-from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason, explain_widths
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.access.load_widths import LoadWidth, NarrowReason, explain_widths
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.rounds import LOADS
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -39,9 +39,7 @@ AMD_LOAD = re.compile(r"^\t(?:global|flat|buffer)_load_((?:lds_)?\w+) (.*)$", re
 AMD_BYTES = {
     **dict.fromkeys(("ubyte", "sbyte", "u8", "i8", "ubyte_d16", "ubyte_d16_hi", "d16_u8", "d16_hi_u8"), 1),
     **dict.fromkeys(("sbyte_d16", "sbyte_d16_hi", "d16_i8", "d16_hi_i8"), 1),
-    **dict.fromkeys(
-        ("ushort", "sshort", "u16", "i16", "short_d16", "short_d16_hi", "d16_b16", "d16_hi_b16"), 2
-    ),
+    **dict.fromkeys(("ushort", "sshort", "u16", "i16", "short_d16", "short_d16_hi", "d16_b16", "d16_hi_b16"), 2),
     **dict.fromkeys(("dword", "b32"), 4),
     **dict.fromkeys(("dwordx2", "b64"), 8),
     **dict.fromkeys(("dwordx3", "b96"), 12),
@@ -96,7 +94,7 @@ def stages(kernel: Saved, stage: Stage) -> list[StageAccesses]:
     language, module = format_of(stage), kernel.module(stage)
     found = []
     for function in module.functions:
-        code = Code(function, language)
+        code = FunctionCode(function, language)
         found.append(StageAccesses(code, module, language, find_accesses(code, module, language)))
     return found
 
@@ -110,15 +108,18 @@ def explained(kernel: Saved) -> tuple[LoadWidth, ...]:
 def proven(first: StageAccesses, access: MemoryAccess) -> int | None:
     """Bytes that may be loaded at once by what is proven of address and mask; None for scalars and tiles."""
     instruction = first.code.function.instructions[access.index]
-    assert first.language.access is not None
-    roles, types = first.language.access(instruction), first.language.types(instruction, first.module)
+    assert first.language.access_operands is not None
+    roles, types = (
+        first.language.access_operands(instruction),
+        first.language.tensor_types(instruction, first.module),
+    )
     if len(roles.address) != 1 or not types:
         return None
-    flow = Dataflow(first.code.function, first.module, first.language, first.code.function.divisibility)
+    flow = AxisAnalysis(first.code.function, first.module, first.language, first.code.function.divisibility)
     size = types[0].bits // 8
     address, mask = (
         None if value is None else flow.axes(value)
-        for value in (flow.value(access.index, name) for name in (*roles.address, *roles.mask, "")[:2])
+        for value in (flow.value_read(access.index, name) for name in (*roles.address, *roles.mask, "")[:2])
     )
     assert address is not None
     axis = max(range(address.rank), key=lambda d: (address.contiguity[d], types[0].shape[d] > 1, d))
@@ -137,8 +138,8 @@ def test_widths_are_those_in_the_text(kernel: Saved, stage: Stage) -> None:
 def test_what_decides_an_access_is_an_instruction_before_it_or_a_branch(kernel: Saved, stage: Stage) -> None:
     for part in stages(kernel, stage):
         for access in part.accesses:
-            assert access.decided_at is None or access.predicated
-            assert access.decided_at != access.index
+            assert access.guard_index is None or access.is_predicated
+            assert access.guard_index != access.index
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_no_load_is_wider_than_what_is_proven(kernel: Saved) -> None:
     for access in first.accesses:
         limit = proven(first, access) if access.kind in LOADS else None
         if limit is not None:
-            found = (there.width for there in last.at(access) if there.kind in LOADS)
+            found = (there.width for there in last.accesses_at(access) if there.kind in LOADS)
             assert all(width is None or width <= limit for width in found)
 
 
@@ -170,9 +171,9 @@ def test_columns_of_unknown_alignment_are_loaded_one_by_one(target: str) -> None
     (found,) = explained(saved(f"3.6.0/{target}/unaligned_columns"))
     assert found.width == 2
     assert {(cause.reason, cause.name) for cause in found.causes} == {
-        (Reason.UNALIGNED, "x_ptr"),
-        (Reason.UNALIGNED, "stride"),
-        (Reason.MASK, "cols"),
+        (NarrowReason.UNALIGNED, "x_ptr"),
+        (NarrowReason.UNALIGNED, "stride"),
+        (NarrowReason.MASK, "cols"),
     }
 
 
@@ -188,7 +189,7 @@ def test_policies_of_the_program_are_found_again_or_lost(target: str, lost: dict
     kernel = saved(f"3.6.0/{target}/cache_policy")
     first, last = stages(kernel, Stage.TTIR)[0], stages(kernel, kernel.stages[-1])[0]
     found = find_policies(first, last)
-    assert [policy.asked for policy in found] == [("evict_first",), ("evict_last",), ("cg",), ("cs",)]
+    assert [policy.requested for policy in found] == [("evict_first",), ("evict_last",), ("cg",), ("cs",)]
     assert [word for policy in found for word in policy.lost] == list(lost.values())
 
 
@@ -197,7 +198,7 @@ def test_a_masked_kernel_compares_once_at_tensor_level_and_guards_everything(ker
     # fixtures/sources/masked_add.py: one compare makes the mask of every access.
     (first,) = stages(kernel, Stage.TTIR)
     checks = find_bounds_checks(first.code, first.accesses, first.language)
-    assert [item.check for item in checks] == [Check.COMPARE]
+    assert [item.kind for item in checks] == [CheckKind.COMPARE]
     (last,) = stages(kernel, kernel.stages[-1])
-    assert all(access.predicated or access.folded for access in last.accesses)
+    assert all(access.is_predicated or access.is_mask_folded for access in last.accesses)
     assert find_bounds_checks(last.code, last.accesses, last.language)

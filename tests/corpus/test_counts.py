@@ -28,11 +28,7 @@ def test_counts_are_those_of_grep(kernel: Saved, stage: Stage) -> None:
 @pytest.mark.parametrize("stage", Stage)
 def test_grep_finds_every_kind_somewhere(stage: Stage) -> None:
     found = {
-        kind
-        for k in KERNELS
-        if stage in k.stages
-        for kind, n in grep.count(stage.value, k.text(stage)).items()
-        if n
+        kind for k in KERNELS if stage in k.stages for kind, n in grep.count(stage.value, k.text(stage)).items() if n
     }
     assert set(grep.KINDS) - found <= NOWHERE[stage.value]
 

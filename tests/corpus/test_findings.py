@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.access.load_widths import Cause, Reason
-from artifact_inspector.analysis.resources.taken import Figure
-from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.analysis.access.load_widths import NarrowCause, NarrowReason
+from artifact_inspector.analysis.resources.usage import ResourceFigure
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.findings import RULES, Finding, Severity, find_findings
@@ -129,9 +129,7 @@ def test_a_load_without_the_mask_of_the_others_is_read_past_the_end(tmp_path: Pa
     assert bare != load
     ttir = tmp_path / "masked_add.ttir"
     ttir.write_text(text.replace(load, bare))
-    facts = inspect_artifact(
-        dataclasses.replace(kernel.artifact, files={**kernel.artifact.files, "ttir": ttir})
-    )
+    facts = inspect_artifact(dataclasses.replace(kernel.artifact, files={**kernel.artifact.files, "ttir": ttir}))
     (found,) = [finding.remark for finding in find_findings(facts) if finding.code == "AI025"]
     assert found.message.startswith(
         "possible out-of-bounds read: x has no mask for n, but another access with the same index"
@@ -144,7 +142,7 @@ def test_a_load_without_the_mask_of_the_others_is_read_past_the_end(tmp_path: Pa
 def test_a_file_of_another_kernel_is_said() -> None:
     own, other = (saved(f"3.6.0/sm_80/{name}").artifact for name in ("matmul_grouped", "fused_linear"))
     facts = inspect_artifact(dataclasses.replace(own, files={**own.files, "ptx": other.files["ptx"]}))
-    assert [found.sentence for found in facts.contradictions] == [
+    assert [found.message for found in facts.contradictions] == [
         "kernel: matmul_kernel against _fused_linear_kernel_fwd"
     ]
 
@@ -153,7 +151,7 @@ def test_less_shared_memory_than_the_allocations_need_is_said() -> None:
     artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
     metadata = {**artifact.metadata, "shared": 1024}
     facts = inspect_artifact(dataclasses.replace(artifact, metadata=metadata, shared_bytes=1024))
-    assert [found.sentence for found in facts.contradictions] == [
+    assert [found.message for found in facts.contradictions] == [
         "shared memory: 1024 bytes against 30720 that the allocations need"
     ]
 
@@ -164,7 +162,7 @@ def test_no_saved_kernel_contradicts_itself() -> None:
 
 def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:
     facts = saved("3.6.0/gfx942/matmul_grouped").facts
-    resources = dataclasses.replace(facts.resources, shared=Figure(65537, "metadata, shared"))
+    resources = dataclasses.replace(facts.resources, shared=ResourceFigure(65537, "metadata, shared"))
     found = [f for f in find_findings(dataclasses.replace(facts, resources=resources)) if f.code == "AI013"]
     assert [f.remark.message for f in found] == [
         "no block fits on gfx942: shared memory (65537 bytes asked for, 65536 are there)"
@@ -195,7 +193,7 @@ def test_the_remainder_of_an_unrolled_loop_is_no_second_loop_that_is_not_pipelin
     assert [finding.remark.message.partition(":")[0] for finding in told] == ["loop@13"]
 
 
-def of_rule_where(code: str, path: str, **figures: Figure) -> list[Finding]:
+def of_rule_where(code: str, path: str, **figures: ResourceFigure) -> list[Finding]:
     """What a rule says of a saved kernel that takes something else."""
     facts = saved(path).facts
     facts = dataclasses.replace(facts, resources=dataclasses.replace(facts.resources, **figures))
@@ -213,25 +211,26 @@ def of_rule_where(code: str, path: str, **figures: Figure) -> list[Finding]:
         (224, None),  # a quarter less for a half more
     ],
 )
-def test_one_block_more_is_told_where_it_is_many_more_warps_for_little(
-    registers: int, said: str | None
-) -> None:
-    figure = Figure(registers, "cubin, EIATTR_REGCOUNT")
+def test_one_block_more_is_told_where_it_is_many_more_warps_for_little(registers: int, said: str | None) -> None:
+    figure = ResourceFigure(registers, "cubin, EIATTR_REGCOUNT")
     found = of_rule_where("AI008", "3.6.0/sm_80/gemv_splitk", registers=figure)
     assert [finding.remark.message for finding in found] == ([] if said is None else [said])
 
 
 def test_two_things_to_shed_for_one_block_are_no_news() -> None:
     # sm_80 has 164 KiB for blocks, each of which takes 1 KiB more than it asks for
-    taken = {"registers": Figure(136, "cubin"), "shared": Figure(53 * 1024, "metadata, shared")}
+    taken = {
+        "registers": ResourceFigure(136, "cubin"),
+        "shared": ResourceFigure(53 * 1024, "metadata, shared"),
+    }
     assert of_rule_where("AI008", "3.6.0/sm_80/gemv_splitk", **taken) == []
 
 
 def test_a_few_bytes_that_are_spilled_are_no_news() -> None:
     path = "3.6.0/sm_80/gemv_splitk"
-    few = {name: Figure(60, "cubin") for name in ("spill_bytes", "reload_bytes")}
+    few = {name: ResourceFigure(60, "cubin") for name in ("spill_bytes", "reload_bytes")}
     assert of_rule_where("AI007", path, **few) == []
-    more = {name: Figure(64, "cubin") for name in few}
+    more = {name: ResourceFigure(64, "cubin") for name in few}
     (note,) = of_rule_where("AI007", path, **more)
     assert (note.severity, note.remark.message[-35:]) == (
         Severity.NOTE,
@@ -241,7 +240,7 @@ def test_a_few_bytes_that_are_spilled_are_no_news() -> None:
     assert warning.severity is Severity.WARNING
 
 
-def converting(path: str, region: str, *conversions: Conversion) -> list[str]:
+def converting(path: str, region: str, *conversions: LayoutConversion) -> list[str]:
     """What AI009 says of a saved kernel, one loop of which has these conversions."""
     facts = saved(path).facts
     tensors = facts.stages[Stage.TTGIR]
@@ -251,15 +250,15 @@ def converting(path: str, region: str, *conversions: Conversion) -> list[str]:
     return [finding.remark.message for finding in found if finding.code == "AI009"]
 
 
-TILE = Conversion(20, None, 4096, "blocked → mma", None, through_shared=True, for_dots=True)
+TILE = LayoutConversion(20, None, 4096, "blocked → mma", None, through_shared=True, is_for_dots=True)
 
 
 def test_a_conversion_is_news_where_the_loop_does_not_change_what_is_converted() -> None:
-    same = dataclasses.replace(TILE, bytes=256, changes=False, for_dots=False)
+    same = dataclasses.replace(TILE, bytes=256, is_loop_variant=False, is_for_dots=False)
     (said,) = converting("3.6.0/sm_80/matmul_grouped", "loop@81", same, TILE)
     assert said.startswith("loop@81: 1 layout conversion of 256 B in all in every iteration")
     assert said.endswith("of what the loop does not change")
-    under_a_branch = dataclasses.replace(same, always=False)
+    under_a_branch = dataclasses.replace(same, is_unconditional=False)
     assert converting("3.6.0/sm_80/matmul_grouped", "loop@81", under_a_branch) == []
 
 
@@ -291,7 +290,7 @@ def test_more_threads_than_a_block_may_have_cannot_launch() -> None:
 def test_another_vendors_binary_and_waves_of_another_width_say_nothing_of_a_target() -> None:
     nvidia, amd = saved("3.6.0/sm_80/matmul_grouped").facts, saved("3.6.0/gfx942/matmul_grouped").facts
     elsewhere = nvidia.occupancy_on(parse_target("MI300X"))
-    assert (elsewhere.blocks, elsewhere.allowed) == (None, {})
+    assert (elsewhere.blocks, elsewhere.blocks_by_resource) == (None, {})
     assert elsewhere.missing == ("a binary for gfx942: one for sm_80 is another vendor's",)
     narrower = amd.occupancy_on(parse_target("gfx1100"))
     assert narrower.missing == ("a binary for gfx1100: one for gfx942 has waves of 64, not 32",)
@@ -300,14 +299,14 @@ def test_another_vendors_binary_and_waves_of_another_width_say_nothing_of_a_targ
 
 
 def test_as_many_threads_as_a_block_may_have_launch() -> None:
-    warps = Figure(16, "metadata, num_warps")
+    warps = ResourceFigure(16, "metadata, num_warps")
     assert of_rule_where("AI020", "3.6.0/gfx942/matmul_grouped", warps_per_block=warps) == []
     more = warps._replace(value=17)
     assert len(of_rule_where("AI020", "3.6.0/gfx942/matmul_grouped", warps_per_block=more)) == 1
 
 
 def test_scalar_registers_in_lanes_of_vector_registers_are_said() -> None:
-    spilled = Figure(271, "amdgcn, .sgpr_spill_count")
+    spilled = ResourceFigure(271, "amdgcn, .sgpr_spill_count")
     (found,) = of_rule_where("AI021", "3.6.0/gfx942/softmax", scalar_spills=spilled)
     assert re.match(r"271 scalar registers are spilled .*: 5 vector registers or more", found.remark.message)
     assert found.severity is Severity.WARNING
@@ -319,8 +318,8 @@ def test_what_decides_most_is_told_first() -> None:
     facts = saved("3.6.0/gfx942/register_spill").facts
     resources = dataclasses.replace(
         facts.resources,
-        shared=Figure(65537, "metadata, shared"),
-        scalar_spills=Figure(40, "amdgcn, .sgpr_spill_count"),
+        shared=ResourceFigure(65537, "metadata, shared"),
+        scalar_spills=ResourceFigure(40, "amdgcn, .sgpr_spill_count"),
     )
     found = find_findings(dataclasses.replace(facts, resources=resources))
     assert [finding.code for finding in found][:3] == ["AI013", "AI007", "AI021"]
@@ -359,9 +358,7 @@ def test_the_evidence_of_a_finding_stands_in_the_file(kernel: Saved) -> None:
 
 def test_a_clean_kernel_has_no_warning() -> None:
     # 16-byte copies, three stages in flight, the newest matrix unit, no spill
-    assert not [
-        f for f in find_findings(saved("3.6.0/sm_80/fused_linear").facts) if f.severity is Severity.WARNING
-    ]
+    assert not [f for f in find_findings(saved("3.6.0/sm_80/fused_linear").facts) if f.severity is Severity.WARNING]
 
 
 def test_loops_that_one_thing_keeps_from_being_pipelined_are_told_together() -> None:
@@ -390,7 +387,7 @@ def test_a_loop_and_the_code_behind_it_that_do_too_much_alike_are_told_together(
 @pytest.mark.parametrize(("bound", "told"), [("n", 1), ("", 0)])
 def test_a_triangle_that_parts_neighbours_is_no_news(bound: str, told: int) -> None:
     kernel = saved("3.6.0/sm_80/masked_add").facts
-    cause = Cause(Reason.MASK, 4, bound, 16)
+    cause = NarrowCause(NarrowReason.MASK, 4, bound, 16)
     access = kernel.widths[0]._replace(width=4, causes=(cause,))
     assert len(list(find_narrow(kernel, [access], "load"))) == told
 
@@ -403,10 +400,8 @@ def test_one_stage_more_is_told_with_what_it_takes_and_not_where_there_is_no_roo
     assert taken is not None
     (found,) = of_rule(saved(path), "AI002")
     room = 163 * 1024 - taken
-    assert found.remark.message.endswith(
-        f". One more stage takes at most 4096 B of shared memory; {room} B are free"
-    )
-    full = Figure(163 * 1024 - 4095, "metadata, shared")
+    assert found.remark.message.endswith(f". One more stage takes at most 4096 B of shared memory; {room} B are free")
+    full = ResourceFigure(163 * 1024 - 4095, "metadata, shared")
     assert of_rule_where("AI002", path, shared=full) == []
 
 
@@ -416,10 +411,10 @@ def waiting(times: int, *always: bool) -> list[Finding]:
     last = facts.last
     assert last is not None
     wait = next(one for one in last.work["loop@28"].in_flight.waits if one.drains)
-    waits = tuple(dataclasses.replace(wait, always=one) for one in always)
+    waits = tuple(dataclasses.replace(wait, is_unconditional=one) for one in always)
     in_flight = dataclasses.replace(last.work["loop@28"].in_flight, waits=waits)
     work = {**last.work, "loop@28": with_fields(last.work["loop@28"], in_flight=in_flight)}
-    regions = tuple(dataclasses.replace(one, parent=None, unrolled_by=times) for one in last.regions)
+    regions = tuple(dataclasses.replace(one, parent=None, unroll_factor=times) for one in last.regions)
     stages = {**facts.stages, last.stage: with_fields(last, work=work, regions=regions)}
     return [one for one in find_findings(with_fields(facts, stages=stages)) if one.code == "AI023"]
 
@@ -440,28 +435,30 @@ def test_waits_under_a_condition_are_told_apart() -> None:
 
 def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
     kernel = saved("3.6.0/sm_80/masked_add").facts
-    of_mask, division = Cause(Reason.MASK, 4, "n", 16), Cause(Reason.DIVISION, 4, "m", 17)
+    of_mask, division = (
+        NarrowCause(NarrowReason.MASK, 4, "n", 16),
+        NarrowCause(NarrowReason.DIVISION, 4, "m", 17),
+    )
     access = kernel.widths[0]._replace(width=4, widths={4: 4}, causes=(of_mask, division))
     (said,) = find_narrow(kernel, [access], "load")
     assert (
-        said.message
-        == "x moves 4 B per thread at a time (4 instructions): addresses are computed with a division (m)"
+        said.message == "x moves 4 B per thread at a time (4 instructions): addresses are computed with a division (m)"
     )
     assert list(divisible([access])) == []
     assert [switch.name for switch in divisible([access._replace(causes=(of_mask,))])] == ["n"]
-    strided = access._replace(causes=(Cause(Reason.STRIDE, 4, "16", 17),))
+    strided = access._replace(causes=(NarrowCause(NarrowReason.STRIDE, 4, "16", 17),))
     (said,) = find_narrow(kernel, [strided], "load")
     assert said.message.endswith(": neighbours are 16 elements apart")
     for less in (access._replace(widths={4: 3}), access._replace(width=8, widths={8: 4})):
         assert list(find_narrow(kernel, [less], "load")) == []
-    gathered = access._replace(causes=(Cause(Reason.GATHER, 4, "k", 17), of_mask))
+    gathered = access._replace(causes=(NarrowCause(NarrowReason.GATHER, 4, "k", 17), of_mask))
     assert list(find_narrow(kernel, [gathered], "load")) == []
 
 
 def test_what_promises_would_widen_is_one_finding() -> None:
     kernel = saved("3.6.0/sm_80/masked_add").facts
-    mask = Cause(Reason.MASK, 4, "n", 16)
-    strides = [Cause(Reason.UNALIGNED, 4, name, 17) for name in ("of_x", "of_y")]
+    mask = NarrowCause(NarrowReason.MASK, 4, "n", 16)
+    strides = [NarrowCause(NarrowReason.UNALIGNED, 4, name, 17) for name in ("of_x", "of_y")]
     x, y = (
         access._replace(widths={4: count}, causes=(stride, mask))
         for access, stride, count in zip(kernel.widths, strides, (4, 8), strict=True)
@@ -471,7 +468,7 @@ def test_what_promises_would_widen_is_one_finding() -> None:
         "x moves 4 B per thread at a time (4 instructions), y moves 4 B per thread at a time (8 instructions): "
         "the argument is not known to be a multiple of 16 (of_x, of_y); the mask may differ between neighbouring elements (n)"
     )
-    strided = x._replace(causes=(Cause(Reason.STRIDE, 4, "16", 17),))
+    strided = x._replace(causes=(NarrowCause(NarrowReason.STRIDE, 4, "16", 17),))
     assert len(list(find_narrow(kernel, [strided, y], "load"))) == 2
 
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pytest
 from saved import Saved, each_stage, saved, saved_kernels
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
-from artifact_inspector.analysis.overlap.steady_state import walk_through
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight, find_in_flight
+from artifact_inspector.analysis.overlap.steady_state import walk_function
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Queue, Stage
 
@@ -26,13 +26,13 @@ KERNELS = saved_kernels()
 LOADS = (EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY)
 
 
-def in_flight(kernel: Saved, stage: Stage) -> Iterator[tuple[Code, str, frozenset[int], InFlight]]:
+def in_flight(kernel: Saved, stage: Stage) -> Iterator[tuple[FunctionCode, str, frozenset[int], LoadsInFlight]]:
     """Every region of a file: its function, its name, the blocks it has, what is in flight there."""
     language, module = format_of(stage), kernel.module(stage)
     for function in module.functions:
-        code = Code(function, language)
+        code = FunctionCode(function, language)
         regions = find_regions(code, (), exact=False)
-        found = find_in_flight(walk_through(code, regions, module, language, 128))
+        found = find_in_flight(walk_function(code, regions, module, language, 128))
         for region in regions:
             yield code, region.id, region.blocks, found[region.id]
 
@@ -50,7 +50,9 @@ def test_waits_leave_in_flight_what_an_execution_of_the_text_does(kernel: Saved,
         for wait in facts.waits if name.rpartition("/")[2].startswith("loop") else ():
             seen = [found[wait.line] for found in executions(kernel.path, stage) if wait.line in found]
             steady = [(s.before, s.after) for s in seen if s.visits > 2]
-            assert wait.queue is Queue.PHASE or not steady or (wait.before, wait.after) in steady, wait
+            assert wait.queue is Queue.PHASE or not steady or (wait.in_flight_before, wait.in_flight_after) in steady, (
+                wait
+            )
 
 
 LOOPED = {
@@ -70,9 +72,7 @@ def test_the_execution_comes_to_the_waits_of_loops(directory: str) -> None:
     for kernel in KERNELS:
         if kernel.path.rpartition("/")[0] == directory:
             stage = Stage.PTX if Stage.PTX in kernel.stages else Stage.AMDGCN
-            reached += any(
-                seen.visits > 2 for found in executions(kernel.path, stage) for seen in found.values()
-            )
+            reached += any(seen.visits > 2 for found in executions(kernel.path, stage) for seen in found.values())
     assert reached == LOOPED[directory]
 
 
@@ -84,7 +84,7 @@ def test_what_is_in_flight_is_possible(kernel: Saved, stage: Stage) -> None:
         lines = {instruction.line for instruction in body}
         assert {line for line, _ in facts.levels} | {wait.line for wait in facts.waits} <= lines
         assert {wait.line for wait in facts.waits} >= set(facts.drains)
-        assert facts.compute_covered is None or 0 <= facts.compute_covered <= 1
+        assert facts.compute_overlap is None or 0 <= facts.compute_overlap <= 1
         assert facts.distance is None or 0 <= facts.distance[0] <= facts.distance[1]
         if facts.max_loads is None:
             assert facts.notes  # an unknown figure says why
@@ -94,12 +94,12 @@ def test_what_is_in_flight_is_possible(kernel: Saved, stage: Stage) -> None:
         unread = any("left out" in note for note in facts.notes)
         assert facts.max_loads > 0 or unread or not any(x.kind in LOADS for x in body)
         for wait in facts.waits:
-            assert wait.after <= wait.before
-            assert wait.before <= facts.max_loads or wait.queue is Queue.MATRIX
+            assert wait.in_flight_after <= wait.in_flight_before
+            assert wait.in_flight_before <= facts.max_loads or wait.queue is Queue.MATRIX
             if wait.depth is not None and wait.queue in (Queue.GROUP, Queue.MATRIX):
                 assert (wait.groups or 0) <= wait.depth
             elif wait.depth is not None:
-                assert wait.after <= wait.depth
+                assert wait.in_flight_after <= wait.depth
 
 
 TRIPS = 12
@@ -120,9 +120,7 @@ def _run_ptx(text: str, *, forward: bool) -> dict[int, _Seen]:
     seen: dict[int, _Seen] = {}
     groups: list[int] = []
     uncommitted = 0
-    for number, line in _steps(
-        text, r"\$[\w.]+(?=:)", r"\bbra(?:\.uni)?\s+(\$[\w.]+)", r"@", forward=forward
-    ):
+    for number, line in _steps(text, r"\$[\w.]+(?=:)", r"\bbra(?:\.uni)?\s+(\$[\w.]+)", r"@", forward=forward):
         if re.search(r"\bcp\.async\.c[ag]\.shared", line):
             uncommitted += 1
         elif "cp.async.commit_group" in line:
@@ -143,9 +141,7 @@ def _run_amdgcn(text: str, *, forward: bool) -> dict[int, _Seen]:
     stores_count = int(target[1]) <= 9
     seen: dict[int, _Seen] = {}
     queue: list[bool] = []  # True for a load
-    for number, line in _steps(
-        text, r"\.LBB[\w.]+(?=:)", r"\bs_c?branch\w*\s+(\.L\w+)", r"s_cbranch", forward=forward
-    ):
+    for number, line in _steps(text, r"\.LBB[\w.]+(?=:)", r"\bs_c?branch\w*\s+(\.L\w+)", r"s_cbranch", forward=forward):
         words = line.split(";")[0].split()
         if not words:
             continue
@@ -168,9 +164,7 @@ def _run_amdgcn(text: str, *, forward: bool) -> dict[int, _Seen]:
     return seen
 
 
-def _steps(
-    text: str, label: str, branch: str, conditional: str, *, forward: bool
-) -> Iterator[tuple[int, str]]:
+def _steps(text: str, label: str, branch: str, conditional: str, *, forward: bool) -> Iterator[tuple[int, str]]:
     """Lines in the order in which they run, numbered from 1."""
     lines = text.split("\n")
     labels = {found[0]: at for at, line in enumerate(lines) if (found := re.match(label, line))}

@@ -25,9 +25,7 @@ def test_a_file_is_recognised_by_its_own_format_and_no_other(stage: Stage) -> No
     for kernel in KERNELS:
         if stage in kernel.stages:
             text = kernel.text(stage)
-            assert [found.name for found in FORMATS if found.sniff(text)] == [format_of(stage).name], (
-                kernel.path
-            )
+            assert [found.name for found in FORMATS if found.sniff(text)] == [format_of(stage).name], kernel.path
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path)
@@ -57,9 +55,7 @@ def test_lines_are_those_of_the_file_and_never_go_back(kernel: Saved, stage: Sta
         assert numbers == sorted(numbers)
         for instruction in function.instructions:
             # A dual-issue line, an intrinsic and inline assembly are written differently from their opcode.
-            assert instruction.opcode.split(".")[-1].split("_")[-1] in lines[instruction.line - 1], (
-                instruction
-            )
+            assert instruction.opcode.split(".")[-1].split("_")[-1] in lines[instruction.line - 1], instruction
 
 
 @each_stage(KERNELS)
@@ -93,10 +89,7 @@ def test_the_line_of_every_load_statement_holds_a_load(kernel: Saved) -> None:
     lines = text.splitlines()
     helpers = re.findall(r"@triton\.jit\ndef (\w+)", text)
     statements = {
-        place
-        for region in kernel.facts.stages[Stage.TTIR].regions
-        for item in region.rounds
-        for place in item.sources
+        place for region in kernel.facts.stages[Stage.TTIR].regions for item in region.rounds for place in item.sources
     }
     for place in statements:
         line = int(place.rpartition(":")[2])

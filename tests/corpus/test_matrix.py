@@ -10,11 +10,15 @@ import grep
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
-from artifact_inspector.analysis.matrix.identity import Identity, Reason, check_identity
-from artifact_inspector.analysis.matrix.work import MatrixWork, find_matrix_work, warps_of
-from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.matrix.generation import (
+    MatrixGeneration,
+    count_packed_dots,
+    describe_generation,
+)
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, find_matrix_work, warps_of
+from artifact_inspector.analysis.matrix.work_balance import BalanceReason, WorkBalance, check_work_balance
+from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import Region, find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import parse_target
@@ -26,7 +30,7 @@ KERNELS = [kernel for kernel in saved_kernels() if Stage.TTGIR in kernel.stages 
 class Located(NamedTuple):
     """A region at one stage, with what is around it."""
 
-    code: Code
+    code: FunctionCode
     region: Region
     module: Module
 
@@ -38,7 +42,7 @@ class Checked(NamedTuple):
     dots: dict[str, tuple[MatrixWork, ...]]
     works: dict[str, tuple[MatrixWork, ...]]
     last: dict[str, Located]
-    identities: dict[str, Identity]
+    identities: dict[str, WorkBalance]
 
 
 @cache
@@ -49,9 +53,7 @@ def check(path: str) -> list[Checked]:
     stages = {stage: kernel.module(stage) for stage in (Stage.TTIR, Stage.TTGIR, last)}
     found = []
     for number, function in enumerate(stages[Stage.TTIR].functions):
-        located = {
-            stage: locate(module, module.functions[number], function) for stage, module in stages.items()
-        }
+        located = {stage: locate(module, module.functions[number], function) for stage, module in stages.items()}
         asked, dots = (
             {name: work_of(at, stage, None) for name, at in located[stage].items()}
             for stage in (Stage.TTIR, Stage.TTGIR)
@@ -63,11 +65,11 @@ def check(path: str) -> list[Checked]:
             for name, at in located[last].items()
         }
         facts = {region.id.rpartition("/")[2]: region for region in kernel.facts.stages[last].regions}
-        identities = check_identity(
+        identities = check_work_balance(
             dots,
             works,
-            unrolled={name: facts[name].unrolled_by for name in works if name in facts},
-            left_over={name for name, at in located[last].items() if at.region.remains is not None},
+            unrolled={name: facts[name].unroll_factor for name in works if name in facts},
+            dissolved={name for name, at in located[last].items() if at.region.residue is not None},
             parents={name: at.region.parent for name, at in located[last].items()},
         )
         found.append(Checked(asked, dots, works, located[last], identities))
@@ -76,8 +78,8 @@ def check(path: str) -> list[Checked]:
 
 def locate(module: Module, function: Function, original: Function) -> dict[str, Located]:
     """The regions of a function at one stage, found by those of the program."""
-    reference = find_reference(Code(original, format_of(Stage.TTIR)))
-    code = Code(function, format_of(module.stage))
+    reference = find_reference(FunctionCode(original, format_of(Stage.TTIR)))
+    code = FunctionCode(function, format_of(module.stage))
     regions = find_regions(code, reference, exact=module.stage is Stage.TTIR)
     return {region.id: Located(code, region, module) for region in regions}
 
@@ -86,12 +88,12 @@ def work_of(at: Located, stage: Stage, warps: int | None) -> tuple[MatrixWork, .
     return find_matrix_work(at.code, at.region, at.module, format_of(stage), warps)
 
 
-def identity(path: str, region: str) -> Identity:
+def identity(path: str, region: str) -> WorkBalance:
     (only,) = check(path)
     return only.identities[region]
 
 
-def generation(path: str, region: str) -> Generation:
+def generation(path: str, region: str) -> MatrixGeneration:
     (only,) = check(path)
     kernel = saved(path)
     at = only.last[region]
@@ -101,9 +103,9 @@ def generation(path: str, region: str) -> Generation:
     return describe_generation(
         parse_target(kernel.target),
         only.works[region],
-        found.fused,
+        found.fused_multiply_adds,
         dots=only.dots[region],
-        asked=only.asked[region],
+        program_dots=only.asked[region],
         packed=count_packed_dots(at.code, at.region),
     )
 
@@ -115,9 +117,7 @@ def every(kernels: list[Saved]) -> list[object]:
 @pytest.mark.parametrize("path", every(KERNELS))
 def test_the_identity_holds_or_is_explained_in_every_region(path: str) -> None:
     for checked in check(path):
-        assert {
-            name: found.words for name, found in checked.identities.items() if not found.is_explained
-        } == {}
+        assert {name: found.explanation for name, found in checked.identities.items() if not found.is_explained} == {}
 
 
 @pytest.mark.parametrize("path", every(KERNELS))
@@ -128,7 +128,7 @@ def test_every_matrix_instruction_that_grep_counts_stands_in_one_region(path: st
         work.count
         for checked in check(path)
         for name, works in checked.works.items()
-        if checked.last[name].region.remains is None  # those stand in another region too
+        if checked.last[name].region.residue is None  # those stand in another region too
         for work in works
     )
     assert counted == grep.count(last.value, kernel.text(last))["matrix"]
@@ -136,20 +136,20 @@ def test_every_matrix_instruction_that_grep_counts_stands_in_one_region(path: st
 
 def test_most_regions_hold_exactly_and_the_others_differ_for_few_reasons() -> None:
     # Read off the files one by one: see the tests below for one of each reason.
-    reasons = dict.fromkeys(Reason, 0)
+    reasons = dict.fromkeys(BalanceReason, 0)
     for kernel in KERNELS:
         for checked in check(kernel.path):
             for found in checked.identities.values():
                 reasons[found.reason] += 1
     assert {reason for reason, count in reasons.items() if count} == {
-        Reason.EXACT,
-        Reason.UNROLLED,
-        Reason.REDUNDANT,
-        Reason.PEELED,
-        Reason.SCALAR,
+        BalanceReason.EXACT,
+        BalanceReason.UNROLLED,
+        BalanceReason.REDUNDANT,
+        BalanceReason.PEELED,
+        BalanceReason.SCALAR,
     }
-    assert reasons[Reason.EXACT] > 3 * sum(
-        count for reason, count in reasons.items() if reason is not Reason.EXACT
+    assert reasons[BalanceReason.EXACT] > 3 * sum(
+        count for reason, count in reasons.items() if reason is not BalanceReason.EXACT
     )
 
 
@@ -180,62 +180,62 @@ def test_most_regions_hold_exactly_and_the_others_differ_for_few_reasons() -> No
 )
 def test_the_work_of_instructions_is_that_of_the_dots(path: str, region: str, flop: int, words: str) -> None:
     found = identity(path, region)
-    assert (found.holds, found.expected, found.found, found.words) == (True, flop, flop, words)
+    assert (found.is_balanced, found.expected, found.actual, found.explanation) == (True, flop, flop, words)
 
 
 def test_the_warps_of_a_partition_issue_its_instructions_and_not_those_of_the_block() -> None:
     # metadata.num_warps is 12: 4 that load, and two partitions of 4, each a warpgroup with m64n32k16.
     for region in ("loop@18", "loop@18/2"):
         found = identity("3.6.0/sm_90/tma_warp_specialized", region)
-        assert found.words == "2 × 65536 × 1 warpgroup = 2·64·32·32"
+        assert found.explanation == "2 × 65536 × 1 warpgroup = 2·64·32·32"
 
 
 def test_an_unrolled_loop_holds_in_each_of_its_iterations() -> None:
     # 8 v_mfma in the loop of the assembly, 4 for each of two iterations.
     found = identity("3.9.0/gfx942/matmul_grouped", "loop@81")
-    assert (found.reason, found.holds) == (Reason.UNROLLED, True)
-    assert found.words == "8 × 16384 × 4 wavefronts = 2 × 2·128·32·32, in each of 2 iterations"
+    assert (found.reason, found.is_balanced) == (BalanceReason.UNROLLED, True)
+    assert found.explanation == "8 × 16384 × 4 wavefronts = 2 × 2·128·32·32, in each of 2 iterations"
 
 
 def test_the_iteration_that_unrolling_leaves_over_is_found_behind_the_loop() -> None:
     # Three dots of the epilogue at 4 v_mfma, and 4 more in the block %.epil.preheader.
     found = identity("3.9.0/gfx942/matmul_grouped", "straight")
-    assert (found.reason, found.expected, found.found) == (Reason.PEELED, 786432, 1048576)
-    assert found.words == "also contains 1 iteration of loop@81 (remainder of unrolling)"
+    assert (found.reason, found.expected, found.actual) == (BalanceReason.PEELED, 786432, 1048576)
+    assert found.explanation == "also contains 1 iteration of loop@81 (remainder of unrolling)"
 
 
 def test_a_peeled_iteration_is_found_in_the_region_around_the_loop() -> None:
     # LLVM peels the inner loop's first iteration, whose accumulator is zero, into the outer loop.
     found = identity("3.6.0/gfx942/nested_loops", "loop@28")
-    assert (found.reason, found.ratio) == (Reason.PEELED, 2.0)
-    assert found.words == "also contains 1 iteration of loop@30 (peeled)"
+    assert (found.reason, found.ratio) == (BalanceReason.PEELED, 2.0)
+    assert found.explanation == "also contains 1 iteration of loop@30 (peeled)"
 
 
 def test_a_tile_smaller_than_what_its_warps_cover_is_computed_again_and_again() -> None:
     # warpsPerCTA = [4, 1] and 32x32x4: 8 steps along K of 8192 by each of 4 wavefronts, for 2·32·32·32.
     found = identity("3.6.0/gfx942/matmul_square", "loop@41")
-    assert (found.reason, found.holds, found.expected, found.found) == (
-        Reason.REDUNDANT,
+    assert (found.reason, found.is_balanced, found.expected, found.actual) == (
+        BalanceReason.REDUNDANT,
         False,
         65536,
         8 * 8192 * 4,
     )
-    assert found.words == "4×1 warps of 32×32 cover 128×32, but the tile is 32×32: ×4 the work"
+    assert found.explanation == "4×1 warps of 32×32 cover 128×32, but the tile is 32×32: ×4 the work"
 
 
 def test_of_two_dots_only_the_one_with_the_large_instructions_is_redundant() -> None:
     # 64×32 by 4×1 warps of 32×32 covers 128×32, 64×16 by 4×1 warps of 16×16 exactly 64×16.
     found = identity("3.6.0/gfx942/flash_attention", "loop@47")
-    assert found.words == "4×1 warps of 32×32 cover 128×32, but the tile is 64×32: ×2 the work"
-    assert found.found == 2 * (2 * 64 * 32 * 16) + 2 * 64 * 16 * 32
+    assert found.explanation == "4×1 warps of 32×32 cover 128×32, but the tile is 64×32: ×2 the work"
+    assert found.actual == 2 * (2 * 64 * 32 * 16) + 2 * 64 * 16 * 32
 
 
 def test_a_scalar_dot_shows_no_matrix_instructions_and_says_why() -> None:
     found = identity("3.6.0/sm_75/matmul_grouped", "loop@81")
-    assert (found.reason, found.holds, found.found) == (Reason.SCALAR, None, 0)
+    assert (found.reason, found.is_balanced, found.actual) == (BalanceReason.SCALAR, None, 0)
     # Each of 128 threads does 128·32·32/128 = 1024 multiply-adds.
     said = generation("3.6.0/sm_75/matmul_grouped", "loop@81")
-    assert (said.words, said.reason, said.is_newest) == (
+    assert (said.description, said.reason, said.is_newest) == (
         "MMA 0, FMA 1024",
         "this version of Triton lowers the dots of sm_75 to FMA",
         False,
@@ -272,14 +272,12 @@ def test_the_generation_is_named_beside_the_newest_of_the_target(
     path: str, region: str, words: str, reason: str
 ) -> None:
     found = generation(path, region)
-    assert (found.words, found.reason) == (words, reason)
+    assert (found.description, found.reason) == (words, reason)
 
 
 def test_the_page_shows_what_the_saved_kernels_have() -> None:
     page = (ROOT / "docs" / "matrix-work.md").read_text(encoding="utf-8")
-    rows = re.findall(
-        r"^\| ((?:sm_|gfx)\w+) \| `([\w.]+)` (\w+) \| (\d+) \| (\d+) \| (\d+) (\w+) \|$", page, re.M
-    )
+    rows = re.findall(r"^\| ((?:sm_|gfx)\w+) \| `([\w.]+)` (\w+) \| (\d+) \| (\d+) \| (\d+) (\w+) \|$", page, re.M)
     assert len(rows) == 6
     for target, op, shape, count, flop, issuers, issuer in rows:
         (only,) = check(f"3.6.0/{target}/matmul_grouped")
@@ -291,4 +289,4 @@ def test_the_page_shows_what_the_saved_kernels_have() -> None:
 
 def test_every_reason_is_on_the_page() -> None:
     page = (ROOT / "docs" / "matrix-work.md").read_text(encoding="utf-8")
-    assert {reason.value for reason in Reason} <= set(re.findall(r"^\| `(\w+)` \|", page, re.M))
+    assert {reason.value for reason in BalanceReason} <= set(re.findall(r"^\| `(\w+)` \|", page, re.M))

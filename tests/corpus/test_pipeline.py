@@ -137,7 +137,7 @@ def test_the_wait_depth_is_the_least_in_the_loop_of_the_last_stage(kernel: Saved
 def test_every_loop_runs_ahead_or_says_why_not_or_that_it_is_not_known(kernel: Saved) -> None:
     for name, pipeline in kernel.facts.pipelines.items():
         if pipeline.kind is None:
-            assert pipeline.why_not is not None or pipeline.notes, name
+            assert pipeline.unpipelined_reason is not None or pipeline.notes, name
             assert (pipeline.iterations_in_flight, pipeline.distance) == (None, None)
 
 
@@ -194,7 +194,7 @@ def test_saved_matmuls_are_pipelined_as_a_reader_finds_them(
     found = the_loop(path)
     assert (found.kind, found.buffers) == (kind, buffers)
     assert (found.iterations_in_flight, found.distance, found.prologue) == (in_flight, distance, prologue)
-    assert found.why_not is None
+    assert found.unpipelined_reason is None
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,14 @@ def test_saved_matmuls_are_pipelined_as_a_reader_finds_them(
         ("3.6.0/sm_80/while_loop", "not a counted loop: only `for` loops are pipelined", "scf.while"),
         (
             "3.6.0/sm_80/if_inside_loop",
-            "acc (if_inside_loop.py:33) is under a branch of the loop, and only unconditional loads "
-            "are pipelined",
+            "acc (if_inside_loop.py:33) is under a branch of the loop, and only unconditional loads are pipelined",
             "tt.load",
         ),
     ],
 )
 def test_saved_loops_that_are_not_pipelined_say_why(path: str, cause: str, words: str | None) -> None:
     found = the_loop(path)
-    assert found.why_not == cause
+    assert found.unpipelined_reason == cause
     if words is not None:
         ((stage, line),) = found.evidence
         assert words in saved(path).text(stage).split("\n")[line - 1]
@@ -226,8 +225,8 @@ def test_saved_loops_that_are_not_pipelined_say_why(path: str, cause: str, words
 
 def test_scales_of_one_byte_are_too_narrow_to_be_copied_asynchronously() -> None:
     found = the_loop("3.6.0/sm_100/dot_scaled")
-    assert found.why_not is not None
-    assert "a_scale (dot_scaled.py:28) moves 8 bits at a time" in found.why_not
+    assert found.unpipelined_reason is not None
+    assert "a_scale (dot_scaled.py:28) moves 8 bits at a time" in found.unpipelined_reason
     assert found.kind == "cp.async groups"  # the values are
 
 
@@ -252,7 +251,7 @@ def test_loads_run_one_iteration_further_ahead_than_a_wait_leaves_in_flight_or_t
         distance, left = pipeline.distance, pipeline.iterations_in_flight
         if pipeline.kind is None or left is None or distance is None:
             continue
-        told = pipeline.why_not is not None or any(
+        told = pipeline.unpipelined_reason is not None or any(
             cause in note for note in pipeline.notes for cause in causes
         )
         assert distance == left + 1 or told, name

@@ -46,7 +46,7 @@ def test_every_kernel_of_the_suite_is_read_whole(tmp_path):
         assert not [stage.stage for stage in kernel.stages.values() if stage.unknown], name
         assert kernel.last.stage is Stage.PTX
         assert kernel.resources.registers.value, name
-        assert kernel.bill.accounted, name
+        assert kernel.bill.is_accounted, name
 
 
 def test_what_a_kernel_needs_is_said_and_missed_where_it_is_not(tmp_path):

@@ -10,15 +10,13 @@ import pytest
 from saved import ROOT, Saved, saved_kernels
 
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
-from artifact_inspector.formats.sass.reading import parse
+from artifact_inspector.formats.sass.parser import parse
 from artifact_inspector.model import EventKind, Module, Stage
 from artifact_inspector.model.text import SourceText
 
 TOOL = find_disassembler()
 pytestmark = pytest.mark.skipif(TOOL is None, reason="no nvdisasm")
-KERNELS = [
-    pytest.param(kernel, id=kernel.path) for kernel in saved_kernels() if "cubin" in kernel.artifact.files
-]
+KERNELS = [pytest.param(kernel, id=kernel.path) for kernel in saved_kernels() if "cubin" in kernel.artifact.files]
 
 
 @cache
@@ -37,7 +35,7 @@ def test_every_instruction_is_known_and_has_a_control_code(kernel: Saved) -> Non
     assert (found.problems, found.attributes["target"].rstrip("af")) == ((), kernel.target)
     for function in found.functions:
         assert {x.opcode for x in function.instructions if x.kind is EventKind.UNKNOWN} == set()
-        assert len(function.controls) == len(function.instructions)
+        assert len(function.control_codes) == len(function.instructions)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -49,18 +49,21 @@ def test_ptxas_keeps_the_rounds_of_the_gemv_apart_and_computes_under_its_loads(t
     # read off the marks: every load of round 1 (lines 29, 30) stands in front of every load of round 2
     loads = marked(f"3.6.0/{target}/gemv_splitk", "LDG")
     assert loads == sorted(loads, key=lambda line: line > 30)
-    assert (region.verdict, [(pair.f, pair.g) for pair in region.pairs]) == ("interleaved", [(0.0, 1.0)])
+    assert (region.verdict, [(pair.issued_before, pair.issued_after) for pair in region.pairs]) == (
+        "interleaved",
+        [(0.0, 1.0)],
+    )
     # 128 identical loads of a became 16; the 16 of b are left: 32 a round
     assert [found.loads for found in region.rounds] == [32, 32]
     assert [loads.count(29) + loads.count(30), loads.count(35) + loads.count(36)] == [32, 32]
     # PTX waits for all loads of a round before the first product; ptxas begins while others fly
-    before, after = (stage.work["straight"].in_flight.compute_covered for stage in (ptx, sass))
+    before, after = (stage.work["straight"].in_flight.compute_overlap for stage in (ptx, sass))
     assert before == 0
     assert after is not None
     assert after > 0.4
     assert Stage.SASS not in kernel.changed.values()
     # `evict_first` of b is the `EF` of `LDG.E.EF.128`
-    assert [(found.asked, found.lost) for found in kernel.policies] == [(("evict_first",), ())] * 2
+    assert [(found.requested, found.lost) for found in kernel.policies] == [(("evict_first",), ())] * 2
 
 
 @needs_tool
@@ -80,7 +83,7 @@ def test_the_loop_of_the_matmul_is_that_of_ptx(version: str) -> None:
     assert [(found.max_loads, found.max_bytes_per_thread) for found in flight] == [(15, 240), (15, 240)]
     pipeline = kernel.pipelines["loop@81"]
     assert (pipeline.commits_per_iteration, pipeline.wait_depth, pipeline.iterations_in_flight) == (2, 4, 2)
-    assert kernel.identities["loop@81"].holds
+    assert kernel.identities["loop@81"].is_balanced
 
 
 @needs_tool
@@ -94,9 +97,7 @@ def test_issuing_a_loop_takes_the_sum_of_its_stall_counts() -> None:
 
 
 def test_without_a_tool_the_stage_is_named_and_the_rest_is_reported() -> None:
-    kernel = inspect_artifact(
-        saved("3.6.0/sm_80/matmul_grouped").artifact, lambda _, cubin: disassemble(cubin, None)
-    )
+    kernel = inspect_artifact(saved("3.6.0/sm_80/matmul_grouped").artifact, lambda _, cubin: disassemble(cubin, None))
     (problem,) = kernel.problems
     assert problem.path.endswith(".cubin")
     assert problem.problem.startswith("not disassembled: ")

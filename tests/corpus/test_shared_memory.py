@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.bill import Bill, find_bill
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage, find_shared_memory_usage
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
@@ -14,13 +14,13 @@ from artifact_inspector.model import Stage
 KERNELS = [pytest.param(kernel, id=kernel.path) for kernel in saved_kernels()]
 
 
-def bill(kernel: Saved) -> Bill:
+def bill(kernel: Saved) -> SharedMemoryUsage:
     artifact = kernel.artifact
     module = read_module(artifact, Stage.TTGIR, [])
     assert module is not None
     language = format_of(Stage.TTGIR)
-    codes = [Code(f, language) for f in module.functions]
-    found = find_bill(codes, module, language, artifact.shared_bytes, artifact.triton_version)
+    codes = [FunctionCode(f, language) for f in module.functions]
+    found = find_shared_memory_usage(codes, module, language, artifact.shared_bytes, artifact.triton_version)
     assert found is not None
     return found
 
@@ -39,7 +39,5 @@ def test_entries_that_are_live_together_do_not_overlap(kernel: Saved) -> None:
             assert one.offset is not None
             assert other.offset is not None
             meets = one.first <= other.last and other.first <= one.last
-            overlaps = one.offset < other.offset + (other.bytes or 0) and other.offset < one.offset + (
-                one.bytes or 0
-            )
+            overlaps = one.offset < other.offset + (other.bytes or 0) and other.offset < one.offset + (one.bytes or 0)
             assert not (meets and overlaps), (one, other)

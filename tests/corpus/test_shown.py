@@ -11,7 +11,7 @@ import re
 import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
-from artifact_inspector.analysis.order.facts import RegionFacts
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.model import Stage
 
 
@@ -67,9 +67,7 @@ def test_a_matmul_loop_is_serial_as_written_and_pipelined_by_the_gpu_passes(kern
     assert found[0] == "serial"
     # sm_75 has no asynchronous copies, and AMD's pipeliner of Triton 3.0 needs `num_stages = 0`.
     distance = kernel.artifact.num_stages - 1  # type: ignore[operator]
-    is_pipelined = (
-        distance > 0 and kernel.target != "sm_75" and (kernel.version, kernel.target[:3]) != ("3.0.0", "gfx")
-    )
+    is_pipelined = distance > 0 and kernel.target != "sm_75" and (kernel.version, kernel.target[:3]) != ("3.0.0", "gfx")
     expected = f"pipelined({distance})" if is_pipelined else "serial"
     assert {phrase.partition(" ×")[0] for phrase in found[1:]} == {expected}
 
@@ -94,7 +92,7 @@ def test_gemv_is_clustered_by_triton_3_2_on_amds_matrix_core_targets_only(kernel
     for stage in kernel.facts.stages.values():
         (pair,) = stage.region("straight").pairs  # type: ignore[union-attr]
         is_first = stage.stage is Stage.TTIR
-        assert (pair.f, pair.g) == ((1.0, 0.0) if clusters and not is_first else (0.0, 1.0))
+        assert (pair.issued_before, pair.issued_after) == ((1.0, 0.0) if clusters and not is_first else (0.0, 1.0))
 
 
 def test_gemv_fixtures_hold_both_orders() -> None:
@@ -236,9 +234,7 @@ def test_an_index_belongs_to_the_round_of_the_load_that_it_addresses() -> None:
     for stage in saved("3.6.0/sm_80/index_load").facts.stages.values():
         loop = stage.region("loop@13")
         assert loop is not None
-        assert [item.sources for item in loop.rounds] == [
-            ("index_load.py:14", "index_load.py:15", "index_load.py:16")
-        ]
+        assert [item.sources for item in loop.rounds] == [("index_load.py:14", "index_load.py:15", "index_load.py:16")]
 
 
 @pytest.mark.parametrize("target", ["sm_80", "gfx942"])
@@ -252,16 +248,12 @@ def test_a_helper_that_is_not_inlined_is_a_second_function_with_the_loads(target
     kernel = saved(f"3.6.0/{target}/noinline_helper")
     for stage in kernel.stages:
         assert len(kernel.module(stage).functions) == 2
-        verdicts = {
-            region.id.rpartition("/")[0]: region.verdict for region in kernel.facts.stages[stage].regions
-        }
+        verdicts = {region.id.rpartition("/")[0]: region.verdict for region in kernel.facts.stages[stage].regions}
         assert verdicts.pop("noinline_helper") == "no-loads"
         assert list(verdicts.values()) == ["single"]
 
 
-@pytest.mark.parametrize(
-    "kernel", saved_kernels(kernel="tma_warp_specialized"), ids=lambda kernel: kernel.path
-)
+@pytest.mark.parametrize("kernel", saved_kernels(kernel="tma_warp_specialized"), ids=lambda kernel: kernel.path)
 def test_a_warp_specialised_loop_is_split_between_partitions(kernel: Saved) -> None:
     assert kernel.facts.principal == "loop@18"
     assert phrases(kernel, "loop@18") == ["serial", *["warp-specialised"] * 3]

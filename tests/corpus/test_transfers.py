@@ -70,9 +70,7 @@ def llvm_widths(text: str) -> Iterator[int]:
             yield from ptx_widths(template)
             continue
         name = re.search(r"call .*@llvm\.(amdgcn\.\S*?|masked\.(?:load|store)\.\w+)(?:\.p\d)?\(", line)
-        plain = re.match(
-            r"  (?:%\S+ = )?(?:load|store) (?:atomic )?(?:volatile )?(?:<(\d+) x )?(\w+)>?", line
-        )
+        plain = re.match(r"  (?:%\S+ = )?(?:load|store) (?:atomic )?(?:volatile )?(?:<(\d+) x )?(\w+)>?", line)
         atomic = re.match(r"  %\S+ = (?:atomicrmw|cmpxchg) [^,]*, (?:<(\d+) x )?(\w+)>?", line)
         spaces = re.findall(r"ptr(?: addrspace\((\d+)\))? [%@]", line)
         if (plain or atomic) and spaces[-1] in ("", "1"):
@@ -117,7 +115,7 @@ def test_bytes_of_threads_are_those_of_grep(kernel: Saved, stage: Stage) -> None
         if instruction.opcode.startswith(SIZE_IS_ELSEWHERE):
             assert moved is not None
             assert moved.bytes is None
-            assert moved.of_block
+            assert moved.is_per_block
         elif not instruction.opcode.startswith(("ds_", "llvm.amdgcn.ds.")):
             assert moved is not None
             assert moved.bytes is not None, instruction.text
@@ -131,7 +129,7 @@ def test_a_tile_has_a_size(kernel: Saved, stage: Stage) -> None:
     for instruction in instructions(kernel, stage, *MOVING):
         moved = read(instruction, module)
         assert moved is not None
-        assert moved.of_block
+        assert moved.is_per_block
         tiles = re.findall(r"(?:tensor|memdesc|-> )<((?:\d+x)+)(?:!tt\.ptr<)?([a-z]+)(\d+)", instruction.text)
         # Masks and the barrier of a bulk copy are no data; of the others the smallest is what moves: a buffer
         # (2.x) holds several slices, and offsets are wider than what they point at.

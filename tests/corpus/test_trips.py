@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from launches_on_paper import LAUNCHES, ROOT
 
-from artifact_inspector.execution.interpreter import proving
-from artifact_inspector.execution.interpreter.lanes import Unknown
-from artifact_inspector.execution.interpreter.trips import MOST_HELD
-from artifact_inspector.execution.launch import Launch, Tensor
-from artifact_inspector.execution.loading import Loaded, load_kernel
-from artifact_inspector.execution.prediction import predict
-from artifact_inspector.execution.requests import parse_document, resolve
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.interpreter import induction
+from artifact_inspector.execution.interpreter.loops import MOST_REGISTER_BYTES
+from artifact_inspector.execution.interpreter.values import UnknownValue
+from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.sampling import sample_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
@@ -41,39 +41,39 @@ TOOL = find_disassembler()
 def proven(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Trips of each guess that were proven."""
     found: list[int] = []
-    run = proving.Guess.run
+    run = induction.IterationHypothesis.run
     monkeypatch.setattr(
-        proving.Guess, "run", lambda guess, **how: found.append(run(guess, **how)) or found[-1]
+        induction.IterationHypothesis,
+        "run",
+        lambda guess, **how: found.append(run(guess, **how)) or found[-1],
     )
     return found
 
 
-def measured(name: str) -> tuple[Loaded, Launch]:
+def measured(name: str) -> tuple[LoadedKernel, KernelLaunch]:
     place: Path = COUNTERS / name
     (entry,) = [entry for entry in open_cache(place).entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)
     (request,) = parse_document((place / "launch.json").read_text(), "launch.json")
-    return loaded, resolve(request, [parameter.argument for parameter in loaded.parameters])
+    return loaded, resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
 
 
-def saved(name: str, target: str) -> tuple[Loaded, Launch]:
+def saved(name: str, target: str) -> tuple[LoadedKernel, KernelLaunch]:
     """A saved kernel with tensors large enough for its longer loop."""
     paper = LAUNCHES[name]
     arguments = {
-        key: Tensor(tuple(16 * extent for extent in value[0]), value[1])
-        if isinstance(value, tuple)
-        else value
+        key: Tensor(tuple(16 * extent for extent in value[0]), value[1]) if isinstance(value, tuple) else value
         for key, value in {**paper.arguments, **DEEPER[name]}.items()
     }
     (entry,) = open_cache(ROOT / "fixtures" / "3.6.0" / target / name).entries
     if TOOL is None and target == "sm_80" and "sass" not in entry.files:
         pytest.skip("no nvdisasm")
-    return load_kernel(entry, lambda _suffix, binary: disassemble(binary, TOOL)), Launch((1, 1, 1), arguments)
+    return load_kernel(entry, lambda _suffix, binary: disassemble(binary, TOOL)), KernelLaunch((1, 1, 1), arguments)
 
 
-def assert_same(loaded: Loaded, launch: Launch, cta: int) -> None:
+def assert_same(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> None:
     both = [
-        predict(run_launch(loaded, launch, ctas=np.array([cta]), footprints=True, side_by_side=on))
+        predict_counters(simulate_launch(loaded, launch, ctas=np.array([cta]), footprints=True, runs_in_parallel=on))
         for on in (True, False)
     ]
     assert both[0] == both[1]
@@ -89,9 +89,9 @@ def test_a_cta_counts_the_same(name: str, proven: list[int]) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
     loaded, launch = measured(name)
-    ours, one_by_one = (sample_launch(loaded, launch, side_by_side=on) for on in (True, False))
-    assert ours.counts == one_by_one.counts
-    assert ours.way == one_by_one.way
+    ours, one_by_one = (sample_launch(loaded, launch, runs_in_parallel=on) for on in (True, False))
+    assert ours.counters == one_by_one.counters
+    assert ours.trace == one_by_one.trace
     for field in ("lines", "fresh", "asked", "runs", "read", "written", "whose"):
         assert getattr(ours.traffic, field) == getattr(one_by_one.traffic, field)
 
@@ -102,20 +102,18 @@ def test_trips_side_by_side_hold_so_much_at_most(monkeypatch: pytest.MonkeyPatch
     held = {name: Tensor((16, 16), value[1]) for name, value in paper.items() if isinstance(value, tuple)}
     numbers = {"stride_head": 1 << 31, "stride_seq": 16, "seq_len": 256, "scale": 256}
     trials: list[int] = []
-    begin = proving.Guess._trial
+    begin = induction.IterationHypothesis._make_speculative
 
-    def begun(guess: proving.Guess, *given: Any) -> Any:
+    def begun(guess: induction.IterationHypothesis, *given: Any) -> Any:
         trial = begin(guess, *given)
         arrays = [value for value in trial.registers.values() if isinstance(value, np.ndarray)]
-        arrays += [
-            part for value in trial.registers.values() if isinstance(value, Unknown) for part in value[:2]
-        ]
+        arrays += [part for value in trial.registers.values() if isinstance(value, UnknownValue) for part in value[:2]]
         trials.append(sum(part.nbytes for part in arrays if isinstance(part, np.ndarray)))
         return trial
 
-    monkeypatch.setattr(proving.Guess, "_trial", begun)
-    run_launch(load_kernel(entry, None), Launch((256, 1, 1), {**held, **numbers}))
-    assert 0 < max(trials) <= 2 * MOST_HELD  # what a loop carries is not lane by lane before
+    monkeypatch.setattr(induction.IterationHypothesis, "_make_speculative", begun)
+    simulate_launch(load_kernel(entry, None), KernelLaunch((256, 1, 1), {**held, **numbers}))
+    assert 0 < max(trials) <= 2 * MOST_REGISTER_BYTES  # what a loop carries is not lane by lane before
 
 
 PLAIN = {("flash_attention", "gfx942"), ("matmul_grouped", "sm_80"), ("persistent_matmul", "sm_80")}

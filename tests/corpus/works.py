@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, Tiling
 from artifact_inspector.model import MatrixOp
 
 

@@ -22,9 +22,7 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=1_000_000, help="damaged files in all")
     parser.add_argument("--kernels", type=int, default=100_000, help="damaged kernels in all")
     parser.add_argument("--surfaces", type=int, default=1000, help="cases in all of each other surface")
-    parser.add_argument(
-        "--only", metavar="WORD", default="", help="of the other surfaces, those of such names"
-    )
+    parser.add_argument("--only", metavar="WORD", default="", help="of the other surfaces, those of such names")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--again", metavar="MUTANT", help="only this, to its end: 'kernel 1211', 'names 7'")
     asked = parser.parse_args()

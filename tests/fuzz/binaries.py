@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.binaries import read_cubin, read_hsaco, read_loaded
+from artifact_inspector.files.binaries import read_cubin, read_hsaco, read_loaded_sections
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
 from artifact_inspector.model import Stage
@@ -39,7 +39,7 @@ def give(suffix: str, numbers: range) -> Counter[str]:
         data = damage_bytes(chance.choice(files).read_bytes(), chance)
         try:
             (read_cubin if suffix == "cubin" else read_hsaco)(data)
-            read_loaded(data, suffix)
+            read_loaded_sections(data, suffix)
             found["read"] += 1
         except CacheError:
             found["refused"] += 1
@@ -64,8 +64,7 @@ def main() -> None:
         for suffix in ("cubin", "hsaco"):
             started = time.monotonic()
             said = ", ".join(
-                f"{count} {what}"
-                for what, count in give(suffix, range(asked.first, asked.first + asked.count)).items()
+                f"{count} {what}" for what, count in give(suffix, range(asked.first, asked.first + asked.count)).items()
             )
             print(f"{asked.count} of {suffix}: {said}; {time.monotonic() - started:.0f} s", flush=True)
 

@@ -59,19 +59,24 @@ def check_text(text: str, stage: Stage) -> bool:
         return False
     _check_module(module)
     language.figures(module)
-    language.launch(module)
+    language.launch_parameters(module)
     for function in module.functions:
         for instruction in function.instructions:
             _ = instruction.operands
-            for read in (language.transfer, language.wait, language.matrix, language.types):
+            for read in (language.transfer, language.wait, language.matrix, language.tensor_types):
                 read(instruction, module)
-            for ask in (language.commit, language.shared, language.source_name, language.axes):
+            for ask in (language.commit, language.shared_use, language.source_name, language.axis_operation):
                 ask(instruction)
-            for ask_more in (language.in_shared, language.pointing, language.precision, language.access):
+            for ask_more in (
+                language.accesses_shared,
+                language.pointer_use,
+                language.input_precision,
+                language.access_operands,
+            ):
                 if ask_more is not None:
                     ask_more(instruction)
             language.traits(instruction.opcode)
-            if language.conditions.takes_part(instruction.opcode):
+            if language.conditions.is_relevant(instruction.opcode):
                 language.conditions.role(instruction)
                 language.conditions.operands(instruction)
             language.conditions.masking(instruction)
@@ -88,7 +93,7 @@ def _check_module(module: Module) -> None:
         bounds = [block.start for block in blocks] + [len(instructions)]
         if bounds[0] != 0 or bounds[1:] != [block.stop for block in blocks]:
             raise EscapeError("blocks do not share out the instructions")
-        if function.controls and len(function.controls) != len(instructions):
+        if function.control_codes and len(function.control_codes) != len(instructions):
             raise EscapeError("control codes are not one for each instruction")
 
 
@@ -119,12 +124,8 @@ def describe(kernel: KernelFacts) -> Mapping[str, Any]:
     return {
         "kernel": kernel.verdict,
         "stages": {
-            stage.value: {
-                region.id: (region.verdict, region.distance, region.signature) for region in facts.regions
-            }
+            stage.value: {region.id: (region.verdict, region.distance, region.signature) for region in facts.regions}
             for stage, facts in kernel.stages.items()
         },
-        "drains": {
-            region.id: kernel.drains(region.id) for f in kernel.stages.values() for region in f.regions
-        },
+        "drains": {region.id: kernel.drains(region.id) for f in kernel.stages.values() for region in f.regions},
     }

@@ -69,9 +69,7 @@ def value(chance: random.Random, depth: int = 0) -> Any:
     if what < 10 and depth < 3:
         return [value(chance, depth + 1) for _ in range(chance.choice((0, 1, 2, 3, 40)))]
     if depth < 3 and what < 11:
-        return {
-            str(value(chance, 3))[:2000]: value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))
-        }
+        return {str(value(chance, 3))[:2000]: value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))}
     return f"{_NEST}{chance.choice((3, 900, 3000, 40000))}"
 
 

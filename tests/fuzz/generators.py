@@ -37,14 +37,10 @@ def body_of(stage: Stage, unit: Callable[[int], str]) -> Callable[[int], str]:
     return made
 
 
-def _nested(
-    stage: Stage, opening: Callable[[int], str], closing: Callable[[int], str]
-) -> Callable[[int], str]:
+def _nested(stage: Stage, opening: Callable[[int], str], closing: Callable[[int], str]) -> Callable[[int], str]:
     def made(size: int) -> str:
         depth = max(1, min(900, size // (len(opening(99)) + len(closing(99)))))
-        inside = "".join(opening(n) for n in range(depth)) + "".join(
-            closing(n) for n in reversed(range(depth))
-        )
+        inside = "".join(opening(n) for n in range(depth)) + "".join(closing(n) for n in reversed(range(depth)))
         times = max(1, size // len(inside))
         return HEADS[stage] + inside * times + TAILS[stage]
 
@@ -105,10 +101,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
         Stage.PTX,
         body_of(
             Stage.PTX,
-            lambda n: (
-                ("$L__BB0_0:\n" if n == 0 else "")
-                + f"\tadd.f32 \t%f{n}, %f0, %f1;\n\t@%p1 bra \t$L__BB0_0;\n"
-            ),
+            lambda n: ("$L__BB0_0:\n" if n == 0 else "") + f"\tadd.f32 \t%f{n}, %f0, %f1;\n\t@%p1 bra \t$L__BB0_0;\n",
         ),
     ),
     "ptx: guarded blocks": (
@@ -171,9 +164,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
     "ptx: spaces": (Stage.PTX, lambda size: _PTX + " " * size + TAILS[Stage.PTX]),
     "ptx: a header over many lines": (
         Stage.PTX,
-        lambda size: (
-            _PTX.replace("k_0)", "k_0" + ",\n.param .u64 k_1" * (size // 18) + ")") + TAILS[Stage.PTX]
-        ),
+        lambda size: _PTX.replace("k_0)", "k_0" + ",\n.param .u64 k_1" * (size // 18) + ")") + TAILS[Stage.PTX],
     ),
     "ptx: rubbish": (Stage.PTX, body_of(Stage.PTX, lambda n: f"\t+{n}+;\n")),
     "amdgcn: loads and sums": (
@@ -224,9 +215,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
         Stage.LLIR,
         body_of(
             Stage.LLIR,
-            lambda n: (
-                f"  %a{n} = load float, ptr addrspace(1) %0, align 4\n  %b{n} = fadd float %a{n}, %a{n}\n"
-            ),
+            lambda n: f"  %a{n} = load float, ptr addrspace(1) %0, align 4\n  %b{n} = fadd float %a{n}, %a{n}\n",
         ),
     ),
     "llir: loops in sequence": (
@@ -254,9 +243,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
             + "".join(f"  %a{n} = add i32 %1, {n}, !dbg !{n + 2}\n" for n in range(size // 95))
             + TAILS[Stage.LLIR]
             + '!0 = !DIFile(filename: "a.py", directory: "/")\n!1 = distinct !DISubprogram(name: "k", file: !0, line: 1)\n'
-            + "".join(
-                f"!{n + 2} = !DILocation(line: {n + 1}, column: 1, scope: !1)\n" for n in range(size // 95)
-            )
+            + "".join(f"!{n + 2} = !DILocation(line: {n + 1}, column: 1, scope: !1)\n" for n in range(size // 95))
         ),
     ),
     "llir: loads never used, in diamonds": (
@@ -313,9 +300,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
         Stage.TTIR,
         _nested(
             Stage.TTIR,
-            lambda n: (
-                f"    scf.for %i{n} = %c to %n step %c  : i32 {{\n      %a{n} = tt.load %p : !tt.ptr<f32>\n"
-            ),
+            lambda n: f"    scf.for %i{n} = %c to %n step %c  : i32 {{\n      %a{n} = tt.load %p : !tt.ptr<f32>\n",
             lambda n: f"      %b{n} = arith.addf %a{n}, %a{n} : f32\n    }}\n",
         ),
     ),
@@ -341,10 +326,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
     "ttir: layouts of layouts": (
         Stage.TTIR,
         lambda size: (
-            "".join(
-                f"#a{n + 1} = #ttg.slice<{{dim = 1, parent = #a{n}, other = #a{n}}}>\n"
-                for n in range(size // 60)
-            )
+            "".join(f"#a{n + 1} = #ttg.slice<{{dim = 1, parent = #a{n}, other = #a{n}}}>\n" for n in range(size // 60))
             + _MLIR
             + TAILS[Stage.TTIR]
         ),
@@ -355,9 +337,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
     ),
     "ttir: quotes on one line": (
         Stage.TTIR,
-        lambda size: (
-            _MLIR + '    %a = tt.load %p : tensor<1x"' + '\\"' * (size // 2) + "\n" + TAILS[Stage.TTIR]
-        ),
+        lambda size: _MLIR + '    %a = tt.load %p : tensor<1x"' + '\\"' * (size // 2) + "\n" + TAILS[Stage.TTIR],
     ),
     "ttir: partitions": (
         Stage.TTIR,

@@ -153,9 +153,7 @@ def main() -> None:
     """Measure all kinds of files, or those whose name holds a word."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.growth", description=__doc__)
     parser.add_argument("word", nargs="?", default="")
-    parser.add_argument(
-        "--as", choices=("read", "floor", "list", "whole", "page"), default="read", dest="way"
-    )
+    parser.add_argument("--as", choices=("read", "floor", "list", "whole", "page"), default="read", dest="way")
     parser.add_argument("--to", type=int, default=50_000_000, help="bytes of the largest file")
     parser.add_argument("--by", type=int, default=10, help="how many times as large as the other")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)

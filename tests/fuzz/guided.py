@@ -38,13 +38,13 @@ def _binary_reader(suffix: str) -> Reader:
     read = binaries.read_cubin if suffix == "cubin" else binaries.read_hsaco
 
     def take(data: bytes) -> None:
-        for ask in (read, lambda some: binaries.read_loaded(some, suffix)):
+        for ask in (read, lambda some: binaries.read_loaded_sections(some, suffix)):
             try:
                 ask(data)
             except CacheError as error:
                 str(error)
         if suffix == "cubin":
-            for ask_more in (binaries.read_interface, lambda some: binaries.read_code(some, "k")):
+            for ask_more in (binaries.read_interface, lambda some: binaries.read_function_code(some, "k")):
                 try:
                     ask_more(data)
                 except CacheError as error:
@@ -54,9 +54,9 @@ def _binary_reader(suffix: str) -> Reader:
 
 
 def _metadata_reader() -> Reader:
-    from artifact_inspector.files.cache import hold_files
+    from artifact_inspector.files.cache import cache_in_memory
 
-    return lambda data: hold_files("k", {"json": data, "ttir": b"module {}"})
+    return lambda data: cache_in_memory("k", {"json": data, "ttir": b"module {}"})
 
 
 def _remarks_reader() -> Reader:
@@ -79,16 +79,16 @@ def _refusing(read: Callable[[str], object]) -> Reader:
 
 
 def _launch_reader() -> Reader:
-    from artifact_inspector.execution.requests import parse_document, resolve
+    from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
 
     return _refusing(
-        lambda text: [resolve(one, ("x",), {"N": 7}) for one in parse_document(text, "launch.json")]
+        lambda text: [resolve_launch(one, ("x",), {"N": 7}) for one in parse_document(text, "launch.json")]
     )
 
 
 def _argument_reader() -> Reader:
     from artifact_inspector.execution.launch import evaluate_extent
-    from artifact_inspector.execution.requests import parse_argument, parse_grid
+    from artifact_inspector.execution.launch_requests import parse_argument, parse_grid
 
     def take(text: str) -> None:
         first, _, rest = text.partition("\n")
@@ -107,10 +107,7 @@ def _baseline_reader() -> Reader:
 
 
 READERS: Mapping[str, Callable[[], Reader]] = {
-    **{
-        name: lambda name=name: _text_reader(name)
-        for name in ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn")
-    },
+    **{name: lambda name=name: _text_reader(name) for name in ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn")},
     **{name: lambda name=name: _binary_reader(name) for name in ("cubin", "hsaco")},
     "metadata": _metadata_reader,
     "remarks": _remarks_reader,
@@ -158,9 +155,7 @@ def _baselines() -> list[bytes]:
     from tests.fuzz.corpus import kernels
 
     found = check_kernel(min(kernels(), key=lambda path: -kernels()[path]).parent)
-    return [
-        baseline_text(baseline_document([record(kernel, lambda _: None)])).encode() for kernel in found[:1]
-    ]
+    return [baseline_text(baseline_document([record(kernel, lambda _: None)])).encode() for kernel in found[:1]]
 
 
 def _watch(name: str, arguments: Sequence[str]) -> None:

@@ -303,9 +303,7 @@ def _deep(kernel: Path) -> None:
 
 
 def _written(name: str, text: str) -> Callable[[Path], None]:
-    return lambda kernel: (
-        [(kernel.parent / name).write_text(text), (kernel / name).write_text(text)][0] and None
-    )
+    return lambda kernel: [(kernel.parent / name).write_text(text), (kernel / name).write_text(text)][0] and None
 
 
 def _sparse(name: str) -> Callable[[Path], None]:

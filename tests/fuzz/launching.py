@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import InspectorError
-from artifact_inspector.execution.loading import Parameter, load_kernel
+from artifact_inspector.execution.kernel_loader import KernelParameter, load_kernel
 from artifact_inspector.files.cache import open_cache
 
 __all__ = ["launch_of", "launchable"]
@@ -20,7 +20,7 @@ _LARGEST = 150_000
 
 
 @cache
-def launchable() -> tuple[tuple[Path, tuple[Parameter, ...]], ...]:
+def launchable() -> tuple[tuple[Path, tuple[KernelParameter, ...]], ...]:
     """Directories of kernels with machine code that is text, and what each takes: of every release that has one."""
     found = []
     for place in _PLACES:

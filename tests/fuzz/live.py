@@ -40,9 +40,7 @@ def _write(directory: str) -> None:
     chance = random.Random(7)
     reader = os.getppid()
     while os.getppid() == reader:  # an orphan would go on for ever
-        constants = {
-            (at,): chance.choice((32, 64, 128)) for at, one in enumerate(kernel.params) if one.is_constexpr
-        }
+        constants = {(at,): chance.choice((32, 64, 128)) for at, one in enumerate(kernel.params) if one.is_constexpr}
         signature = {
             one.name: "constexpr" if one.is_constexpr else "*fp16" if one.name.endswith("_ptr") else "i32"
             for one in kernel.params

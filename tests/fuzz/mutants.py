@@ -115,9 +115,7 @@ def _once(text: str, others: Sequence[str], what: Damage, chance: random.Random)
         return text[:at] + other[start : start + chance.choice((20, 200, 2000))] + text[at:]
     at = chance.randrange(len(text))
     if what is Damage.BYTE:
-        return (
-            text[:at] + chr(chance.choice((chance.randrange(128), chance.randrange(0x2500)))) + text[at + 1 :]
-        )
+        return text[:at] + chr(chance.choice((chance.randrange(128), chance.randrange(0x2500)))) + text[at + 1 :]
     stop = min(len(text), at + chance.choice((1, 2, 8, 40, 200, 2000)))
     piece = text[at:stop] * chance.choice((2, 3, 50)) if what is Damage.REPEAT else ""
     return text[:at] + piece + text[stop:]

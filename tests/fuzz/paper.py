@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.api.predicting import pair_launches, predict_launches
+from artifact_inspector.api.launches import pair_launches, predict_launches
 from artifact_inspector.errors import InspectorError
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.requests import Request, parse_document_of
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.prediction import prediction_document
@@ -30,7 +30,7 @@ _STEPS = 3000
 
 
 @cache
-def _launches(suffix: str) -> tuple[tuple[Path, tuple[Request, ...]], ...]:
+def _launches(suffix: str) -> tuple[tuple[Path, tuple[LaunchRequest, ...]], ...]:
     """Kernels that have such code, each with a launch of two CTAs."""
     found = []
     for path in kernels():

@@ -71,14 +71,9 @@ def find_slow(pattern: re.Pattern[str], ways: frozenset[str], tries: int) -> str
         at = chance.randrange(len(some))
         piece = some[at : at + chance.choice((1, 1, 1, 2, 3, 5, 9))]
         before = chance.choice((some[:at], some[:at], ""))
-        text = (
-            before + piece * (_LENGTH // len(piece)) + chance.choice((some[at:], "", "\0", '"', "\n", " 0 "))
-        )
+        text = before + piece * (_LENGTH // len(piece)) + chance.choice((some[at:], "", "\0", '"', "\n", " 0 "))
         for ask in _asked(pattern, ways):
-            if (
-                _seconds(ask, text) > _MOST_SECONDS
-                and min(_seconds(ask, text) for _ in range(2)) > _MOST_SECONDS
-            ):
+            if _seconds(ask, text) > _MOST_SECONDS and min(_seconds(ask, text) for _ in range(2)) > _MOST_SECONDS:
                 return f"{before[-40:]!r} and {piece!r} again and again"
     return None
 

@@ -135,9 +135,7 @@ def _in_metadata(file: Path, chance: random.Random) -> None:
     if not isinstance(document, dict):
         return
     for _ in range(chance.choice((0, 1, 2, 5))):
-        document[chance.choice([*document, "name", "hash", "triton_version", "pwn", *WORDS[:3]])] = (
-            chance.choice(WORDS)
-        )
+        document[chance.choice([*document, "name", "hash", "triton_version", "pwn", *WORDS[:3]])] = chance.choice(WORDS)
     if isinstance(document.get("target"), dict) and chance.random() < 0.2:
         document["target"][chance.choice(("backend", "arch"))] = chance.choice(WORDS)
     file.write_text(json.dumps(document), encoding="utf-8")

@@ -148,9 +148,7 @@ def _check_element(tag: str, attributes: dict[str, str]) -> None:
         raise EscapeError(f"an element of a stranger: {told}")
     if tag in ("img", "iframe", "object", "embed") or (tag == "script" and "src" in attributes):
         raise EscapeError(f"an element of a stranger: {told}")
-    links = [
-        value for name, value in attributes.items() if name.rpartition("}")[2] in ("href", "src", "action")
-    ]
+    links = [value for name, value in attributes.items() if name.rpartition("}")[2] in ("href", "src", "action")]
     if any(value.strip().lower().startswith(("javascript:", "data:text")) for value in links):
         raise EscapeError(f"a link of a stranger: {told}")
 

@@ -19,11 +19,11 @@ from artifact_inspector.api.snapshots import StoredFacts
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.encoding import join, split
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.files.index import Index, _sealed
+from artifact_inspector.files.index import Index, _add_checksum
+from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.dumps import read_dumps
-from artifact_inspector.passes.observation import What
 from artifact_inspector.passes.timing import PassTimes
-from artifact_inspector.passes.trace import trace
+from artifact_inspector.passes.trace import trace_dumps
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.passes import PassesDocument
 from artifact_inspector.report.passes import describe_passes
@@ -56,17 +56,17 @@ def _write(path: Path, text: str) -> None:
 
 def agents(chance: random.Random, place: Path) -> str:
     """A call of a tool with arguments of malice, as the server answers it."""
-    from artifact_inspector.serving.mcp import _result
-    from artifact_inspector.serving.reading import READING
-    from artifact_inspector.serving.roots import Roots
-    from artifact_inspector.serving.tool import Service
+    from artifact_inspector.serving.mcp import _tool_result
+    from artifact_inspector.serving.read_tools import READING_TOOLS
+    from artifact_inspector.serving.roots import AllowedDirectories
+    from artifact_inspector.serving.tool import ToolContext
 
     cache = _cache(chance, place)
     _write(
         place / "cache" / "inspect-kernel.json",
         damaged_document({"launches": [{"hash": "x", "kernel": "k", "grid": [1], "args": {"n": 1}}]}, chance),
     )
-    tools = {tool.name: tool for tool in READING}
+    tools = {tool.name: tool for tool in READING_TOOLS}
     tool = chance.choice(list(tools.values()))
     known = {
         "cache": str(cache), "left": str(cache), "stage": chance.choice(("ttir", "ptx", "ttgir")), "word": "AI003",
@@ -76,7 +76,7 @@ def agents(chance: random.Random, place: Path) -> str:
     for _ in range(chance.choice((0, 1, 2))):
         name = chance.choice([one.name for one in tool.parameters] + ["tokens", "pwn"])
         given[name] = chance.choice((*WORDS, 0, -1, 10**30, 1.5, None, True, [], {}, ["x"], value(chance)))
-    result = _result(tools, Service(Roots([place])), tool.name, given)
+    result = _tool_result(tools, ToolContext(AllowedDirectories([place])), tool.name, given)
     if result.is_error:
         check_plain("".join(one.text for one in result.content), orders=True)
         return "refused"
@@ -93,7 +93,7 @@ def editors(chance: random.Random, place: Path) -> str:
     from lsprotocol import types
 
     from artifact_inspector.serving import lsp
-    from artifact_inspector.serving.known import Knowledge
+    from artifact_inspector.serving.kernel_variants import KernelVariants
 
     cache = _cache(chance, place)
     names = {entry.display_name for entry in open_cache(cache).entries} | {"k"}
@@ -109,21 +109,21 @@ def editors(chance: random.Random, place: Path) -> str:
         damaged_document({"entries": [{"kernel": name, "place": f"{file}:{name}", "target": "sm_80", "types": ["x=i32"],
                                        "directory": "x", "constants": {"B": 1}, "options": {}}]}, chance)
     )  # fmt: skip
-    document = lsp._Document(file)
-    document.seen(text)
-    knowledge = Knowledge([cache], out=place / "made")
-    lsp._look_up(knowledge, document, False)
+    document = lsp._OpenFile(file)
+    document.set_text(text)
+    knowledge = KernelVariants([cache], out_directory=place / "made")
+    lsp._update_variants(knowledge, document, False)
     for kernel in document.kernels:
         try:
-            knowledge._recorded(file, kernel.name)
+            knowledge._recorded_options(file, kernel.name)
         except InspectorError as error:
             str(error)
-    said = [one.message for one in lsp._diagnostics(document, place / "pages")]
+    said = [one.message for one in lsp._make_diagnostics(document, place / "pages")]
     for line in range(1, 12):
-        hover = lsp._hover(document, line)
+        hover = lsp._make_hover(document, line)
         said += [hover.contents.value] if hover is not None else []  # type: ignore[union-attr]
     whole = types.Range(types.Position(0, 0), types.Position(1000, 0))
-    said += [str(one.label) for one in lsp._hints(document, whole)]
+    said += [str(one.label) for one in lsp._make_hints(document, whole)]
     for one in said:
         check_plain(one, orders=True)
     return "told" if said else "nothing to tell"
@@ -132,9 +132,7 @@ def editors(chance: random.Random, place: Path) -> str:
 def index(chance: random.Random, place: Path) -> str:
     """An index of sealed values that say something else, and the list, the story and the document by it."""
     cache = _cache(chance, place)
-    words = chance.choice(
-        (["inspect", str(cache)], ["inspect", str(cache), "--json"], ["findings", str(cache)])
-    )
+    words = chance.choice((["inspect", str(cache)], ["inspect", str(cache), "--json"], ["findings", str(cache)]))
     home = place / "home"
     with patch.dict(os.environ, {"XDG_CACHE_HOME": str(home)}):
         run(words, index="on", home=home)
@@ -143,9 +141,10 @@ def index(chance: random.Random, place: Path) -> str:
             return "nothing kept"
         with sqlite3.connect(file) as held, Index(file, lambda _: None) as known:
             keys = [key for (key,) in held.execute("SELECT key FROM facts")]
-            for key, text in known.read(keys).items():
+            for key, text in known.get(keys).items():
                 held.execute(
-                    "UPDATE facts SET value = ? WHERE key = ?", (_sealed(key, _changed(text, chance)), key)
+                    "UPDATE facts SET value = ? WHERE key = ?",
+                    (_add_checksum(key, _changed(text, chance)), key),
                 )
         held.close()
         said = run(words, index="on", home=home)
@@ -161,9 +160,7 @@ def _changed(text: bytes, chance: random.Random) -> bytes:
     for _ in range(chance.choice((1, 3, 20))):
         name = chance.choice(sorted({*sections, "problems", "stages", "pwn"}))
         try:
-            sections[name] = damaged_document(json.loads(sections.get(name, "[1]")), chance).replace(
-                "\n", " "
-            )
+            sections[name] = damaged_document(json.loads(sections.get(name, "[1]")), chance).replace("\n", " ")
         except (ValueError, RecursionError):  # of what it was changed to before
             sections[name] = "nothing"
     return join(sections)
@@ -173,15 +170,10 @@ def _changed(text: bytes, chance: random.Random) -> bytes:
 def _dumped() -> str:
     """What a compiler would write of a kernel, pass by pass."""
     (path, *_) = (one for one in kernels() if (one / f"{next(one.glob('*.ttir')).stem}.llir").exists())
-    texts = {
-        stage: next(path.glob(f"*.{stage}")).read_text(encoding="utf-8")
-        for stage in ("ttir", "ttgir", "llir")
-    }
+    texts = {stage: next(path.glob(f"*.{stage}")).read_text(encoding="utf-8") for stage in ("ttir", "ttgir", "llir")}
     parts = []
     for stage, name in (("ttir", "TritonCombineOps"), ("ttir", "Inliner"), ("ttgir", "TritonGPUPipeline")):
-        parts.append(
-            f"// -----// IR Dump Before {name} ({name.lower()}) ('builtin.module' operation) //----- //\n"
-        )
+        parts.append(f"// -----// IR Dump Before {name} ({name.lower()}) ('builtin.module' operation) //----- //\n")
         parts.append(texts[stage])
     for name in ("SROAPass", "LICMPass"):
         parts.append(f"; *** IR Dump After {name} on [module] ***\n{texts['llir']}")
@@ -202,8 +194,8 @@ def dumps(chance: random.Random, place: Path) -> str:
     for _ in range(chance.choice((1, 1, 3))):
         text = damage(text, (text, *WORDS), chance).encode("utf-8", "replace").decode()
     times = PassTimes(damage(_TIMES, (text,), chance).splitlines())
-    wanted = frozenset(chance.sample(tuple(What), chance.choice((1, 2, len(What)))))
-    found = trace(artifact, read_dumps(text.splitlines(keepends=True)), times, wanted)
+    wanted = frozenset(chance.sample(tuple(Topic), chance.choice((1, 2, len(Topic)))))
+    found = trace_dumps(artifact, read_dumps(text.splitlines(keepends=True)), times, wanted)
     check_document(as_text(PassesDocument(passes=found), "utf-8"), "json")
     said = run_text("\n".join(describe_passes(found, every=True)))
     check_plain(said)
@@ -235,9 +227,7 @@ def completion(chance: random.Random, place: Path) -> str:
         "_TYPER_COMPLETE_ARGS": " ".join(words).replace("\0", ""),
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    with patch.dict(
-        os.environ, {key: word.encode("utf-8", "ignore").decode() for key, word in environment.items()}
-    ):
+    with patch.dict(os.environ, {key: word.encode("utf-8", "ignore").decode() for key, word in environment.items()}):
         said = run([])
     check_plain(said.out + said.err, tabs=True)
     return f"exit {said.code}"

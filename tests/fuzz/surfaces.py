@@ -123,9 +123,7 @@ def _words(chance: random.Random, place: Path) -> str:
     words.append(chance.choice(("3000", "3000", "0", "-1", "9" * 30)) if chance.random() < 0.3 else "3000")
     words += [f"--arg={name}={value}" for name, value in given.items()]
     if chance.random() < 0.3:
-        words += chance.choice(
-            (("--gpu", "H200"), ("--gpu", chance.choice(WORDS)), ("--json",), ("-t", "sm_80"))
-        )
+        words += chance.choice((("--gpu", "H200"), ("--gpu", chance.choice(WORDS)), ("--json",), ("-t", "sm_80")))
     if words[0] == "predict" and chance.random() < 0.2:
         words += ["--ctas-per-wave", chance.choice(("0", "1", "-1", str(2**70)))]
     return _ended(check_command([word.replace("\0", "") for word in words], place))

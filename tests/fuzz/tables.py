@@ -41,17 +41,13 @@ def _elf(machine: int, sections: Iterator[tuple[str, int, int, bytes]]) -> bytes
         at, names = len(names), names + name.encode() + b"\0"
         if name == ".shstrtab":
             body = names
-        rows.append(
-            struct.pack("<IIQQQQIIQQ", at, kind, 0, 0, start, len(body), link, 0, 4, 24 * (kind == 2))
-        )
+        rows.append(struct.pack("<IIQQQQIIQQ", at, kind, 0, 0, start, len(body), link, 0, 4, 24 * (kind == 2)))
         bodies.append(body)
         start += len(body)
     content = b"".join(bodies)
     flags = 0x54C if machine == EM_AMDGPU else 0x500550
     head = b"\x7fELF\x02\x01\x01" + b"\0" * 9
-    head += struct.pack(
-        "<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, start, flags, 64, 0, 0, 64, len(rows), len(rows) - 1
-    )
+    head += struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 0, start, flags, 64, 0, 0, 64, len(rows), len(rows) - 1)
     return head + content + b"".join(rows)
 
 
@@ -69,9 +65,7 @@ def _packed(value: object) -> bytes:
 
 def _hsaco(size: int) -> bytes:
     """Notes of many kernels, of the AMD GPU's metadata."""
-    kernels: list[object] = [
-        {".name": f"k{n}", ".vgpr_count": n, ".args": [{".size": 8}]} for n in range(size // 60)
-    ]
+    kernels: list[object] = [{".name": f"k{n}", ".vgpr_count": n, ".args": [{".size": 8}]} for n in range(size // 60)]
     note = _packed({"amdhsa.kernels": kernels})
     content = struct.pack("<III", 7, len(note), 32) + b"AMDGPU\0\0" + note + b"\0" * (-len(note) % 4)
     return _elf(EM_AMDGPU, iter([(".note", 7, 0, content)]))
@@ -96,7 +90,9 @@ def _sections(size: int) -> bytes:
 _NUMBERS = "0x41, " * 16
 _MEMDESC = "!ttg.memdesc<32x32xf16, #shared, #smem, mutable>"
 _SHARED = "#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>\n#smem = #ttg.shared_memory\n"
-_TTGIR = f'{_SHARED}module attributes {{"ttg.num-warps" = 4 : i32}} {{\n  tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {{\n'
+_TTGIR = (
+    f'{_SHARED}module attributes {{"ttg.num-warps" = 4 : i32}} {{\n  tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {{\n'
+)
 _TT_END = TAILS[Stage.TTIR]
 _BASELINE = "1"
 

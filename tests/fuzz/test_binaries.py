@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.binaries import read_cubin, read_hsaco, read_interface, read_loaded
+from artifact_inspector.files.binaries import read_cubin, read_hsaco, read_interface, read_loaded_sections
 from tests.fuzz.binaries import give
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -47,7 +47,7 @@ def test_tables_that_ask_for_much_are_refused_at_once(like: bytes, bomb: str) ->
             read(data)
     if "without end" not in bomb:
         with pytest.raises(CacheError):
-            read_loaded(data, "cubin" if like is CUBIN else "hsaco")
+            read_loaded_sections(data, "cubin" if like is CUBIN else "hsaco")
     assert time.process_time() - before < 2
 
 

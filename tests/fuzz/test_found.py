@@ -12,26 +12,26 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.analysis.shared import scratch
-from artifact_inspector.analysis.shared.layouts import Layout
+from artifact_inspector.analysis.shared import scratch_memory
+from artifact_inspector.analysis.shared.register_layouts import Layout
 from artifact_inspector.api.saved import SavedIR
 from artifact_inspector.compiling.ask.manifest import read_manifest
 from artifact_inspector.compiling.ask.request import parse_configs
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.execution.interpreter.memory import Region
-from artifact_inspector.execution.launch import Tensor, encode
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.requests import parse_document_of
-from artifact_inspector.execution.timing.trying import compile_tries
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import Tensor, encode_argument
+from artifact_inspector.execution.launch_requests import parse_document_of
+from artifact_inspector.execution.timing.variations import compile_variations
 from artifact_inspector.facts.encoding import join
 from artifact_inspector.facts.graph import graph_of
 from artifact_inspector.facts.lazy import FactSource
-from artifact_inspector.files.cache import Artifact, hold_files, open_cache
-from artifact_inspector.formats.sass.statement import OperandKind, parse_statement
+from artifact_inspector.files.cache import Artifact, cache_in_memory, open_cache
+from artifact_inspector.formats.sass.statement import SassOperandKind, parse_statement
 from artifact_inspector.model import Stage
 from artifact_inspector.model.encoding import LayoutKind
-from artifact_inspector.passes.subject import of_entry
+from artifact_inspector.passes.subject import subject_of_entry
 from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.report.json import as_text
 from artifact_inspector.vocabulary.forms import _typed
@@ -65,8 +65,8 @@ def test_what_was_found_is_read_or_refused(stage: Stage, text: str) -> None:
 
 
 def test_a_number_with_two_points_is_a_text() -> None:
-    assert parse_statement("FADD R1, R2, 3.6.0").operands[-1].kind is OperandKind.TEXT
-    assert parse_statement("FADD R1, R2, 1.5.H0").operands[-1].real == 1.5
+    assert parse_statement("FADD R1, R2, 3.6.0").operands[-1].kind is SassOperandKind.TEXT
+    assert parse_statement("FADD R1, R2, 1.5.H0").operands[-1].float_value == 1.5
 
 
 @pytest.mark.parametrize("suffix", ["amdgcn", "sass"])
@@ -77,7 +77,7 @@ def test_damaged_code_is_run_on_paper_or_refused(suffix: str) -> None:
 def test_a_reduction_without_lanes_is_not_known() -> None:
     held = Layout((4,), (), (), (1, 2), (4,), (0,), (1,), LayoutKind.BLOCKED)
     with within(1):
-        assert scratch._converted(held, 0, [32], None) is None  # type: ignore[arg-type]
+        assert scratch_memory._conversion_bytes_of_reduction(held, 0, [32], None) is None  # type: ignore[arg-type]
 
 
 def _entry(**metadata: Any) -> Artifact:
@@ -86,13 +86,13 @@ def _entry(**metadata: Any) -> Artifact:
 
 
 def test_no_word_of_a_cache_chooses_what_is_run_or_written() -> None:
-    asked = of_entry(_entry(ptx_options="-o /tmp/pwn", ir_override="/etc/passwd", instrumentation_mode="pwn"))
-    assert asked.ask["options"].keys().isdisjoint({"ptx_options", "ir_override", "instrumentation_mode"})
+    asked = subject_of_entry(_entry(ptx_options="-o /tmp/pwn", ir_override="/etc/passwd", instrumentation_mode="pwn"))
+    assert asked.request["options"].keys().isdisjoint({"ptx_options", "ir_override", "instrumentation_mode"})
     assert any("ptx_options" in note for note in asked.notes)
     other = _entry()
     assert other.triton_version is not None
     with pytest.raises(UsageError, match="not a version of Triton"):
-        of_entry(replace(other, triton_version=type(other.triton_version)("3.6.0=halt")))
+        subject_of_entry(replace(other, triton_version=type(other.triton_version)("3.6.0=halt")))
 
 
 def test_code_that_lies_in_a_cache_is_not_compiled(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_code_that_lies_in_a_cache_is_not_compiled(tmp_path: Path) -> None:
     (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
     (base,) = open_cache(tmp_path).entries
     with pytest.raises(UsageError, match="only in a record is not imported"):
-        compile_tries(base, {"num_warps": ("4",)}, tmp_path / "out")
+        compile_variations(base, {"num_warps": ("4",)}, tmp_path / "out")
 
 
 @pytest.mark.parametrize("text", ["²", "0", "-1", "9" * 5000, "", "1.0"])
@@ -112,24 +112,22 @@ def test_a_number_of_configurations_is_one(text: str) -> None:
 
 
 def test_a_float_beyond_what_a_parameter_holds_is_infinite() -> None:
-    assert encode(-1e300, 4) == encode(-math.inf, 4)
+    assert encode_argument(-1e300, 4) == encode_argument(-math.inf, 4)
 
 
 def test_what_is_touched_of_a_huge_tensor_is_counted_in_passing() -> None:
-    region = Region("x", Tensor((1 << 30,), "fp16", pointer=1 << 40))
-    region.read[[5, 6, 1 << 29]] = 1
-    region.written[5] = 1
+    region = TensorMemory("x", Tensor((1 << 30,), "fp16", pointer=1 << 40))
+    region.read_marks[[5, 6, 1 << 29]] = 1
+    region.written_marks[5] = 1
     with within(2):
-        assert region.count(region.read) == (6, 2)
-        assert region.count(region.read, region.written) == (6, 2)
+        assert region.count_touched(region.read_marks) == (6, 2)
+        assert region.count_touched(region.read_marks, region.written_marks) == (6, 2)
 
 
 @pytest.mark.parametrize("values", [[{}], ["x"], [None], [1 << 64]])
 def test_values_of_a_tensor_are_numbers(values: list[Any]) -> None:
     with pytest.raises(UsageError, match="no numbers"):
-        parse_document_of(
-            {"grid": [1], "args": {"x": {"shape": [1], "dtype": "i32", "values": values}}}, "it"
-        )
+        parse_document_of({"grid": [1], "args": {"x": {"shape": [1], "dtype": "i32", "values": values}}}, "it")
 
 
 def test_a_delete_is_escaped_in_json() -> None:
@@ -153,7 +151,7 @@ def test_a_cluster_or_scratch_that_no_gpu_has_is_refused_or_passed_over(metadata
             load_kernel(_entry(**metadata), None)
         return
     loaded = load_kernel(_entry(**metadata), None)
-    assert (loaded.cluster, loaded.scratch) == (1, 0)
+    assert (loaded.cluster_size, loaded.scratch_bytes) == (1, 0)
 
 
 def test_rows_of_a_record_are_of_the_kinds_that_we_write(tmp_path: Path) -> None:
@@ -189,7 +187,7 @@ def test_an_infinite_number_is_not_known_in_json() -> None:
 
 
 def test_a_time_of_thousands_of_digits_is_none() -> None:
-    assert PassTimes([f"  {'9' * 400}.0 ( 10.0%)  Inliner"]).of_mlir(["Inliner"]) == [None]
+    assert PassTimes([f"  {'9' * 400}.0 ( 10.0%)  Inliner"]).mlir_seconds(["Inliner"]) == [None]
 
 
 def test_a_text_with_more_names_than_types_is_labelled() -> None:
@@ -200,7 +198,7 @@ def test_a_text_with_more_names_than_types_is_labelled() -> None:
 def test_a_graph_of_thousands_of_blocks_takes_little_time() -> None:
     lines = "".join(f"@%p1 bra $L{n};\nld.global.b32 %r{n}, [%rd1];\n$L{n}:\n" for n in range(1500))
     text = f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{{\n{lines}ret;\n}}\n"
-    (artifact,) = hold_files("k", {"ptx": text.encode()}).entries
+    (artifact,) = cache_in_memory("k", {"ptx": text.encode()}).entries
     with within(4):
         graph = graph_of(artifact, None, None)
     assert graph is not None
@@ -209,4 +207,4 @@ def test_a_graph_of_thousands_of_blocks_takes_little_time() -> None:
 def test_a_place_that_no_file_can_have_is_refused() -> None:
     record = UntrustedRecord.of_row({"place": "\ud800.py:k"})
     with pytest.raises(UsageError, match="only in a record is not imported"):
-        record.resolve_place("k", None)
+        record.resolve_kernel_path("k", None)

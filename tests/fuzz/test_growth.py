@@ -12,7 +12,7 @@ from rich.console import Console
 from artifact_inspector.comparison.matrix import find_matrix
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.report.matrix import MatrixReport
+from artifact_inspector.report.variant_matrix import MatrixReport
 from tests.fuzz.checks import within
 from tests.fuzz.growth import KINDS, Cost, ask_for, count_steps, measure
 from tests.fuzz.guided import READERS
@@ -38,9 +38,7 @@ def test_a_file_is_measured_in_a_process_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", ["ttir: partitions", "ptx: loops in sequence", "llir: functions"])
 def test_the_page_of_a_file_takes_as_many_steps_as_the_file_is_long(name: str, tmp_path: Path) -> None:
-    small, large = (
-        count_steps(ask_for(name, size, "page", tmp_path / str(size))) for size in (8_000, 32_000)
-    )
+    small, large = (count_steps(ask_for(name, size, "page", tmp_path / str(size))) for size in (8_000, 32_000))
     assert math.log(large / small, 4) < 1.1
 
 

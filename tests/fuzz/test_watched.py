@@ -47,9 +47,7 @@ def log_of(cache: Path, *words: str) -> tuple[int, list[str]]:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="-P came with Python 3.11")
 @pytest.mark.parametrize("words", [(".",), (".", "--json"), ("findings", ".")], ids=" ".join)
-def test_nothing_of_a_cache_is_run_and_nothing_is_written_but_the_index(
-    cache: Path, words: tuple[str, ...]
-) -> None:
+def test_nothing_of_a_cache_is_run_and_nothing_is_written_but_the_index(cache: Path, words: tuple[str, ...]) -> None:
     before = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
     code, log = log_of(cache, *words)
     assert code == 0

@@ -51,9 +51,7 @@ def watch(log: int) -> None:
     def told(event: str, arguments: tuple[object, ...]) -> None:
         if event == "open":
             path, mode, flags = arguments
-            if (isinstance(flags, int) and flags & _WRITES) or (
-                isinstance(mode, str) and set(mode) & set("wax+")
-            ):
+            if (isinstance(flags, int) and flags & _WRITES) or (isinstance(mode, str) and set(mode) & set("wax+")):
                 os.write(log, f"write {path}\n".encode())
         elif event == "import":
             os.write(log, f"import {arguments[0]} {arguments[1]}\n".encode())

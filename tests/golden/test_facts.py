@@ -82,12 +82,8 @@ def entries_of(path: str) -> Iterator[tuple[str, str, object]]:
         yield (
             "pair",
             f"{path} {kin[0].path}",
-            {
-                fact.key: [fact.left, fact.right, fact.state.value, fact.why]
-                for fact in pair.facts
-                if fact.differs
-            }
-            | {"notes": pair.notes, "parting": pair.parting},
+            {fact.key: [fact.left, fact.right, fact.state.value, fact.why] for fact in pair.facts if fact.differs}
+            | {"notes": pair.notes, "parting": pair.first_divergence},
         )
 
 
@@ -112,9 +108,7 @@ def current() -> dict[str, dict[str, Any]]:
 
 def written(values: dict[str, Any]) -> str:
     return (
-        "{\n"
-        + ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items())
-        + "\n}\n"
+        "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items()) + "\n}\n"
     )
 
 

@@ -19,27 +19,32 @@ import scratch_of_releases
 from digests import digest_of, plain
 from random_programs import stages
 
-from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, join
-from artifact_inspector.analysis.flow.graph import find_graph
-from artifact_inspector.analysis.matrix.identity import check_identity
-from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling
-from artifact_inspector.analysis.order.placement import Memory
-from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, intersect
+from artifact_inspector.analysis.flow.function_graph import find_graph
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, Tiling
+from artifact_inspector.analysis.matrix.work_balance import check_work_balance
+from artifact_inspector.analysis.order.placement import PreviousStage
+from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.order.verdict import judge
-from artifact_inspector.analysis.overlap.memory_events import Commit, Issue, Reads, WaitFor
-from artifact_inspector.analysis.overlap.scoreboard import Flight, Scoreboard
-from artifact_inspector.analysis.shared.allocator import Request, place
-from artifact_inspector.analysis.shared.layouts import read_layout
-from artifact_inspector.analysis.shared.scratch import Rules
+from artifact_inspector.analysis.order.verdict import judge_region
+from artifact_inspector.analysis.overlap.memory_events import (
+    GroupCommit,
+    IssuedOperation,
+    QueueWait,
+    RegisterReads,
+)
+from artifact_inspector.analysis.overlap.queue_state import InFlightOperation, QueueState
+from artifact_inspector.analysis.shared.allocator import BufferRequest, place_buffers
+from artifact_inspector.analysis.shared.register_layouts import read_layout
+from artifact_inspector.analysis.shared.scratch_memory import ScratchRules
 from artifact_inspector.analysis.shared.swizzling import (
+    find_conversion_reach,
     padded_elements,
-    reach,
     swapped_bits,
     swizzled_elements,
 )
 from artifact_inspector.formats.mlir.types import parse_types
-from artifact_inspector.model import MatrixOp, Queue, Transfer, Wait
+from artifact_inspector.model import MatrixOp, Queue, Transfer, WaitOp
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 
 DIGESTS = Path(__file__).parent / "grids.json"
@@ -52,12 +57,12 @@ def programs(first: int) -> object:
         codes = stages(seed)
         reference = find_reference(codes[0])
         found.append(plain(reference))
-        before: dict[str, Memory] = {}
+        before: dict[str, PreviousStage] = {}
         for number, code in enumerate(codes):
             everything = code.indices(frozenset(range(len(code.function.blocks))))
             found.append(plain(find_graph(code, everything)))
             for region in find_regions(code, reference, exact=number == 0):
-                told, before[region.id] = judge(code, region, before.get(region.id), exact=number == 0)
+                told, before[region.id] = judge_region(code, region, before.get(region.id), exact=number == 0)
                 found.append(plain((told, before[region.id])))
     return found
 
@@ -80,12 +85,12 @@ def identities() -> object:
     ):  # fmt: skip
         if tiling is not None and (gone or times > 1 or there):
             continue
-        told = check_identity(
+        told = check_work_balance(
             {"a": work(dot, here, "k.py:1", tiling=tiling), "b": work(dot, there, line)},
             {"a": work(mma, left, "k.py:1"), "b": work(mma, right, line)},
-            unrolled={"a": times}, left_over=gone, parents=around,
+            unrolled={"a": times}, dissolved=gone, parents=around,
         )  # fmt: skip
-        found.append(repr([(one, one.holds, one.is_explained, one.ratio) for one in told.values()]))
+        found.append(repr([(one, one.is_balanced, one.is_explained, one.ratio) for one in told.values()]))
     return found
 
 
@@ -99,7 +104,7 @@ def rules_of_axes() -> object:
         )
     ]  # fmt: skip
     planes = [Axes((8, 1), (16, 2), (1, 4)), Axes((1, 4), (4, 4), (8, 1)), Axes((1, 1), (8, 8), (8, 4), 8)]
-    found = [repr(join(one, other)) for group in (lines, planes) for one, other in product(group, group)]
+    found = [repr(intersect(one, other)) for group in (lines, planes) for one, other in product(group, group)]
     for role in AxisRole:
         for more in (
             {},
@@ -132,9 +137,7 @@ def layouts_of_targets() -> object:
             for shape in shapes:
                 (tensor,) = parse_types(f"tensor<{shape}xf16, {layout}>", {})
                 read = read_layout(tensor, gpu.lanes)
-                found.append(
-                    repr((read, read and (read.is_one_to_one, padded_elements(read, read, 16, (3, 2)))))
-                )
+                found.append(repr((read, read and (read.is_one_to_one, padded_elements(read, read, 16, (3, 2))))))
     return found
 
 
@@ -148,9 +151,9 @@ def places_of_buffers() -> object:
             first = chance.randint(0, 6)
             size, alignment = chance.choice((8, 16, 24, 64, 100)), chance.choice((8, 16, 128))
             stop, group = first + chance.randint(1, 4), chance.choice((None, None, 1, 2))
-            wanted.append(Request(size, alignment, first, stop, group, group and chance.randint(1, 2)))
+            wanted.append(BufferRequest(size, alignment, first, stop, group, group and chance.randint(1, 2)))
         for by_size in (True, False):
-            placed = place(wanted, by_size=by_size)
+            placed = place_buffers(wanted, by_size=by_size)
             ends = [offset + one.bytes for offset, one in zip(placed.offsets, wanted, strict=True)]
             assert max(ends) == placed.size
             for (a, one), (b, other) in combinations(zip(placed.offsets, wanted, strict=True), 2):
@@ -171,8 +174,8 @@ def conversions_of_layouts() -> object:
             for _ in range(60):
                 one, other = chance.choice(read), chance.choice(read)
                 bits = chance.choice((8, 16, 32, 64))
-                rules = Rules((3, 6), gpu.lanes, False, chance.choice((None, 75, 80, 90)))
-                found.append([reach(one, other).value, swapped_bits(one, other)])
+                rules = ScratchRules((3, 6), gpu.lanes, False, chance.choice((None, 75, 80, 90)))
+                found.append([find_conversion_reach(one, other).value, swapped_bits(one, other)])
                 found.append(swizzled_elements(one, other, bits, *rules.accesses(bits)))
                 releases = ((2, 1), (3, 0), (3, 1), (3, 2), (3, 3), (3, 5))
                 found.append([padded_elements(one, other, bits, release) for release in releases])
@@ -184,16 +187,14 @@ def boards() -> object:
     chance = Random(3)
     found: list[object] = []
     for _ in range(300):
-        board = Scoreboard()
+        board = QueueState()
         for at in range(chance.randint(4, 14)):
-            queue = chance.choice(
-                (Queue.USE, Queue.GROUP, Queue.LOADS, Queue.MATRIX, Queue.STORES, Queue.COPIES)
-            )
+            queue = chance.choice((Queue.USE, Queue.GROUP, Queue.LOADS, Queue.MATRIX, Queue.STORES, Queue.COPIES))
             kind, names = chance.choice("iiiicwwrm"), tuple(chance.sample("abcd", chance.randint(1, 2)))
             if kind == "i":
                 moved = Transfer(chance.choice((None, 4, 16)), queue)
                 used = names if queue is Queue.USE else ()
-                what = Issue(
+                what = IssuedOperation(
                     moved,
                     chance.random() < 0.8,
                     used,
@@ -204,19 +205,21 @@ def boards() -> object:
                 )
                 found.append(indices_of(board.issue(at, what, at, chance.randint(0, 1))))
             elif kind == "c":
-                board.commit(Commit(queue))
+                board.commit(GroupCommit(queue))
             elif kind == "w":
-                wait = WaitFor(Wait("w", chance.choice((None, 0, 1, 2)), queue, closes=chance.random() < 0.3))
+                wait = QueueWait(
+                    WaitOp("w", chance.choice((None, 0, 1, 2)), queue, includes_uncommitted=chance.random() < 0.3)
+                )
                 found.append([board.pending(wait), indices_of(board.wait(wait))])
             elif kind == "r":
-                found.append(indices_of(board.read(Reads(frozenset(names)))))
+                found.append(indices_of(board.read_registers(RegisterReads(frozenset(names)))))
             else:
-                found.append(indices_of(board.copy().read(Reads(frozenset(names)))))
-            found.append([board.of_thread, board.flying_from((0,)), board.flying_from((0, 1))])
+                found.append(indices_of(board.copy().read_registers(RegisterReads(frozenset(names)))))
+            found.append([board.bytes_per_thread, board.count_from((0,)), board.count_from((0, 1))])
     return plain(found)
 
 
-def indices_of(flights: Iterable[Flight]) -> list[int]:
+def indices_of(flights: Iterable[InFlightOperation]) -> list[int]:
     return sorted(flight.index for flight in flights)
 
 
@@ -232,9 +235,7 @@ GRIDS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_what_rules_make_of_a_grid_of_inputs_is_what_it_was(
-    grid: str, request: pytest.FixtureRequest
-) -> None:
+def test_what_rules_make_of_a_grid_of_inputs_is_what_it_was(grid: str, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden", default=False):
         pytest.skip("Written below.")
     assert digest_of(GRIDS[grid]()) == json.loads(DIGESTS.read_text(encoding="utf-8"))[grid]

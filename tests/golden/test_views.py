@@ -19,9 +19,9 @@ import pytest
 from digests import digest_of, parts_of
 from saved import facts, saved, saved_kernels
 
-from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
+from artifact_inspector.analysis.resources.pressure import find_pressure, registers_to_free
 from artifact_inspector.comparison.alignment import align
-from artifact_inspector.comparison.baseline import hold_against, lines_of, record
+from artifact_inspector.comparison.baseline import compare_with_baseline, lines_of, record
 from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
 from artifact_inspector.comparison.matching import Axis, Candidate
 from artifact_inspector.comparison.matrix import find_matrix
@@ -65,10 +65,8 @@ def compared(left: str, right: str, *across: Axis) -> object:
 
 
 def held(left: str, right: str, *across: Axis) -> object:
-    recorded = [
-        record(inspect(artifact), lambda file: file if "gemv" in file else None) for artifact in of(left)
-    ]
-    return told(hold_against(recorded, of(right), inspect, across=across))
+    recorded = [record(inspect(artifact), lambda file: file if "gemv" in file else None) for artifact in of(left)]
+    return told(compare_with_baseline(recorded, of(right), inspect, across=across))
 
 
 def lacking(left: str, right: str, ours: str, theirs: str) -> object:
@@ -140,8 +138,7 @@ def alive(path: str) -> object:
     (function, *_) = kernel.module(Stage.AMDGCN).functions
     found = find_pressure(function, format_of(Stage.AMDGCN).bank_of)
     shed = [
-        count_to_shed(lambda registers, most=most: most // max(registers, 1), 200)
-        for most in range(256, 2048, 64)
+        registers_to_free(lambda registers, most=most: most // max(registers, 1), 200) for most in range(256, 2048, 64)
     ]
     return [repr(found), shed]
 

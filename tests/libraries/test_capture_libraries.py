@@ -52,9 +52,7 @@ KERNELS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("library", PROGRAMS)
-def test_a_library_is_captured_for_two_vendors(
-    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_is_captured_for_two_vendors(library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("triton", "torch", library):
         if find_spec(name) is None:
             pytest.skip(f"{name} is not installed; the test extra has it, on Linux.")
@@ -68,7 +66,7 @@ def test_a_library_is_captured_for_two_vendors(
         for kernel in run.kernels:
             assert kernel.launches
             assert {launch.caller.partition(":")[0] for launch in kernel.launches} == {"program.py"}
-            assert {launch.place.partition("/")[0] for launch in kernel.launches} == {library}
+            assert {launch.location.partition("/")[0] for launch in kernel.launches} == {library}
     if library == "liger_kernel":
         # 1024 threads either way: its cross_entropy.py takes 16 warps where a warp has 64 lanes
         chosen = [k.options["num_warps"] for run in runs for k in run.kernels if "cross" in k.name]

@@ -64,8 +64,7 @@ def is_text(node: ast.BinOp) -> bool:
     """Unions of types, and texts put together."""
     parts = (node.left, node.right)
     return any(
-        isinstance(part, ast.JoinedStr)
-        or (isinstance(part, ast.Constant) and not isinstance(part.value, int))
+        isinstance(part, ast.JoinedStr) or (isinstance(part, ast.Constant) and not isinstance(part.value, int))
         for part in parts
     )
 

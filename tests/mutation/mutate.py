@@ -125,9 +125,7 @@ class Driver:
             if end is None:
                 left -= 1
                 end = self.end_of(mutant, items, living, kept)
-            print(
-                f"{number}/{len(self.chosen)} {end} {mutant.file}:{mutant.line} {mutant.what}", file=self.told
-            )
+            print(f"{number}/{len(self.chosen)} {end} {mutant.file}:{mutant.line} {mutant.what}", file=self.told)
             self.told.flush()
         return True
 
@@ -144,9 +142,7 @@ class Driver:
             log.write(json.dumps(row) + "\n")
         return end
 
-    def forked(
-        self, mutant: Mutant, items: Sequence[pytest.Item], living: Functions, kept: Sequence[Any]
-    ) -> str:
+    def forked(self, mutant: Mutant, items: Sequence[pytest.Item], living: Functions, kept: Sequence[Any]) -> str:
         reader, writer = os.pipe()
         place = tempfile.mkdtemp()
         child = os.fork()

@@ -133,8 +133,7 @@ class Recorder:
         noted = self.coverage.get_data()
         lines = {
             str(Path(file).relative_to(ROOT)): {
-                line: [one for one in contexts if one]
-                for line, contexts in noted.contexts_by_lineno(file).items()
+                line: [one for one in contexts if one] for line, contexts in noted.contexts_by_lineno(file).items()
             }
             for file in noted.measured_files()
         }
@@ -151,9 +150,7 @@ def main() -> None:
     recorder = Recorder()
     pytest.main([*OPTIONS, *asked.tests], plugins=[recorder])
     out.write_text(json.dumps(recorder.told()), encoding="utf-8")
-    print(
-        len(recorder.seconds), "tests,", len(recorder.failed), "did not pass:", *sorted(recorder.failed)[:20]
-    )
+    print(len(recorder.seconds), "tests,", len(recorder.failed), "did not pass:", *sorted(recorder.failed)[:20])
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from artifact_inspector.api.predicting import pair_launches
-from artifact_inspector.execution.requests import parse_document
-from artifact_inspector.execution.timing.contestants import Contestant
-from artifact_inspector.execution.timing.ranking import Ranked, rank_launches
+from artifact_inspector.api.launches import pair_launches
+from artifact_inspector.execution.launch_requests import parse_document
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.ranking import RankedLaunch, rank_launches
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 
@@ -34,16 +34,14 @@ class Regret(NamedTuple):
     """Spearman's."""
 
 
-def rank_folder(folder: Path, gpu: str = "H200", processors: int = 2) -> tuple[list[Ranked], list[float]]:
+def rank_folder(folder: Path, gpu: str = "H200", processors: int = 2) -> tuple[list[RankedLaunch], list[float]]:
     """A kernel's launches in order, and the measured milliseconds of each."""
     rows = [row for row in json.loads((folder / "times.json").read_text()) if "hash" in row]
     requests = parse_document((folder / "launches.json").read_text(), "launches.json")
     pairs = pair_launches(open_cache(folder / "cache"), None, (), requests)
-    contestants = [Contestant(entry, request, entry.constants) for entry, request in pairs]
+    contestants = [RankingCandidate(entry, request, entry.constants) for entry, request in pairs]
     tool = find_disassembler(None)
-    found = rank_launches(
-        contestants, lambda _, binary: disassemble(binary, tool), gpu=gpu, processors=processors
-    )
+    found = rank_launches(contestants, lambda _, binary: disassemble(binary, tool), gpu=gpu, processors=processors)
     return found, [rows[row.launch]["milliseconds"] for row in found]
 
 
@@ -66,7 +64,7 @@ def main() -> None:
         found, times = rank_folder(folder)
         cost = regret_of(times)
         seconds = time.perf_counter() - started
-        unknown = sum(1 for row in found if row.unknown)
+        unknown = sum(1 for row in found if row.missing_inputs)
         lacking = f", {unknown} lack something" if unknown else ""
         print(
             f"{folder.name:30} {len(times):3} launches  first {cost.first:.3f}  best of five {cost.five:.3f}  "
@@ -78,7 +76,7 @@ def main() -> None:
                 terms = sorted(row.terms.items(), key=lambda term: -term[1])[:5]
                 told = " ".join(f"{name} {cycles:.0f}" for name, cycles in terms)
                 print(
-                    f"    {milliseconds:8.4f} ms  score {row.score or 0:12.0f}  {row.binding}  {row.label}: {told}"
+                    f"    {milliseconds:8.4f} ms  score {row.score or 0:12.0f}  {row.bottleneck}  {row.label}: {told}"
                 )
 
 

@@ -18,8 +18,8 @@ import pytest
 from artifact_inspector.execution.interpreter.wavefronts import (
     LINE,
     count_atomics,
-    count_copied,
-    count_copied_past,
+    count_copy_wavefronts,
+    count_l1_bypass_wavefronts,
     count_sectors,
     count_wavefronts,
 )
@@ -94,7 +94,7 @@ are served is not known."""
 
 
 def predicted(kind: str, size: int, where: list[int], on: list[int], far: list[int]) -> tuple[int, int]:
-    """By bits of `on`: 1 is the guard, 2 whether a copy reads; `cp` and `cpz` have a guard, others none."""
+    """By bits of `active_mask`: 1 is the guard, 2 whether a copy reads; `cp` and `cpz` have a guard, others none."""
     addresses, bits, lanes = np.array([where]), np.array([on]), np.arange(32)
     guard = bits & 1 != 0
     if kind in ("atom", "cas"):
@@ -102,13 +102,13 @@ def predicted(kind: str, size: int, where: list[int], on: list[int], far: list[i
     if kind in ("ldsm", "ldsmt", "stsm"):
         return count_wavefronts(addresses.reshape(-1, 8), 16, (lanes < 8 * size).reshape(-1, 8))
     if kind == "cpp":
-        return count_copied_past(addresses, size, guard, np.array([far]))
+        return count_l1_bypass_wavefronts(addresses, size, guard, np.array([far]))
     if not kind.startswith("cp"):
         return count_wavefronts(addresses, size, guard, loads=kind == "ld")
     how = kind.partition(".")[0]
     reads = np.ones((1, 32), bool) if how == "cp" else bits & 2 != 0
     mask = guard if how in ("cp", "cpz") else np.ones((1, 32), bool)
-    return count_copied(addresses, size, mask, np.where(reads, np.array([far]), -1))
+    return count_copy_wavefronts(addresses, size, mask, np.where(reads, np.array([far]), -1))
 
 
 def test_wavefronts_under_predicates_of_copies_matrices_and_atomics_are_those_counted() -> None:
@@ -123,9 +123,7 @@ def test_wavefronts_under_predicates_of_copies_matrices_and_atomics_are_those_co
     assert not [name for *_, name in wrong if name.endswith("/all")]
 
 
-@pytest.mark.parametrize(
-    ("kind", "row", "piece"), [("load", 32, 32), ("copy", 32, 32), ("copy past", 2, LINE)]
-)
+@pytest.mark.parametrize(("kind", "row", "piece"), [("load", 32, 32), ("copy", 32, 32), ("copy past", 2, LINE)])
 def test_sectors_of_16_bytes_a_lane_are_counted_as_measured(kind: str, row: int, piece: int) -> None:
     """Copies past the L1 ask for one sector for each line of two neighbouring lanes, even across its sectors."""
     wrong = []

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from launches_on_paper import INTERPRETED, LAUNCHES, ROOT, ranges
 
-from artifact_inspector.execution.launch import Launch, Tensor
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.running import Run, run_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
+from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 
@@ -22,26 +22,24 @@ TOOL = find_disassembler()
 
 
 @cache
-def run(name: str, target: str) -> Run:
+def run(name: str, target: str) -> SimulatedLaunch:
     paper = LAUNCHES[name]
-    arguments = {
-        key: Tensor(*value) if isinstance(value, tuple) else value for key, value in paper.arguments.items()
-    }
+    arguments = {key: Tensor(*value) if isinstance(value, tuple) else value for key, value in paper.arguments.items()}
     (entry,) = open_cache(ROOT / "fixtures" / "3.6.0" / target / name).entries
     if target == NVIDIA and TOOL is None and "sass" not in entry.files:
         pytest.skip("no nvdisasm")
     loaded = load_kernel(entry, lambda _suffix, binary: disassemble(binary, TOOL))
-    return run_launch(loaded, Launch(paper.grid, arguments))
+    return simulate_launch(loaded, KernelLaunch(paper.grid, arguments))
 
 
-def touched(found: Run) -> dict[str, Any]:
+def touched(found: SimulatedLaunch) -> dict[str, Any]:
     def whole(marks: np.ndarray, granule: int) -> Any:
         return ranges(np.repeat(marks != 0, granule))
 
     return {
         region.name: {
-            "read": whole(region.read, region.granule),
-            "written": whole(region.written, region.granule),
+            "read": whole(region.read_marks, region.granule_bytes),
+            "written": whole(region.written_marks, region.granule_bytes),
         }
         for region in found.memory.regions
     }
@@ -57,17 +55,17 @@ PAIRS = [(name, target) for name in LAUNCHES for target in (*AMD, NVIDIA) if sav
 @pytest.mark.parametrize(("name", "target"), PAIRS)
 def test_bytes_are_those_of_the_interpreter(name: str, target: str) -> None:
     found = run(name, target)
-    assert found.counts.outside == []
-    assert found.loaded.program.not_understood == ()
-    if any("atomic" in reason for ended in found.ended for reason in ended.reasons):
+    assert found.counters.out_of_bounds == []
+    assert found.loaded.program.unsupported_opcodes == ()
+    if any("atomic" in reason for ended in found.unfinished for reason in ended.reasons):
         return  # a loop that waits for an atomic: told as unknown
-    assert found.ended == ()
+    assert found.unfinished == ()
     assert touched(found) == json.loads(INTERPRETED.read_text())[name]
 
 
 def test_instructions_are_those_counted_by_hand() -> None:
     """`copy` has 17 from where its arguments are preloaded, no branch; `early_return` 76, of which workgroups
     without a row run three: comparison, branch, end. Workgroups of both have four waves."""
-    assert sum(run("copy", "gfx942").counts.executed) == 3 * 4 * 17
+    assert sum(run("copy", "gfx942").counters.warps_executed) == 3 * 4 * 17
     found = run("early_return", "gfx942")
-    assert sum(found.counts.executed) == 5 * 4 * 76 + 3 * 4 * 3
+    assert sum(found.counters.warps_executed) == 5 * 4 * 76 + 3 * 4 * 3

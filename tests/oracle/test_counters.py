@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from measured import METRICS
 
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import parse_document, resolve
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import Prediction, predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 
 CASES = sorted(path.name for path in (Path(__file__).parent / "counters").iterdir())
@@ -25,15 +25,15 @@ def case(name: str) -> tuple[Prediction, dict[str, float]]:
     (entry,) = [entry for entry in open_cache(place).entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)
     (request,) = parse_document((place / "launch.json").read_text(), "launch.json")
-    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
+    launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
     truth = json.loads((place / "ncu.json").read_text())["metrics"]
-    return predict(run_launch(loaded, launch), L2), truth
+    return predict_counters(simulate_launch(loaded, launch), L2), truth
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_opcode_has_semantics(name: str) -> None:
     found, _ = case(name)
-    assert found.not_understood == ()
+    assert found.unsupported_opcodes == ()
     assert found.unknown == {}
 
 
@@ -61,4 +61,4 @@ def test_multiply_adds_are_counted_where_their_guard_holds(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_lane_leaves_its_tensors(name: str) -> None:
-    assert case(name)[0].outside == ()
+    assert case(name)[0].out_of_bounds == ()

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.execution.timing.ranking import barrier_of, launch_of
+from artifact_inspector.execution.timing.ranking import barrier_cycles, launch_cycles
 from artifact_inspector.hardware.timing import TIMING
 
-MEASURED: dict[str, dict[str, float]] = json.loads(
-    (Path(__file__).parent / "measured" / "latencies.json").read_text()
-)
+MEASURED: dict[str, dict[str, float]] = json.loads((Path(__file__).parent / "measured" / "latencies.json").read_text())
 
 
 def beyond(measured: dict[str, float]) -> dict[str, float]:
@@ -49,9 +47,9 @@ def test_a_latency_is_what_was_measured(gpu: str) -> None:
 @pytest.mark.parametrize("gpu", MEASURED)
 @pytest.mark.parametrize("warps", [1, 2, 4, 8, 16, 32])
 def test_barriers_and_starts_grow_with_the_warps_as_measured(gpu: str, warps: int) -> None:
-    assert barrier_of(TIMING, warps) == pytest.approx(MEASURED[gpu][f"barrier_{warps}_warps"], abs=0.5)
+    assert barrier_cycles(TIMING, warps) == pytest.approx(MEASURED[gpu][f"barrier_{warps}_warps"], abs=0.5)
     held = 64 // max(warps, 2)
-    assert launch_of(TIMING, warps, held) == pytest.approx(MEASURED[gpu][f"launch_{warps}_warps"], rel=0.01)
+    assert launch_cycles(TIMING, warps, held) == pytest.approx(MEASURED[gpu][f"launch_{warps}_warps"], rel=0.01)
 
 
 def test_what_all_multiprocessors_get_of_the_second_level_cache_is_what_was_measured() -> None:
@@ -59,7 +57,7 @@ def test_what_all_multiprocessors_get_of_the_second_level_cache_is_what_was_meas
     side_by_side = [measured["l2_read_all_16.5MiB"], measured["l2_read_all_8.25MiB"]]
     assert min(side_by_side) <= TIMING.l2_bytes <= max(side_by_side)
     alone = measured["read_16_run_32_stride_128_l2"]
-    assert TIMING.l2_request / TIMING.l2_bytes == pytest.approx(alone, rel=0.02)
+    assert TIMING.l2_request_bytes / TIMING.l2_bytes == pytest.approx(alone, rel=0.02)
 
 
 def test_what_memory_sustains_lies_by_what_was_measured() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.formats.llvm.reading import FORMAT
+from artifact_inspector.formats.llvm.parser import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 

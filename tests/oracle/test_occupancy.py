@@ -83,9 +83,7 @@ def calculator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_blocks_per_multiprocessor_are_those_of_the_occupancy_calculator(arch: str, calculator: Path) -> None:
     major, minor, threads, shared, optin, reserved = DEVICES[arch]
     device = f"{major} {minor} {threads} {shared << 10} {optin << 10} {reserved << 10}"
-    questions = "\n".join(
-        f"{device} {regs} {size} {bars} {32 * warps}" for regs, size, bars, warps in LAUNCHES
-    )
+    questions = "\n".join(f"{device} {regs} {size} {bars} {32 * warps}" for regs, size, bars, warps in LAUNCHES)
     answers = subprocess.run(
         [calculator], input=questions, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -104,8 +102,12 @@ def test_blocks_per_multiprocessor_are_those_of_the_occupancy_calculator(arch: s
         assert (ours.blocks, question) == (blocks, question)
         theirs = (by_registers, by_shared, by_warps)
         # Where no shared memory is used the calculator says INT_MAX.
-        shared_allows = ours.allowed.get("shared memory", 2**31 - 1)
-        assert (ours.allowed["registers"], shared_allows, ours.allowed["warps"]) == theirs
+        shared_allows = ours.blocks_by_resource.get("shared memory", 2**31 - 1)
+        assert (
+            ours.blocks_by_resource["registers"],
+            shared_allows,
+            ours.blocks_by_resource["warps"],
+        ) == theirs
 
 
 AMD = [kernel for kernel in saved_kernels() if Stage.AMDGCN in kernel.stages]

@@ -48,9 +48,7 @@ def words(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The launches in the order that the command prints."""
-    found: list[dict[str, Any]] = json.loads(CliRunner().invoke(cli.app, [*words(folder), "--json"]).output)[
-        "rank"
-    ]
+    found: list[dict[str, Any]] = json.loads(CliRunner().invoke(cli.app, [*words(folder), "--json"]).output)["rank"]
     return found
 
 
@@ -68,7 +66,7 @@ def test_every_term_is_told_and_none_is_larger_than_the_score(rows: list[dict[st
     assert {row["launch"] for row in rows} == set(range(16))
     for row in rows:
         assert row["fits"] is True
-        assert row["binding"] == max(row["terms"], key=row["terms"].__getitem__)
+        assert row["bottleneck"] == max(row["terms"], key=row["terms"].__getitem__)
         assert row["score"] >= max(cycles for name, cycles in row["terms"].items() if name != "path") - 1
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.resources.taken import find_resources
+from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats._figures import amdgcn_figures, ptx_figures
+from artifact_inspector.formats._resource_figures import amdgcn_figures, ptx_figures
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
@@ -81,9 +81,7 @@ def ptx_of(kernel: Saved) -> tuple[str, str]:
         ),
     ],
 )
-def test_registers_stack_and_spills_are_those_of_ptxas(
-    kernel: Saved, options: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_registers_stack_and_spills_are_those_of_ptxas(kernel: Saved, options: tuple[str, ...], tmp_path: Path) -> None:
     ptx, arch = ptx_of(kernel)
     judged = assembled(ptx, arch, tmp_path, *options)
     target = parse_target(arch)

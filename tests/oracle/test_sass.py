@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES, saved
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.control_flow import find_control_flow
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
-from artifact_inspector.formats.sass.reading import FORMAT, parse
+from artifact_inspector.formats.sass.parser import FORMAT, parse
 from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -75,7 +75,7 @@ def test_json_reads_as_the_text_does(path: Path) -> None:
 @pytest.mark.parametrize("path", CUBINS)
 def test_the_text_of_cuobjdump_reads_as_that_of_nvdisasm(path: Path) -> None:
     (one,), (other,) = module(path).functions, parse(SourceText("k", cuobjdump(path)), Stage.SASS).functions
-    assert one.controls == other.controls
+    assert one.control_codes == other.control_codes
     assert [(x.opcode, x.kind, x.guard) for x in one.instructions] == [
         (x.opcode, x.kind, x.guard) for x in other.instructions
     ]
@@ -100,7 +100,7 @@ def test_control_codes_are_those_that_triton_reads(path: Path) -> None:
             )
         )
         for function in module(path).functions
-        for code in function.controls
+        for code in function.control_codes
     ]
     assert ours == [disasm.parseCtrl(word) for word in words]
 
@@ -131,12 +131,8 @@ def test_the_loop_of_a_matmul_multiplies_and_copies_as_the_ptx_says() -> None:
 def loop(function: Function) -> list[int]:
     """The instructions of the loop with most of them."""
     flow = find_control_flow(function)
-    blocks = max(
-        (found.blocks for found in flow.loops), key=lambda blocks: sum(size(function, b) for b in blocks)
-    )
-    return sorted(
-        chain.from_iterable(range(function.blocks[b].start, function.blocks[b].stop) for b in blocks)
-    )
+    blocks = max((found.blocks for found in flow.loops), key=lambda blocks: sum(size(function, b) for b in blocks))
+    return sorted(chain.from_iterable(range(function.blocks[b].start, function.blocks[b].stop) for b in blocks))
 
 
 def size(function: Function, block: int) -> int:

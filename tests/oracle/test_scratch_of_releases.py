@@ -11,8 +11,12 @@ import pytest
 import scratch_of_releases
 from scratch_of_releases import Operation, spelled, whole
 
-from artifact_inspector.analysis.shared.scratch import find_rules, most_bytes, scratch_bytes
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.shared.scratch_memory import (
+    find_scratch_rules,
+    max_scratch_bytes,
+    scratch_bytes,
+)
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.shared import SharedRole
 from artifact_inspector.model.text import SourceText
@@ -29,11 +33,9 @@ def told(operation: Operation, triton: str) -> tuple[int | None, int | None]:
     text = spelled(operation.text(), tuple(map(int, triton.split("."))))
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     role = ROLES[operation.kind]
-    (found,) = (one for one in module.functions[0].instructions if FORMAT.shared(one).role is role)
-    rules = find_rules(module, FORMAT, TritonVersion(triton))
-    return scratch_bytes(found, module, FORMAT, rules, is_used=False), most_bytes(
-        found, module, FORMAT, rules
-    )
+    (found,) = (one for one in module.functions[0].instructions if FORMAT.shared_use(one).role is role)
+    rules = find_scratch_rules(module, FORMAT, TritonVersion(triton))
+    return scratch_bytes(found, module, FORMAT, rules, is_used=False), max_scratch_bytes(found, module, FORMAT, rules)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.bill import Bill, find_bill
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage, find_shared_memory_usage
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
@@ -20,9 +20,7 @@ _PLACE = re.compile(r"allocation\.offset = (\d+)")
 _SIZE = re.compile(r"allocation\.size = (\d+)")
 _TAKEN = re.compile(r"ttg\.shared = (\d+)")
 
-FILES = [
-    pytest.param(kernel, id=kernel.path) for kernel in saved_kernels() if kernel.version == triton.__version__
-]
+FILES = [pytest.param(kernel, id=kernel.path) for kernel in saved_kernels() if kernel.version == triton.__version__]
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +48,20 @@ def allocated(library: Any, path: str, target: str) -> str:
     return str(module)
 
 
-def judged(text: str, name: str) -> Bill:
+def judged(text: str, name: str) -> SharedMemoryUsage:
     """The bill of a module that Triton has allocated."""
     taken = _TAKEN.search(text)
     assert taken is not None
     parsed = FORMAT.parse(SourceText(name, text), Stage.TTGIR)
-    codes = [Code(f, FORMAT) for f in parsed.functions]
-    bill = find_bill(codes, parsed, FORMAT, int(taken[1]), TritonVersion(triton.__version__))
+    codes = [FunctionCode(f, FORMAT) for f in parsed.functions]
+    bill = find_shared_memory_usage(codes, parsed, FORMAT, int(taken[1]), TritonVersion(triton.__version__))
     assert bill is not None
     return bill
 
 
-def agree(text: str, bill: Bill) -> None:
+def agree(text: str, bill: SharedMemoryUsage) -> None:
     """Every entry has the place, and where it is told the size, that Triton gave it, and none is missing."""
-    assert bill.accounted, bill.note
+    assert bill.is_accounted, bill.note
     lines = text.split("\n")
     assert len(bill.entries) == sum(1 for line in lines if _PLACE.search(line) is not None)
     for entry in bill.entries:

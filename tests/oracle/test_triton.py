@@ -48,12 +48,10 @@ def test_there_is_something_to_judge() -> None:
 
 
 @pytest.mark.parametrize(("kernel", "stage"), FILES)
-def test_operations_and_functions_are_those_that_triton_finds(
-    kernel: Saved, stage: Stage, judge: Any
-) -> None:
+def test_operations_and_functions_are_those_that_triton_finds(kernel: Saved, stage: Stage, judge: Any) -> None:
     module = kernel.module(stage)
     ours = Counter(x.opcode for function in module.functions for x in function.instructions)
-    judged = judge(str(FIXTURES / kernel.path / kernel.artifact.relative(stage.value)))
+    judged = judge(str(FIXTURES / kernel.path / kernel.artifact.display_path(stage.value)))
     assert sum(name == "tt.func" for name, _ in judged) == len(module.functions)
     theirs = Counter(name for name, _ in judged if name not in IMPLICIT)
     # The yield of a region without results is not printed.
@@ -71,7 +69,7 @@ def test_results_are_those_that_triton_finds(kernel: Saved, stage: Stage, judge:
         for x in function.instructions
         if not x.opcode.startswith("scf.")
     )
-    judged = judge(str(FIXTURES / kernel.path / kernel.artifact.relative(stage.value)))
+    judged = judge(str(FIXTURES / kernel.path / kernel.artifact.display_path(stage.value)))
     assert ours == Counter((n, r) for n, r in judged if n not in IMPLICIT and not n.startswith("scf."))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from measured import METRICS
 
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import parse_document, resolve
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import Prediction, predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import disassemble, find_disassembler
 
@@ -93,8 +93,8 @@ def run(name: str, place: Path) -> tuple[Prediction, dict[str, float]]:
     (entry,) = open_cache(place / "cache").entries
     loaded = load_kernel(entry, lambda _suffix, binary: disassemble(binary, TOOL))
     (request,) = parse_document(json.dumps(case["launch"]), name)
-    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
-    return predict(run_launch(loaded, launch), 50 << 20), case["metrics"]
+    launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
+    return predict_counters(simulate_launch(loaded, launch), 50 << 20), case["metrics"]
 
 
 @pytest.mark.skipif(TOOL is None, reason="it takes an nvdisasm")

@@ -70,15 +70,11 @@ def test_an_entry_has_the_key_of_the_fixture_that_the_same_release_made(tmp_path
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_launch_touches_what_the_interpreter_does_whichever_release_compiled_it(
-    version: str, tmp_path: Path
-) -> None:
+def test_a_launch_touches_what_the_interpreter_does_whichever_release_compiled_it(version: str, tmp_path: Path) -> None:
     """What is not known waits for an atomic, or is of data that were not given."""
     need([version])
     compile_missing(tmp_path, version, ["sm_80", "gfx942"])
     found = [*outcomes(tmp_path, version)]
     assert len(found) > 20
     assert [row for row in found if row.differs] == []
-    assert [
-        row for row in found if row.unknown and not ("atomic" in row.unknown or "values of" in row.unknown)
-    ] == []
+    assert [row for row in found if row.unknown and not ("atomic" in row.unknown or "values of" in row.unknown)] == []

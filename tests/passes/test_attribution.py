@@ -15,15 +15,15 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model import Stage
 from artifact_inspector.passes import attribution
-from artifact_inspector.passes.attribution import Asked, attribute, earliest
-from artifact_inspector.passes.observation import What, observe
-from artifact_inspector.passes.subject import of_entry
-from artifact_inspector.passes.trace import Change, Level, PassTrace, Step
+from artifact_inspector.passes.attribution import FactQuery, find_passes, select_earliest
+from artifact_inspector.passes.dump_facts import Topic, read_dump_facts
+from artifact_inspector.passes.subject import subject_of_entry
+from artifact_inspector.passes.trace import FactChange, PassLevel, PassRun, PassTrace
 from artifact_inspector.report.passes import describe_attribution, describe_decision
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 KEY = "straight.verdict"
-ASKED = Asked(f"{KEY}.ttgir", KEY, "ttgir", What.ORDER, "straight verdict at ttgir")
+ASKED = FactQuery(f"{KEY}.ttgir", KEY, "ttgir", Topic.ORDER, "straight verdict at ttgir")
 
 
 def entry(place: str = "3.9.0/gfx942/gemv_splitk") -> Artifact:
@@ -31,9 +31,9 @@ def entry(place: str = "3.9.0/gfx942/gemv_splitk") -> Artifact:
     return found
 
 
-def step(index: int, name: str, level: Level, before: str, after: str) -> Step:
-    change = Change(What.ORDER, KEY, "straight verdict", "", before, after)
-    return Step(index, name, name.lower(), level, 1, True, None, (change,))
+def step(index: int, name: str, level: PassLevel, before: str, after: str) -> PassRun:
+    change = FactChange(Topic.ORDER, KEY, "straight verdict", "", before, after)
+    return PassRun(index, name, name.lower(), level, 1, True, None, (change,))
 
 
 TRACE = PassTrace(
@@ -41,8 +41,8 @@ TRACE = PassTrace(
     "gfx942",
     "3.2.0",
     (
-        step(1, "Reorder", Level.TTGIR, "interleaved", "clustered"),
-        step(2, "Sink", Level.LLVM, "clustered", "interleaved"),
+        step(1, "Reorder", PassLevel.TTGIR, "interleaved", "clustered"),
+        step(2, "Sink", PassLevel.LLVM, "clustered", "interleaved"),
     ),
     (),
     (),
@@ -56,19 +56,19 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_of_a_fact_of_several_stages_the_earliest_that_differs_is_asked_for() -> None:
     facts = [(f"{KEY}.{at}", "verdict", f"straight verdict at {at}") for at in ("llir", "ttgir", "assembly")]
-    assert earliest([*facts, ("occupancy", "occupancy", "occupancy")]) == (ASKED,)
+    assert select_earliest([*facts, ("occupancy", "occupancy", "occupancy")]) == (ASKED,)
 
 
 @pytest.mark.usefixtures("traced")
 def test_the_pass_is_the_last_one_up_to_the_stage() -> None:
-    made = attribute(entry(), [ASKED], {ASKED.key: "clustered"}).made_by[ASKED.key]
+    made = find_passes(entry(), [ASKED], {ASKED.key: "clustered"}).passes_by_key[ASKED.key]
     assert made is not None
     assert made[0].name == "Reorder"
 
 
 @pytest.mark.usefixtures("traced")
 def test_no_pass_is_named_where_the_compile_made_here_ends_otherwise() -> None:
-    assert attribute(entry(), [ASKED], {ASKED.key: "serial"}).made_by == {ASKED.key: None}
+    assert find_passes(entry(), [ASKED], {ASKED.key: "serial"}).passes_by_key == {ASKED.key: None}
 
 
 def without_ttir(artifact: Artifact) -> Artifact:
@@ -91,8 +91,8 @@ def without_version(artifact: Artifact) -> Artifact:
 def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
     spoil: Callable[[Artifact], Artifact], why: str
 ) -> None:
-    found = attribute(spoil(entry()), [ASKED], {})
-    assert found.why == why
+    found = find_passes(spoil(entry()), [ASKED], {})
+    assert found.problem == why
     assert list(describe_attribution([ASKED], [("3.9.0", found)])) == [
         "passes",
         f"  3.9.0: could not be compiled again: {why}",
@@ -101,9 +101,9 @@ def test_an_entry_that_cannot_be_compiled_again_says_why_in_one_line(
 
 @pytest.mark.usefixtures("traced")
 def test_either_side_is_told_and_facts_of_no_pass_are_counted() -> None:
-    silent = Asked("shared", "shared", None, What.SHARED, "shared")
-    one = attribute(entry(), [ASKED, silent], {ASKED.key: "clustered"})
-    other = attribute(entry(), [ASKED, silent], {ASKED.key: "interleaved"})
+    silent = FactQuery("shared", "shared", None, Topic.SHARED, "shared")
+    one = find_passes(entry(), [ASKED, silent], {ASKED.key: "clustered"})
+    other = find_passes(entry(), [ASKED, silent], {ASKED.key: "interleaved"})
     assert list(describe_attribution([ASKED, silent], [("3.2.0", one), ("3.9.0", other)])) == [
         "passes",
         "  straight verdict at ttgir",
@@ -111,23 +111,21 @@ def test_either_side_is_told_and_facts_of_no_pass_are_counted() -> None:
         "    3.9.0: no pass changed it",
         "  no pass changed the other 1",
     ]
-    assert describe_decision("3.2.0", ASKED, one) == (
-        "  3.2.0: Reorder (reorder) at ttgir: interleaved → clustered"
-    )
+    assert describe_decision("3.2.0", ASKED, one) == ("  3.2.0: Reorder (reorder) at ttgir: interleaved → clustered")
 
 
 def test_an_entry_compiled_again_from_its_ttir_says_what_the_entry_says() -> None:
     pytest.importorskip("triton")
     own = entry()
-    with of_entry(own).compiled_alone(lambda said: None, "3.9.0") as again:
+    with subject_of_entry(own).compile_without_dumps(lambda said: None, "3.9.0") as again:
         for stage in (Stage.TTGIR, Stage.LLIR, Stage.AMDGCN):
-            assert observe(again, stage, None, tuple(What)) == observe(own, stage, None, tuple(What))
+            assert read_dump_facts(again, stage, None, tuple(Topic)) == read_dump_facts(own, stage, None, tuple(Topic))
         assert inspect_artifact(again).principal_region is not None
 
 
 def test_options_are_asked_for_again_as_the_metadata_has_them() -> None:
     own = entry("3.2.0/sm_75/gemv_splitk")
-    options = of_entry(own).ask["options"]
+    options = subject_of_entry(own).request["options"]
     assert options["cluster_dims"] == [1, 1, 1], "back ends of that release take no strings"
     assert options == {name: own.metadata[name] for name in options}
 

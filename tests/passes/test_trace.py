@@ -12,11 +12,11 @@ import pytest
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.passes.dumps import Dump, Language, read_dumps
-from artifact_inspector.passes.observation import What
-from artifact_inspector.passes.subject import of_request, trace_passes
+from artifact_inspector.passes.dump_facts import Topic
+from artifact_inspector.passes.dumps import Dump, DumpLanguage, read_dumps
+from artifact_inspector.passes.subject import subject_of_request, trace_passes
 from artifact_inspector.passes.timing import PassTimes
-from artifact_inspector.passes.trace import _COMPARABLE, Level, PassTrace, Step, trace
+from artifact_inspector.passes.trace import _COMPARABLE_TOPICS, PassLevel, PassRun, PassTrace, trace_dumps
 from artifact_inspector.report.passes import describe_passes, text_difference
 
 SAVED = Path(__file__).parent / "3.2.0-gfx942-gemv_splitk"
@@ -35,10 +35,10 @@ def saved_artifact() -> Artifact:
 @cache
 def saved_trace() -> PassTrace:
     times = PassTimes((SAVED / "times.txt").read_text(encoding="utf-8").splitlines())
-    return trace(saved_artifact(), saved_dumps(), times, tuple(What))
+    return trace_dumps(saved_artifact(), saved_dumps(), times, tuple(Topic))
 
 
-def changing(found: PassTrace, key: str) -> list[Step]:
+def changing(found: PassTrace, key: str) -> list[PassRun]:
     return [step for step in found.steps if any(change.key == key for change in step.changes)]
 
 
@@ -47,28 +47,28 @@ def test_every_header_in_the_text_is_a_dump() -> None:
         headers = sum("IR Dump " in line for line in lines)
     found = list(saved_dumps())
     assert len(found) == headers
-    assert {dump.language for dump in found} == set(Language)
+    assert {dump.language for dump in found} == set(DumpLanguage)
 
 
 def test_the_pass_that_clusters_the_loads_of_the_gemv_is_named_in_both_spellings() -> None:
     (step,) = changing(saved_trace(), "straight.verdict")
     assert step.name == "TritonAMDGPUReorderInstructions"
     assert step.argument == "tritonamdgpu-reorder-instructions"
-    assert step.level is Level.TTGIR
+    assert step.level is PassLevel.TTGIR
     (change,) = (change for change in step.changes if change.key == "straight.verdict")
-    assert (change.before, change.after) == ("interleaved", "clustered")
+    assert (change.value_before, change.value_after) == ("interleaved", "clustered")
 
 
 def test_coalescing_widens_the_loads() -> None:
     steps = [step for step in saved_trace().steps if step.argument == "tritongpu-coalesce"]
-    widened = [c for step in steps for c in step.changes if c.what is What.WIDTHS]
+    widened = [c for step in steps for c in step.changes if c.topic is Topic.WIDTHS]
     assert widened
-    assert all((change.before, change.after) == (("2",), ("16",)) for change in widened)
+    assert all((change.value_before, change.value_after) == (("2",), ("16",)) for change in widened)
 
 
 def test_layout_conversions_go_where_the_pass_that_removes_them_ran() -> None:
     counts = [
-        (step.argument, change.before, change.after)
+        (step.argument, change.value_before, change.value_after)
         for step in saved_trace().steps
         for change in step.changes
         if change.key == "conversions"
@@ -82,7 +82,7 @@ def test_the_scheduler_of_the_back_end_is_seen_in_its_machine_code() -> None:
 
 
 def test_what_a_kernel_calls_changes_nothing_until_it_is_inlined() -> None:
-    assert not [step for step in saved_trace().steps if step.level is Level.TTIR and step.changes]
+    assert not [step for step in saved_trace().steps if step.level is PassLevel.TTIR and step.changes]
 
 
 def test_a_pass_that_leaves_the_text_as_it_was_changed_nothing() -> None:
@@ -92,7 +92,7 @@ def test_a_pass_that_leaves_the_text_as_it_was_changed_nothing() -> None:
 
 
 def test_the_passes_of_mlir_bear_their_times() -> None:
-    timed = [step for step in saved_trace().steps if step.level is Level.TTGIR and step.seconds is not None]
+    timed = [step for step in saved_trace().steps if step.level is PassLevel.TTGIR and step.seconds is not None]
     assert len(timed) > 15
     assert all(0 <= step.seconds < 10 for step in timed if step.seconds is not None)
 
@@ -107,19 +107,19 @@ def test_the_report_opens_with_the_pass_that_decided() -> None:
 def test_a_passes_difference_is_that_of_its_texts_without_places() -> None:
     shown: list[str] = []
 
-    def keep(step: Step, level: Level, before: str, after: str) -> None:
+    def keep(step: PassRun, level: PassLevel, before: str, after: str) -> None:
         if step.argument == "tritonamdgpu-reorder-instructions":
             shown.extend(text_difference(step, before, after))
 
-    trace(saved_artifact(), saved_dumps(), PassTimes([]), (What.ORDER,), keep)
+    trace_dumps(saved_artifact(), saved_dumps(), PassTimes([]), (Topic.ORDER,), keep)
     moved = [line for line in shown if line.startswith(("+ ", "- ")) and "tt.load" in line]
     assert moved
     assert not any("loc(" in line for line in shown)
 
 
 def test_only_what_is_asked_for_is_followed() -> None:
-    found = trace(saved_artifact(), saved_dumps(), PassTimes([]), (What.LAYOUTS,))
-    assert {change.what for step in found.steps for change in step.changes} == {What.LAYOUTS}
+    found = trace_dumps(saved_artifact(), saved_dumps(), PassTimes([]), (Topic.LAYOUTS,))
+    assert {change.topic for step in found.steps for change in step.changes} == {Topic.LAYOUTS}
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_only_what_is_asked_for_is_followed() -> None:
     ],
 )
 def test_texts_that_are_cut_off_cost_no_more_than_themselves(lines: list[str]) -> None:
-    found = trace(saved_artifact(), read_dumps(lines), PassTimes(lines), tuple(What))
-    assert found.steps[-1].level is Level.ASSEMBLY
+    found = trace_dumps(saved_artifact(), read_dumps(lines), PassTimes(lines), tuple(Topic))
+    assert found.steps[-1].level is PassLevel.ASSEMBLY
 
 
 @pytest.mark.long
@@ -143,18 +143,21 @@ def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     tile = {"BLOCK_SIZE_M": 32, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8}
     request = KernelRequest("matmul_grouped", constexprs=tile, options={})
     found = trace_passes(
-        of_request(request, parse_target("sm_80")), (What.ORDER, What.PIPELINE, What.MATRIX, What.REGISTERS)
+        subject_of_request(request, parse_target("sm_80")),
+        (Topic.ORDER, Topic.PIPELINE, Topic.MATRIX, Topic.REGISTERS),
     )
     step = changing(found, "loop1.verdict")[-1]
     assert step.argument == "tritongpu-pipeline"
-    after = {change.key: change.after for change in step.changes}
+    after = {change.key: change.value_after for change in step.changes}
     assert after["loop1.verdict"] == "pipelined(3)"
     assert changing(found, "loop1.pipeline.depth")
     ptxas = found.steps[-1]
     assert ptxas.name == "ptxas"
     # of what both texts can tell, and never that one of them spells an instruction otherwise
     assert "registers" in {change.key for change in ptxas.changes}
-    assert all(isinstance(change.after, int) for change in ptxas.changes if change.what not in _COMPARABLE)
+    assert all(
+        isinstance(change.value_after, int) for change in ptxas.changes if change.topic not in _COMPARABLE_TOPICS
+    )
 
 
 @pytest.mark.long
@@ -162,18 +165,18 @@ def test_a_gemv_of_one_warp_is_clustered_by_a_pass_of_llvm() -> None:
     pytest.importorskip("triton")
     constants = {"BLOCK_N": 256, "BLOCK_K": 16}
     request = KernelRequest("gemv_splitk", constexprs=constants, options={"num_warps": 1})
-    found = trace_passes(of_request(request, parse_target("sm_75")), (What.ORDER,))
-    by_llvm = [step for step in changing(found, "straight.verdict") if step.level is Level.LLVM]
-    assert [step.changes[0].after for step in by_llvm] == ["clustered"]
+    found = trace_passes(subject_of_request(request, parse_target("sm_75")), (Topic.ORDER,))
+    by_llvm = [step for step in changing(found, "straight.verdict") if step.level is PassLevel.LLVM]
+    assert [step.changes[0].value_after for step in by_llvm] == ["clustered"]
 
 
 def test_the_unroller_makes_four_rounds_of_one_and_a_loop_for_the_rest() -> None:
     pytest.importorskip("triton")
     place = f"{Path(__file__).with_name('unrolled.py')}:row_sums"
     request = KernelRequest(place, signature="*fp32,*fp32,i32,256,4", options={"num_stages": 1})
-    found = trace_passes(of_request(request, parse_target("sm_80")), (What.LOOPS, What.ORDER))
-    (step,) = [step for step in changing(found, "loops") if step.level is Level.TTIR]
+    found = trace_passes(subject_of_request(request, parse_target("sm_80")), (Topic.LOOPS, Topic.ORDER))
+    (step,) = [step for step in changing(found, "loops") if step.level is PassLevel.TTIR]
     assert (step.name, step.argument) == ("TritonLoopUnroll", "triton-loop-unroll")
-    after = {change.key: change.after for change in step.changes}
+    after = {change.key: change.value_after for change in step.changes}
     assert after["loops"] == ("loop1", "loop1#2")
     assert after["loop1.order"] == "L(total) F L(total) F L(total) F L(total) F"

@@ -55,9 +55,7 @@ def test_the_mark_and_the_fixtures_are_listed_with_what_they_do(pytester: pytest
     marks = said(pytester.runpytest(*PLUGIN, "--markers"))
     assert "@pytest.mark.targets(*gpus): run the test once per GPU" in marks
     fixtures = said(pytester.runpytest(*PLUGIN, "--fixtures"))
-    own = fixtures.partition("fixtures defined from artifact_inspector.pytest_plugin")[2].partition("\n---")[
-        0
-    ]
+    own = fixtures.partition("fixtures defined from artifact_inspector.pytest_plugin")[2].partition("\n---")[0]
     assert len(own.split("\n\n")) >= 5
     for name in ("saved_ir", "inspect_kernel", "compile_kernel", "triton_cache", "stored_facts"):
         assert f"{name} " in own
@@ -275,9 +273,7 @@ def test_compile_kernel_says_what_is_wrong_in_the_line_of_the_test(run, asked: s
 def test_a_wrong_verdict_fails_with_every_stage_and_what_explains_it(run) -> None:
     text = said(run(f"def test_order(saved_ir):\n    assert {MATMUL}.loop().verdict == 'serial'\n"))
     assert "assert 'pipelined' == 'serial'" in text
-    assert (
-        "loop@81 of matmul_kernel for sm_80 is pipelined(3) at ptx: the loop loads d iterations ahead" in text
-    )
+    assert "loop@81 of matmul_kernel for sm_80 is pipelined(3) at ptx: the loop loads d iterations ahead" in text
     section = text.partition("what was compiled")[2]
     for signature in ("L2 M1", "W1 s2 M1 A1 K1 A1 K1", "W1 B1 s8 M16 B1 A4 K1 A1 K1"):
         assert signature in section
@@ -370,9 +366,7 @@ def test_each_changed_fact_is_named_with_both_values(run, stored: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_compared_with_is_named(
-    run, stored: Path, content: str, complaint: str
-) -> None:
+def test_a_file_that_cannot_be_compared_with_is_named(run, stored: Path, content: str, complaint: str) -> None:
     stored.write_text(content, encoding="utf-8")
     result = run(REVIEWED)
     result.assert_outcomes(failed=1)

@@ -19,9 +19,7 @@ from artifact_inspector.formats import FORMATS, Format, format_of
 from artifact_inspector.model import Module, Stage
 from artifact_inspector.model.text import SourceText
 
-FEW = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 SHORT = 60_000
 KERNELS = saved_kernels()
 
@@ -124,7 +122,7 @@ def test_only_a_parse_error_leaves_a_reader_of_broken_files(stage: Stage, data: 
     check(module)
     for function in module.functions:
         for instruction in function.instructions:
-            for read in (language.wait, language.transfer, language.matrix, language.types):
+            for read in (language.wait, language.transfer, language.matrix, language.tensor_types):
                 read(instruction, module)
             language.commit(instruction)
 
@@ -192,6 +190,4 @@ def test_an_inspection_of_broken_files_reports_and_never_raises(data: st.DataObj
         for artifact in open_cache(Path(directory)).entries:
             facts = inspect_artifact(artifact)
             assert facts.problems is not None
-            assert [
-                problem for problem in facts.problems if "inspector itself failed" in problem.problem
-            ] == []
+            assert [problem for problem in facts.problems if "inspector itself failed" in problem.problem] == []

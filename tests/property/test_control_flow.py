@@ -6,7 +6,7 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.control_flow import find_control_flow
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Operands
 
 NO_OPERANDS = Operands((), ())
@@ -67,9 +67,7 @@ def test_a_loop_is_what_its_back_edges_say(edges: list[list[int]]) -> None:
     back = {(a, b) for a, b in graph.edges if a in reachable and dominates(b, a)}
     assert {loop.header for loop in flow.loops} == {b for _, b in back}
     for loop in flow.loops:
-        assert {(latch, loop.header) for latch in loop.latches} == {
-            edge for edge in back if edge[1] == loop.header
-        }
+        assert {(latch, loop.header) for latch in loop.latches} == {edge for edge in back if edge[1] == loop.header}
         rest = graph.subgraph(reachable - {loop.header})
         body = {loop.header}
         for latch in set(loop.latches) - {loop.header}:

@@ -37,7 +37,7 @@ def test_a_tile_has_no_width_per_thread() -> None:
         f"module {{\n  tt.func public @k(%p: {pointers}) {{\n    %x = tt.load %p : {pointers}\n    tt.return\n  }}\n}}\n",
     ).accesses
     assert found.transfer is not None
-    assert found.transfer.of_block
+    assert found.transfer.is_per_block
     assert found.width is None
     assert count_accesses([found]).tiles == {4096: 1}
     assert count_accesses([found]).load_widths == {}
@@ -45,21 +45,21 @@ def test_a_tile_has_no_width_per_thread() -> None:
 
 def test_a_guard_makes_an_access_predicated() -> None:
     (found,) = ptx("@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];").accesses
-    assert found.predicated
+    assert found.is_predicated
 
 
 def test_a_guard_that_is_always_true_makes_none() -> None:
     # Triton up to 3.2 guards loads without a mask by a predicate set to true.
     (found,) = ptx("mov.pred %p1, -1;", "@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];").accesses
-    assert not found.predicated
+    assert not found.is_predicated
 
 
 def test_the_guard_of_inline_assembly_is_the_operand_that_it_numbers() -> None:
     # $0 is the result, $1 the address, $2 the guard.
     load = '%{} = tail call i32 asm sideeffect "@$2 ld.global.b32 {{ $0 }}, [ $1 + 0 ];", "=r,l,b"(ptr addrspace(1) %p, i1 {})'
     always, sometimes = llir(load.format("x", "true"), load.format("y", "%m"), "ret void").accesses
-    assert not always.predicated
-    assert sometimes.predicated
+    assert not always.is_predicated
+    assert sometimes.is_predicated
 
 
 def test_a_copy_that_reads_as_many_bytes_as_a_register_says_has_its_mask_folded() -> None:
@@ -67,9 +67,9 @@ def test_a_copy_that_reads_as_many_bytes_as_a_register_says_has_its_mask_folded(
         "cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10, %r2;",
         "cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10;",
     ).accesses
-    assert masked.folded
-    assert not masked.predicated
-    assert not plain.folded
+    assert masked.is_mask_folded
+    assert not masked.is_predicated
+    assert not plain.is_mask_folded
 
 
 def test_a_load_that_a_branch_goes_around_is_predicated() -> None:
@@ -82,8 +82,8 @@ def test_a_load_that_a_branch_goes_around_is_predicated() -> None:
         "%y = load float, ptr addrspace(1) %p, align 4",
         "ret void",
     ).accesses
-    assert guarded.predicated
-    assert not plain.predicated
+    assert guarded.is_predicated
+    assert not plain.is_predicated
 
 
 def test_a_load_in_a_loop_is_not_predicated_for_that() -> None:
@@ -95,7 +95,7 @@ def test_a_load_in_a_loop_is_not_predicated_for_that() -> None:
         "out:",
         "ret void",
     ).accesses
-    assert not found.predicated
+    assert not found.is_predicated
 
 
 def test_lanes_that_are_off_make_a_load_predicated_without_a_branch() -> None:
@@ -106,8 +106,8 @@ def test_lanes_that_are_off_make_a_load_predicated_without_a_branch() -> None:
         "s_or_b64 exec, exec, s[0:1]",
         "global_load_dword v4, v[2:3], off",
     ).accesses
-    assert guarded.predicated
-    assert not plain.predicated
+    assert guarded.is_predicated
+    assert not plain.is_predicated
 
 
 def test_lanes_stay_off_over_a_join_of_blocks_that_have_them_off() -> None:
@@ -130,19 +130,17 @@ def test_lanes_stay_off_over_a_join_of_blocks_that_have_them_off() -> None:
         ".LBB0_4:",
         "global_load_dword v4, v[2:3], off",
     ).accesses
-    assert first.predicated
-    assert second.predicated
+    assert first.is_predicated
+    assert second.is_predicated
 
 
 def test_saving_the_mask_of_lanes_for_a_compare_does_not_restore_it() -> None:
     # `s_mov_b32 s1, exec_lo` reads the mask; `v_cmpx` narrows it.
-    (found,) = amdgcn(
-        "s_mov_b32 s1, exec_lo", "v_cmpx_gt_i32_e32 s4, v0", "global_load_b32 v1, v[2:3], off"
-    ).accesses
-    assert found.predicated
+    (found,) = amdgcn("s_mov_b32 s1, exec_lo", "v_cmpx_gt_i32_e32 s4, v0", "global_load_b32 v1, v[2:3], off").accesses
+    assert found.is_predicated
 
 
 def test_a_buffer_access_has_its_mask_folded() -> None:
     (found,) = amdgcn("buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen").accesses
-    assert found.folded
-    assert not found.predicated
+    assert found.is_mask_folded
+    assert not found.is_predicated

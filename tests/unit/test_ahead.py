@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from handwritten import made
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.ahead import Ahead, measure_ahead
-from artifact_inspector.analysis.order.facts import Note
-from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, Memory
-from artifact_inspector.analysis.order.reference import LoadStatement
-from artifact_inspector.model import SourceLine, Standing
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, PreviousStage
+from artifact_inspector.analysis.order.prefetch import LoopPrefetch, measure_prefetch
+from artifact_inspector.analysis.order.reference_regions import LoadStatement
+from artifact_inspector.analysis.order.region_facts import RegionNote
+from artifact_inspector.model import CopyPosition, SourceLine
 
 A = LoadStatement(0, None, SourceLine(("k.py:7",)), "a", 0, False, False, None)
 B = replace(A, index=1, name="b")
@@ -33,29 +33,29 @@ def located(
 
 def memory(
     *, distances: dict[int, int] | None = None, loads: dict[int, int] | None = None, unrolled: int = 1
-) -> Memory:
-    return Memory(loads or {}, {}, distances or {}, unrolled)
+) -> PreviousStage:
+    return PreviousStage(loads or {}, {}, distances or {}, unrolled)
 
 
 CODE = made("A A A A", "A F A F A F A F", to={1: (1,)})
 
 
-def measured(*rounds: LocatedRound, before: Memory | None = None, code: Code = CODE) -> Ahead:
-    return measure_ahead(code, list(rounds), before)
+def measured(*rounds: LocatedRound, before: PreviousStage | None = None, code: FunctionCode = CODE) -> LoopPrefetch:
+    return measure_prefetch(code, list(rounds), before)
 
 
 def test_a_load_that_serves_its_own_iteration_runs_not_ahead() -> None:
     found = measured(located([4], [5]))
-    assert (found.distance, found.ahead, found.unrolled_by) == (None, [], 1)
-    assert [s.statement.index for s in found.same] == [0]
-    assert found.stand is None
+    assert (found.distance, found.ahead_statements, found.unroll_factor) == (None, [], 1)
+    assert [s.statement.index for s in found.same_iteration_statements] == [0]
+    assert found.load_position is None
 
 
 def test_data_that_the_program_hands_on_counts() -> None:
     found = measured(located([6], [5], distance=2))
     assert found.distances == {0: 2}
     assert found.distance == 2
-    assert found.stand is Standing.AFTER
+    assert found.load_position is CopyPosition.AFTER
 
 
 def test_copies_in_front_of_the_loop_count_unless_they_are_consumed_there() -> None:
@@ -72,32 +72,32 @@ def test_distances_that_differ_are_a_range() -> None:
 def test_an_index_is_neither_ahead_nor_late() -> None:
     found = measured(located([4], [5], [0], is_index=True))
     assert found.distances == {0: 1}
-    assert found.ahead == found.same == []
+    assert found.ahead_statements == found.same_iteration_statements == []
     assert found.distance is None
 
 
 def test_a_load_that_was_hoisted_is_told_and_has_no_distance() -> None:
     found = measured(located([], [5], [0]))
     assert found.distances == {}
-    assert found.notes == [Note("the load of a (k.py:7) was hoisted out of the loop")]
+    assert found.notes == [RegionNote("the load of a (k.py:7) was hoisted out of the loop")]
     assert measured(located([], [5])).notes == []
 
 
 def test_copies_of_no_whole_number_of_iterations_are_uncertain_unless_it_was_known() -> None:
     odd = located([4, 6], [7], [0, 1, 2])
     found = measured(odd)
-    assert found.uncertain
-    assert "3 loads of a (k.py:7) before the loop, 2 inside" in found.notes[0].said
-    assert found.notes[0].said.endswith("its distance is unknown")
+    assert found.is_uncertain
+    assert "3 loads of a (k.py:7) before the loop, 2 inside" in found.notes[0].message
+    assert found.notes[0].message.endswith("its distance is unknown")
     told = measured(odd, before=memory(distances={0: 2}, loads={0: 2}))
-    assert (told.uncertain, told.distances) == (False, {0: 2})
-    assert told.notes[0].said.endswith("the distance of the previous stage is used")
+    assert (told.is_uncertain, told.distances) == (False, {0: 2})
+    assert told.notes[0].message.endswith("the distance of the previous stage is used")
 
 
 def test_copies_that_lost_their_line_leave_the_distance_of_the_stage_before() -> None:
     found = measured(located([4], [5]), before=memory(distances={0: 2}))
     assert found.distances == {0: 2}
-    assert "before the loop have no line" in found.notes[0].said
+    assert "before the loop have no line" in found.notes[0].message
     kept = measured(located([4], [5], [0]), before=memory(distances={0: 2}))
     assert kept.distances == {0: 1}
 
@@ -116,23 +116,27 @@ def test_a_peeled_iteration_takes_one_off_where_the_stage_before_says_so() -> No
 
 @pytest.mark.parametrize(
     ("loads", "computes", "stand"),
-    [([0], [1, 2], Standing.BEFORE), ([3], [1, 2], Standing.AFTER), ([2], [1, 3], Standing.BETWEEN)],
+    [
+        ([0], [1, 2], CopyPosition.BEFORE),
+        ([3], [1, 2], CopyPosition.AFTER),
+        ([2], [1, 3], CopyPosition.BETWEEN),
+    ],
 )
 def test_loads_stand_before_between_or_after_the_computes(
-    loads: list[int], computes: list[int], stand: Standing
+    loads: list[int], computes: list[int], stand: CopyPosition
 ) -> None:
     code = made("A A A A", to={0: (0,)})
-    assert measured(located(loads, computes, distance=1), code=code).stand is stand
+    assert measured(located(loads, computes, distance=1), code=code).load_position is stand
 
 
 def test_without_computes_nothing_stands_to_them() -> None:
-    assert measured(located([4], [], distance=1)).stand is None
+    assert measured(located([4], [], distance=1)).load_position is None
 
 
 # -- copies of the body ----------------------------------------------------------------
 
 
-def unrolled(letters: str, *, before: Memory | None = None) -> int:
+def unrolled(letters: str, *, before: PreviousStage | None = None) -> int:
     """Copies of the body in a loop of the loads `a`, `b` and of the computes of both rounds, `x` and `y`."""
     words = letters.split()
     places = {name: [n for n, word in enumerate(words) if word == name] for name in "abxy"}
@@ -142,7 +146,7 @@ def unrolled(letters: str, *, before: Memory | None = None) -> int:
     ]
     kept = [item for item in rounds if item.statements[0].loads or item.computes]
     code = made(" ".join("L" if word in "ab" else "F" for word in words), to={0: (0,)})
-    return measure_ahead(code, kept, before).unrolled_by
+    return measure_prefetch(code, kept, before).unroll_factor
 
 
 @pytest.mark.parametrize(

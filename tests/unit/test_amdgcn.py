@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.amdgcn.reading import FORMAT, OPCODES, parse
-from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, Wait
+from artifact_inspector.formats.amdgcn.parser import FORMAT, OPCODES, parse
+from artifact_inspector.model import EventKind, Function, Instruction, Module, Queue, Stage, WaitOp
 from artifact_inspector.model.text import SourceText
 
 
-def vmcnt(depth: int) -> Wait:
-    return Wait("s_waitcnt vmcnt", depth, Queue.LOADS, spelt="{op}({depth})")
+def vmcnt(depth: int) -> WaitOp:
+    return WaitOp("s_waitcnt vmcnt", depth, Queue.LOADS, template="{op}({depth})")
 
 
 FILES = '\t.file\t1 "/home/user/src" "kernels.py"\n\t.file\t2 "/venv/triton/language" "standard.py"\n'
@@ -125,7 +125,7 @@ def test_operands_name_what_is_written_and_what_is_read(line: str, results: str,
         ("s_waitcnt lgkmcnt(0)", "gfx942", None),
         ("s_waitcnt_vscnt null, 0x0", "gfx1100", None),
         ("s_waitcnt_depctr depctr_va_vdst(0)", "gfx1100", None),
-        ("s_waitcnt_vmcnt null, 0x3", "gfx1030", Wait("s_waitcnt_vmcnt", 3, Queue.LOADS)),
+        ("s_waitcnt_vmcnt null, 0x3", "gfx1030", WaitOp("s_waitcnt_vmcnt", 3, Queue.LOADS)),
         ("s_waitcnt 0", "gfx942", vmcnt(0)),
         # vmcnt in bits 3:0 and 15:14 (gfx9, gfx10), bits 15:10 (gfx11); all ones: no wait
         ("s_waitcnt 0x0f70", "gfx906", vmcnt(0)),
@@ -135,16 +135,16 @@ def test_operands_name_what_is_written_and_what_is_read(line: str, results: str,
         ("s_waitcnt 0x0bf7", "gfx1100", vmcnt(2)),
         ("s_waitcnt 0xfc07", "gfx1100", None),
         ("s_waitcnt 0x0f7f", "gfx803", None),
-        ("s_wait_loadcnt 0x17", "gfx1200", Wait("s_wait_loadcnt", 23, Queue.LOADS)),
-        ("s_wait_loadcnt_dscnt 0x103", "gfx1200", Wait("s_wait_loadcnt_dscnt", 1, Queue.LOADS)),
-        ("s_wait_asynccnt 0x4", "gfx1250", Wait("s_wait_asynccnt", 4, Queue.COPIES)),
-        ("s_wait_tensorcnt 0xa", "gfx1250", Wait("s_wait_tensorcnt", 10, Queue.TENSORS)),
+        ("s_wait_loadcnt 0x17", "gfx1200", WaitOp("s_wait_loadcnt", 23, Queue.LOADS)),
+        ("s_wait_loadcnt_dscnt 0x103", "gfx1200", WaitOp("s_wait_loadcnt_dscnt", 1, Queue.LOADS)),
+        ("s_wait_asynccnt 0x4", "gfx1250", WaitOp("s_wait_asynccnt", 4, Queue.COPIES)),
+        ("s_wait_tensorcnt 0xa", "gfx1250", WaitOp("s_wait_tensorcnt", 10, Queue.TENSORS)),
         ("s_wait_dscnt 0x0", "gfx1200", None),
         ("s_wait_storecnt_dscnt 0x0", "gfx1200", None),
         ("s_wait_alu depctr_va_vdst(0)", "gfx1200", None),
     ],
 )
-def test_only_waits_for_vector_loads_are_waits(line: str, gfx: str, wait: Wait | None) -> None:
+def test_only_waits_for_vector_loads_are_waits(line: str, gfx: str, wait: WaitOp | None) -> None:
     found = module(f"\t{line}", gfx)
     (instruction,) = found.functions[0].instructions
     assert FORMAT.wait(instruction, found) == wait
@@ -355,8 +355,7 @@ def test_the_target_is_the_processor(triple: str, target: str) -> None:
 
 def test_windows_line_ends_change_nothing() -> None:
     plain, dos = (
-        parse(SourceText("k", each), Stage.AMDGCN)
-        for each in (TWO_KERNELS, TWO_KERNELS.replace("\n", "\r\n"))
+        parse(SourceText("k", each), Stage.AMDGCN) for each in (TWO_KERNELS, TWO_KERNELS.replace("\n", "\r\n"))
     )
     assert plain == dos
 
@@ -372,7 +371,7 @@ def test_a_cut_off_file_keeps_what_stands_in_it() -> None:
 
 
 def test_a_cut_off_file_is_not_whole_however_much_else_is_wrong() -> None:
-    assert not module("\t!garbage\n" * 100, tail="").is_whole
+    assert not module("\t!garbage\n" * 100, tail="").is_complete
 
 
 @pytest.mark.parametrize("text", ["", "\x00\x01\ufffd\n", '\t.amdgcn_target "amdgcn--gfx942"\n'])
@@ -380,7 +379,7 @@ def test_a_text_without_a_function_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(ParseError, match="no AMDGCN function") as caught:
         parse(SourceText("k.amdgcn", text), Stage.AMDGCN)
     assert caught.value.remedy is not None
-    assert caught.value.span.place == "k.amdgcn:1:1"
+    assert caught.value.span.label == "k.amdgcn:1:1"
 
 
 def test_amdgcn_is_known_by_its_target() -> None:
@@ -466,7 +465,7 @@ def test_the_generation_tells_which_counter_counts_a_transfer(line: str, gfx: st
     found = FORMAT.transfer(one(line, gfx), module("", gfx))
     assert found is not None
     assert found.queue is queue
-    assert found.of_block is line.startswith("tensor")
+    assert found.is_per_block is line.startswith("tensor")
 
 
 @pytest.mark.parametrize(

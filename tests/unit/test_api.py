@@ -27,9 +27,9 @@ from artifact_inspector import (
     parse_target,
 )
 from artifact_inspector.api import Inspection
-from artifact_inspector.api.shown import ShownCapture
+from artifact_inspector.api.notebook import CaptureTable
 from artifact_inspector.compiling.ask.captured import Launch
-from artifact_inspector.compiling.capture.places import Place
+from artifact_inspector.compiling.capture.call_site import CallSite
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.cache import cache_document
 
@@ -364,9 +364,7 @@ def test_names_in_files_are_no_markup(tmp_path: Path) -> None:
 
 def test_what_is_printed_fits_a_line(matmul: Inspection) -> None:
     assert repr(matmul) == "<matmul_kernel for sm_80 by Triton 3.6.0: loop@81 pipelined(3)>"
-    assert (
-        repr(matmul.loop()) == "<loop@81 of matmul_kernel for sm_80: pipelined(3), ptx lines 342–467, 16 MMA>"
-    )
+    assert repr(matmul.loop()) == "<loop@81 of matmul_kernel for sm_80: pipelined(3), ptx lines 342–467, 16 MMA>"
     assert repr(matmul.facts) == "<facts of matmul_kernel for sm_80>"
 
 
@@ -386,16 +384,12 @@ def test_records_are_flat_of_the_same_columns_and_say_what_the_json_says() -> No
         records = view.to_records()
         columns.add(tuple(records[0]))
         assert all(tuple(record) == tuple(records[0]) for record in records)
-        assert all(
-            type(x) in (str, int, float, bool, type(None)) for record in records for x in record.values()
-        )
-        regions = [
-            (stage, region) for stage, found in document["stages"].items() for region in found["regions"]
-        ]
+        assert all(type(x) in (str, int, float, bool, type(None)) for record in records for x in record.values())
+        regions = [(stage, region) for stage, found in document["stages"].items() for region in found["regions"]]
         assert len(records) == len(regions)
         for record, (stage, region) in zip(records, regions, strict=True):
             assert (record["stage"], record["region"]) == (stage, region["id"])
-            for key in ("verdict", "phrase", "signature", "matrix", "unrolled_by", "kind", "depth"):
+            for key in ("verdict", "phrase", "signature", "matrix", "unroll_factor", "kind", "depth"):
                 assert record[key] == region[key]
             assert [record["first_line"], record["last_line"]] == region["lines"]
             assert record["max_loads_in_flight"] == region["in_flight"]["max_loads"]
@@ -435,10 +429,10 @@ def test_findings_are_a_table_of_code_severity_and_place() -> None:
 
 
 def test_a_capture_is_a_table_with_whole_constants(tmp_path: Path) -> None:
-    target, place = parse_target("T4"), Place("lib/a.py:3", "script.py:9")
+    target, place = parse_target("T4"), CallSite("lib/a.py:3", "script.py:9")
     constants = {f"BLOCK_{n}": "128" for n in range(9)}
     launch = Launch((8, 1, 1), "lib/a.py:3", "script.py:9", 2)
-    held = ShownCapture(tmp_path)
+    held = CaptureTable(tmp_path)
     held.append(
         CapturedKernel(
             "scale", "ab12", target, {"x": "*fp32:16"}, constants, {"num_warps": 4}, (launch,), 0, place, 0.5,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from artifact_inspector.analysis.flow.asm_lines import Calls, find_calls, on_lines_of_calls
-from artifact_inspector.execution.loading import load_kernel
+from artifact_inspector.analysis.flow.asm_lines import AsmCalls, find_asm_calls, move_to_call_lines
+from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Frame, Module, Stage
@@ -45,8 +45,8 @@ def assembly(*lines: int) -> Module:
     return format_of(Stage.PTX).parse(SourceText("k.ptx", PTX % body), Stage.PTX)
 
 
-def calls(*lines: int) -> Calls:
-    return find_calls(assembly(*lines), format_of(Stage.PTX))
+def calls(*lines: int) -> AsmCalls:
+    return find_asm_calls(assembly(*lines), format_of(Stage.PTX))
 
 
 def put_back(line: int, opcode: str, *lines: int) -> list[int]:
@@ -54,14 +54,14 @@ def put_back(line: int, opcode: str, *lines: int) -> list[int]:
     language = format_of(Stage.SASS)
     module = language.parse(SourceText("k.sass", SASS.format(line=line, opcode=opcode)), Stage.SASS)
     (function,) = module.functions
-    found = on_lines_of_calls(function, module, language, calls(*lines)).instructions[0].location
+    found = move_to_call_lines(function, module, language, calls(*lines)).instructions[0].location
     return [frame.line for frame in found or ()]
 
 
 def test_assembly_knows_where_a_load_belongs_and_where_its_own_table_has_it() -> None:
     (function,) = assembly(9).functions
     assert [x.location and x.location[0].line for x in function.instructions] == [9, 9, 9]
-    assert dict(function.asm_lines) == {2: 11}
+    assert dict(function.inline_asm_lines) == {2: 11}
     assert list(calls(9).values()) == [(Frame("/home/user/k.py", 9, 0),)]
 
 
@@ -80,19 +80,17 @@ def test_a_load_that_two_calls_may_have_put_there_stands_nowhere() -> None:
     moved = LOAD.format(line=9, second=10, third=11)
     text = PTX % f"{moved}\n{plain}"
     module = format_of(Stage.PTX).parse(SourceText("k.ptx", text), Stage.PTX)
-    assert list(find_calls(module, format_of(Stage.PTX)).values()) == [None]
+    assert list(find_asm_calls(module, format_of(Stage.PTX)).values()) == [None]
 
 
 def test_where_no_asm_counts_lines_nothing_is_moved() -> None:
     text = PTX % LOAD.format(line=9, second=9, third=9)
     module = format_of(Stage.PTX).parse(SourceText("k.ptx", text), Stage.PTX)
-    assert find_calls(module, format_of(Stage.PTX)) == {}
+    assert find_asm_calls(module, format_of(Stage.PTX)) == {}
 
 
 def test_a_launch_on_paper_tells_the_line_that_calls_the_asm(tmp_path: Path) -> None:
-    (tmp_path / "k.ptx").write_text(
-        PTX.replace("k()", "k()\n.reqntid 32") % LOAD.format(line=9, second=10, third=11)
-    )
+    (tmp_path / "k.ptx").write_text(PTX.replace("k()", "k()\n.reqntid 32") % LOAD.format(line=9, second=10, third=11))
     (tmp_path / "k.sass").write_text(SASS.format(line=11, opcode="LDG.E.64"))
     (entry,) = open_cache(tmp_path).entries
-    assert load_kernel(entry, None).program.steps[0].place == "k.py:9"
+    assert load_kernel(entry, None).program.steps[0].source_place == "k.py:9"

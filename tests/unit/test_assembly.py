@@ -14,10 +14,10 @@ from artifact_inspector.cli import app
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.interpreter.tensor_maps import parse_block
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.files.artifact import Artifact, HeldFile
-from artifact_inspector.files.assembly import _find, _tool_for, assemble, with_cubin
+from artifact_inspector.files.artifact import Artifact, MemoryFile
+from artifact_inspector.files.assembly import _find_ptxas, _tool_for, assemble, with_cubin
 
-needs_ptxas = pytest.mark.skipif(_find(is_new=False) is None, reason="no Triton with a ptxas is installed")
+needs_ptxas = pytest.mark.skipif(_find_ptxas(is_new=False) is None, reason="no Triton with a ptxas is installed")
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_kernel_with_a_cubin_or_without_ptx_is_left_alone() -> None:
 
 def test_a_text_without_a_target_is_refused() -> None:
     artifact = without_cubin("3.9.0/sm_80/matmul_grouped")
-    files = {**artifact.files, "ptx": HeldFile("k.ptx", b".version 8.0\n")}
+    files = {**artifact.files, "ptx": MemoryFile("k.ptx", b".version 8.0\n")}
     with pytest.raises(CacheError, match="the PTX names no target"):
         with_cubin(replace(artifact, files=files))
 
@@ -96,7 +96,7 @@ def test_the_ptxas_is_that_of_the_cuda_release_whose_isa_the_text_has(
     tools.mkdir(parents=True)
     for name in ("ptxas", "ptxas-blackwell"):
         (tools / name).touch()
-    monkeypatch.setattr("artifact_inspector.files.assembly.find_in_package", lambda package: [tmp_path])
+    monkeypatch.setattr("artifact_inspector.files.assembly.package_directories", lambda package: [tmp_path])
     taken = {
         text: _tool_for(f".version {text.split()[0]}\n.target {text.split()[1]}\n").name
         for text in ("8.8 sm_80", "8.7 sm_90a", "9.4 sm_90a", "8.8 sm_100a", "9.4 sm_100a")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, has_rule, join, sources_of_axes
+from artifact_inspector.analysis.access.axis_rules import (
+    Axes,
+    apply_rule,
+    has_rule,
+    intersect,
+    sources_of_axes,
+)
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
 MOST = 1 << 30
@@ -26,9 +32,7 @@ def result(role: AxisRole, *made_of: Axes | None, extent: int = 64, **more: obje
     return apply_rule(AxisOperation(role, **more), ((extent,),), list(made_of))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("value", "divisor"), [(48, 16), (-8, 8), (7, 1), (0, MOST), (1 << 30, MOST), (1 << 31, MOST)]
-)
+@pytest.mark.parametrize(("value", "divisor"), [(48, 16), (-8, 8), (7, 1), (0, MOST), (1 << 30, MOST), (1 << 31, MOST)])
 def test_a_constant_is_as_divisible_as_its_lowest_bit(value: int, divisor: int) -> None:
     assert constant(value) == one(1, divisor, 64, value)
 
@@ -178,9 +182,7 @@ def test_a_quotient_by_an_unknown_multiple_stays_as_long_as_that() -> None:
         (one(1, 8, 8), one(1, 16, 12), 64, one(1, 8, 4)),
     ],
 )
-def test_a_remainder_runs_as_long_as_the_divisor_of_both(
-    left: Axes, right: Axes, extent: int, expected: Axes
-) -> None:
+def test_a_remainder_runs_as_long_as_the_divisor_of_both(left: Axes, right: Axes, extent: int, expected: Axes) -> None:
     assert result(AxisRole.REMAINDER, left, right, extent=extent) == expected
 
 
@@ -204,9 +206,7 @@ RUN, BOUND = one(64, 32), one(1, 16, 64)
         (one(1, 1, 32), BOUND, False, 32),
     ],
 )
-def test_a_mask_stays_where_no_bound_can_be_crossed(
-    left: Axes, right: Axes, grows: bool | None, same: int
-) -> None:
+def test_a_mask_stays_where_no_bound_can_be_crossed(left: Axes, right: Axes, grows: bool | None, same: int) -> None:
     assert result(AxisRole.COMPARE, left, right, grows=grows) == one(1, 1, same)
 
 
@@ -216,11 +216,11 @@ def test_a_mask_of_masks_stays_where_both_do() -> None:
 
 def test_what_holds_of_either_is_what_holds_of_both() -> None:
     # [0, 1] beside [16, 17, 18, 19]: runs of 2, and 18 is no multiple of 16.
-    assert join(one(2, 16), one(4, 16)) == one(2, 2)
-    assert join(one(4, 16), one(4, 8)) == one(4, 8)
-    assert join(one(1, 4, 8), one(1, 4, 12)) == one(1, 4, 4)
-    assert join(constant(4), constant(4)).value == 4
-    assert join(constant(4), constant(8)).value is None
+    assert intersect(one(2, 16), one(4, 16)) == one(2, 2)
+    assert intersect(one(4, 16), one(4, 8)) == one(4, 8)
+    assert intersect(one(1, 4, 8), one(1, 4, 12)) == one(1, 4, 4)
+    assert intersect(constant(4), constant(4)).value == 4
+    assert intersect(constant(4), constant(8)).value is None
 
 
 def test_the_larger_of_two_is_either_but_no_constant() -> None:

@@ -12,7 +12,7 @@ from saved import FIXTURES
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
-from artifact_inspector.execution.running import _bits_of
+from artifact_inspector.execution.simulation import _float_argument
 
 SOFTMAX = Path(__file__).parent.parent / "oracle" / "counters" / "softmax"
 ROWS, COLUMNS = 8, 1000
@@ -103,7 +103,7 @@ def test_machine_code_without_its_control_codes_is_not_ranked() -> None:
     (row,) = json.loads(run("rank", "--json", "--gpu", "H200").output)["rank"]
     assert row["score"] is None
     assert row["fits"] is True
-    assert row["unknown"] == ["control codes, which need a cubin"]
+    assert row["missing_inputs"] == ["control codes, which need a cubin"]
 
 
 def test_a_gpu_of_another_generation_runs_no_such_code() -> None:
@@ -148,9 +148,7 @@ def test_a_kernel_without_a_record_cannot_be_compiled_otherwise() -> None:
         ('{"grid": [1], "args": {"x": "fp16[' + "9" * 5000 + ']"}}', "Invalid or too large number"),
     ],
 )
-def test_a_document_of_malice_is_refused_in_words(
-    command: str, document: str, words: str, tmp_path: Path
-) -> None:
+def test_a_document_of_malice_is_refused_in_words(command: str, document: str, words: str, tmp_path: Path) -> None:
     launch = tmp_path / "launch.json"
     launch.write_text(document, encoding="utf-8")
     result = CliRunner().invoke(cli.app, [command, str(SOFTMAX), "softmax", "--launch", str(launch)])
@@ -199,4 +197,4 @@ def test_types_that_are_cut_off_are_taken_for_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_a_number_of_two_bytes_is_handed_over_as_its_bits(given: float, kind: str, bits: float) -> None:
-    assert _bits_of(given, kind) == bits
+    assert _float_argument(given, kind) == bits

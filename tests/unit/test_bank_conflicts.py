@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.interpreter.banks import count_access, take_turns
+from artifact_inspector.execution.interpreter.banks import assign_wavefronts, count_warp_wavefronts
 from artifact_inspector.execution.interpreter.counters import WarpAccess
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import parse_document, resolve
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import Prediction, predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
 
@@ -30,8 +30,8 @@ def gemv() -> Prediction:
     (entry,) = [entry for entry in open_cache(case).entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)
     (request,) = parse_document((case / "launch.json").read_text(), "launch.json")
-    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
-    return predict(run_launch(loaded, launch))
+    launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
+    return predict_counters(simulate_launch(loaded, launch))
 
 
 def access(addresses: object, size: int, **more: object) -> WarpAccess:
@@ -41,7 +41,7 @@ def access(addresses: object, size: int, **more: object) -> WarpAccess:
 def waves(drawn: WarpAccess) -> list[set[int]]:
     """Of each lane, from 1."""
     found: list[set[int]] = [set() for _ in drawn.addresses]
-    for turn in take_turns(drawn):
+    for turn in assign_wavefronts(drawn):
         found[turn.lane].add(turn.wavefront + 1)
     return found
 
@@ -50,12 +50,12 @@ def waves(drawn: WarpAccess) -> list[set[int]]:
 
 
 def test_lanes_side_by_side_are_served_at_once_each_by_a_bank_of_its_own() -> None:
-    turns = take_turns(access((4 * lane for lane in LANES), 4))
+    turns = assign_wavefronts(access((4 * lane for lane in LANES), 4))
     assert [(turn.lane, turn.bank, turn.wavefront) for turn in turns] == [(n, n, 0) for n in LANES]
 
 
 def test_lanes_128_bytes_apart_meet_in_one_bank_and_take_32_turns() -> None:
-    turns = take_turns(access((128 * lane for lane in LANES), 4))
+    turns = assign_wavefronts(access((128 * lane for lane in LANES), 4))
     assert [(turn.lane, turn.bank, turn.wavefront) for turn in turns] == [(n, 0, n) for n in LANES]
 
 
@@ -105,8 +105,8 @@ def test_there_are_as_many_wavefronts_as_are_counted(size: int, more: dict[str, 
         for _ in range(10):
             addresses = (chance.integers(0, span, 32) * size).tolist()
             held = access((at if chance.random() < 0.8 else None for at in addresses), size, **more)
-            last = max((turn.wavefront + 1 for turn in take_turns(held)), default=0)
-            assert last == count_access(held)[0]
+            last = max((turn.wavefront + 1 for turn in assign_wavefronts(held)), default=0)
+            assert last == count_warp_wavefronts(held)[0]
 
 
 # -- the picture -----------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_what_is_kept_of_each_instruction_adds_up_to_its_count_where_all_warps_d
     found = gemv()
     for one in found.shared_accesses:
         if one.line.executed and one.line.wavefronts and "STS" in one.line.opcode:
-            assert count_access(one.warp) == (
+            assert count_warp_wavefronts(one.warp_access) == (
                 one.line.wavefronts // one.line.executed,
                 one.line.wavefronts_ideal // one.line.executed,
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.overlap.barriers import BarrierArray, find_arrays
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.overlap.barrier_arrays import BarrierArray, find_barrier_arrays
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.model.text import SourceText
@@ -17,13 +17,13 @@ def arrays(*body: str) -> list[BarrierArray | None]:
     text = f".version 8.7\n.target sm_90\n.visible .entry k(\n\t.param .u64 k_0\n)\n{{\n{lines}\n\tret;\n}}\n"
     language = format_of(Stage.PTX)
     module = language.parse(SourceText("k", text), Stage.PTX)
-    code = Code(module.functions[0], language)
+    code = FunctionCode(module.functions[0], language)
     barriers = {}
     for index in code.of_kind[EventKind.WAIT]:
         wait = language.wait(code.function.instructions[index], module)
         assert wait is not None
         barriers[index] = wait.barrier
-    found = find_arrays(code, module, language, barriers)
+    found = find_barrier_arrays(code, module, language, barriers)
     return [found.get(index) for index in barriers]
 
 
@@ -67,9 +67,7 @@ MEMORY = "#shared, #smem, mutable"
 
 
 @pytest.mark.parametrize(("kind", "slots"), [("3x1xi64", 3), ("1xi64", 1)])
-def test_at_tensor_level_an_allocation_is_an_array_of_as_many_barriers_as_it_has_rows(
-    kind: str, slots: int
-) -> None:
+def test_at_tensor_level_an_allocation_is_an_array_of_as_many_barriers_as_it_has_rows(kind: str, slots: int) -> None:
     one = f"!ttg.memdesc<1xi64, {MEMORY}>"
     part = f"%b = ttg.memdesc_index %m[%n] : !ttg.memdesc<{kind}, {MEMORY}> -> {one}" if slots > 1 else ""
     text = f"""module {{
@@ -83,11 +81,11 @@ def test_at_tensor_level_an_allocation_is_an_array_of_as_many_barriers_as_it_has
 """
     language = format_of(Stage.TTGIR)
     module = language.parse(SourceText("k", text), Stage.TTGIR)
-    code = Code(module.functions[0], language)
+    code = FunctionCode(module.functions[0], language)
     (index,) = code.of_kind[EventKind.WAIT]
     wait = language.wait(code.function.instructions[index], module)
     assert wait is not None
-    (found,) = find_arrays(code, module, language, {index: wait.barrier}).values()
+    (found,) = find_barrier_arrays(code, module, language, {index: wait.barrier}).values()
     assert found is not None
     assert found.slots == slots
 

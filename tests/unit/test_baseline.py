@@ -12,7 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from saved import FIXTURES, saved
 
-from artifact_inspector.comparison.baseline import Baseline, hold_against, lines_of, record
+from artifact_inspector.comparison.baseline import Baseline, compare_with_baseline, lines_of, record
 from artifact_inspector.comparison.corpus import Corpus, Degree
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.errors import CacheError, UsageError
@@ -32,7 +32,7 @@ def recorded(path: Path) -> Baseline:
 
 
 def held(baseline: Baseline, path: Path, **arguments: Any) -> Corpus:
-    return hold_against(baseline.kernels, open_cache(path).entries, inspect_artifact, **arguments)
+    return compare_with_baseline(baseline.kernels, open_cache(path).entries, inspect_artifact, **arguments)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_what_is_written_reads_as_what_was_recorded() -> None:
     assert found.target == "sm_80"
     assert found.source == "matmul_grouped.py"
     assert (found.program, found.options) == (
-        kernel.program._replace(place=None, arguments=()) if kernel.program else None,
+        kernel.program._replace(location=None, arguments=()) if kernel.program else None,
         summarise(kernel).options,
     )
 
@@ -85,7 +85,7 @@ def test_the_source_is_named_from_the_working_tree_where_it_is_there() -> None:
 
 
 def test_a_cache_held_against_its_own_baseline_is_as_recorded_and_is_not_inspected_again() -> None:
-    corpus = hold_against(
+    corpus = compare_with_baseline(
         recorded(MATMUL).kernels, open_cache(MATMUL).entries, lambda _: pytest.fail("inspected")
     )
     assert [change.degree for change in corpus.changes] == [Degree.BENIGN]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 from bills import LAYOUTS, bill, bill_of
 
-from artifact_inspector.analysis.shared.bill import _alignment, _allocated
-from artifact_inspector.analysis.shared.scratch import Rules
+from artifact_inspector.analysis.shared.scratch_memory import ScratchRules
+from artifact_inspector.analysis.shared.shared_memory_usage import _alignment, _allocated
 from artifact_inspector.formats.mlir.types import parse_types
 from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
@@ -149,9 +149,7 @@ def test_what_is_handed_to_partitions_lies_at_a_multiple_of_eight() -> None:
 
 
 @pytest.mark.parametrize(("warps", "taken"), [((1,), 4), ((4,), 4), ((5,), 8), ((2, 4), 8), ((8, 4), 12)])
-def test_the_states_of_partitions_are_those_of_whole_groups_of_four_warps(
-    warps: tuple[int, ...], taken: int
-) -> None:
+def test_the_states_of_partitions_are_those_of_whole_groups_of_four_warps(warps: tuple[int, ...], taken: int) -> None:
     partitions = [
         f"    partition{number}() num_warps({count}) {{\n      ttg.warp_return\n    }}"
         for number, count in enumerate(warps)
@@ -200,7 +198,7 @@ CONVERSION = """    %x = arith.constant dense<0.0> : tensor<128x64xf16, #mma>
 def test_a_conversion_of_unknown_version_is_left_open_and_not_guessed() -> None:
     found = bill(CONVERSION, triton=None, declared=4096)
     assert found.entries[0].bytes is None
-    assert (found.peak, found.accounted, found.unexplained) == (None, False, None)
+    assert (found.peak, found.is_accounted, found.unexplained_bytes) == (None, False, None)
     assert found.note == "cannot be computed: layout conversion (line 16)"
 
 
@@ -208,18 +206,18 @@ def test_an_unknown_conversion_that_cannot_be_the_largest_leaves_the_sum_known()
     unknown = CONVERSION.replace("128x64", "16x16").replace("#mma", "#ttg.new_layout<{}>")
     found = bill("\n".join([alloc("a", "128x32"), dealloc("a", "128x32"), unknown]), declared=8192)
     assert [entry.bytes for entry in found.entries] == [8192, None]
-    assert found.accounted
+    assert found.is_accounted
 
 
 def test_a_bill_says_how_much_it_does_not_explain() -> None:
     found = bill(alloc("a", "128x32"), declared=8200)
-    assert (found.accounted, found.unexplained) == (False, 8)
+    assert (found.is_accounted, found.unexplained_bytes) == (False, 8)
     assert found.note == "the TTGIR does not explain 8 of the 8200 bytes in the metadata"
     assert found.entries[0].offset is None
 
 
 def test_without_metadata_nothing_is_said_to_be_accounted_for() -> None:
-    assert bill(alloc("a", "128x32")).accounted is None
+    assert bill(alloc("a", "128x32")).is_accounted is None
 
 
 def test_swizzled_tma_buffers_are_aligned() -> None:
@@ -248,7 +246,7 @@ def test_a_called_function_costs_its_caller_what_it_needs() -> None:
 }}
 """
     found = bill_of(text, "3.6.0", 16)
-    assert found.accounted
+    assert found.is_accounted
     assert [entry.purpose for entry in found.entries] == ["frame of helper", "reduction across warps"]
 
 
@@ -286,11 +284,11 @@ def test_the_share_of_a_cta_in_a_cluster_is_not_known() -> None:
 }}
 """
     found = bill_of(text, "3.6.0", 4096)
-    assert (found.entries[0].bytes, found.peak, found.accounted) == (None, None, False)
+    assert (found.entries[0].bytes, found.peak, found.is_accounted) == (None, None, False)
 
 
 def test_nothing_takes_no_memory() -> None:
-    assert bill("    %c = arith.constant 0 : i32", declared=0).accounted
+    assert bill("    %c = arith.constant 0 : i32", declared=0).is_accounted
 
 
 @pytest.mark.parametrize(
@@ -342,7 +340,7 @@ def test_an_allocation_is_aligned_to_what_its_layout_or_its_author_asks_for(
 ) -> None:
     (memory,) = parse_types(f"!ttg.memdesc<64x64xf16, {layout}, #smem>", {})
     use = SharedUse(SharedRole.BUFFER, alignment=stated)
-    assert _alignment(use, memory, Rules(triton, 32, False, 80)) == alignment
+    assert _alignment(use, memory, ScratchRules(triton, 32, False, 80)) == alignment
 
 
 @pytest.mark.parametrize(
@@ -355,9 +353,7 @@ def test_an_allocation_is_aligned_to_what_its_layout_or_its_author_asks_for(
         ("8x8", "0:+4", 64),
     ],
 )
-def test_a_padded_allocation_has_nothing_behind_its_last_element(
-    shape: str, padding: str, taken: int
-) -> None:
+def test_a_padded_allocation_has_nothing_behind_its_last_element(shape: str, padding: str, taken: int) -> None:
     layout = f"#ttg.padded_shared<[{padding}] {{order = [1, 0], shape = [64, 64]}}>"
     (memory,) = parse_types(f"!ttg.memdesc<{shape}xf16, {layout}, #smem>", {})
     assert _allocated(memory) == taken * 2
@@ -381,9 +377,9 @@ def test_what_the_metadata_says_and_the_text_does_not_is_told(declared: int | No
 
 def test_more_buffers_than_are_placed_leave_the_sum_open(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "\n".join(alloc(name, "8x8") for name in "abc")
-    monkeypatch.setenv(BUFFERS.switch, "3")
+    monkeypatch.setenv(BUFFERS.variable, "3")
     assert bill(body).peak == 128  # none is live with another
-    monkeypatch.setenv(BUFFERS.switch, "2")
+    monkeypatch.setenv(BUFFERS.variable, "2")
     found = bill(body)
     assert (found.peak, [entry.bytes for entry in found.entries]) == (None, [128] * 3)
     assert "more than 2 buffers" in found.note

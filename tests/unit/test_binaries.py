@@ -89,9 +89,7 @@ def test_an_hsaco_says_what_the_text_beside_it_says():
 
 
 @pytest.mark.parametrize("read", [read_cubin, read_hsaco])
-@pytest.mark.parametrize(
-    "data", [b"", b"\x7fELF", b"//\n.version 8.4\n", b"\x7fELF\x02\x01\x01" + bytes(200)]
-)
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"//\n.version 8.4\n", b"\x7fELF\x02\x01\x01" + bytes(200)])
 def test_what_is_no_such_file_is_refused_with_a_remedy(read, data):
     with pytest.raises(CacheError) as caught:
         read(data)

@@ -13,14 +13,12 @@ from saved import FIXTURES, ROOT
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
-from artifact_inspector.report.brief import MOST_LINES, cut, is_brief, set_brief
+from artifact_inspector.report.line_limit import MAX_LINES, cut, is_brief, set_brief
 from artifact_inspector.serving.skill import skill_text
 
 pytestmark = pytest.mark.usefixtures("recalled")
 
-COMMANDS = [
-    line for block in re.findall(r"```sh\n(.*?)```", skill_text(), re.S) for line in block.splitlines()
-]
+COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", skill_text(), re.S) for line in block.splitlines()]
 A_CACHE = str(FIXTURES / "3.6.0" / "sm_80")
 
 
@@ -39,7 +37,7 @@ A_CACHE = str(FIXTURES / "3.6.0" / "sm_80")
 def test_a_brief_report_has_a_dozen_lines_at_most_and_some_words(words: list[str]) -> None:
     answer = CliRunner().invoke(cli.app, [*words, "--brief"], env={"COLUMNS": "100"})
     assert answer.exit_code in (0, 1), answer.output
-    assert 0 < len(answer.stdout.splitlines()) <= MOST_LINES
+    assert 0 < len(answer.stdout.splitlines()) <= MAX_LINES
 
 
 def test_every_command_has_it() -> None:
@@ -52,19 +50,19 @@ def test_json_is_whole_whatever_is_asked_for() -> None:
     answer = CliRunner().invoke(cli.app, ["findings", f"{A_CACHE}/softmax", "--json", "--brief"])
     assert json.loads(answer.stdout)["document"] == "findings"
     whole = CliRunner().invoke(cli.app, ["findings", "--explain", "all"])
-    assert len(whole.stdout.splitlines()) > MOST_LINES, "nothing is left of the run before"
+    assert len(whole.stdout.splitlines()) > MAX_LINES, "nothing is left of the run before"
 
 
 def test_what_is_cut_says_how_much_there_is() -> None:
-    set_brief(wanted=True)
+    set_brief(enabled=True)
     try:
         first = cut("a\nb\n")
         rest = cut("".join(f"{number}\n" for number in range(40)))
         assert cut("more\n") == ""
     finally:
-        set_brief(wanted=False)
+        set_brief(enabled=False)
     assert first == "a\nb\n"
-    assert len(first.splitlines()) + len(rest.splitlines()) == MOST_LINES
+    assert len(first.splitlines()) + len(rest.splitlines()) == MAX_LINES
     assert rest.endswith("… 31 more lines without --brief\n")
     assert not is_brief()
 
@@ -78,9 +76,7 @@ def test_the_skill_has_what_agents_choose_it_by() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_of_the_skill_runs(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_of_the_skill_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if " compile " in command or " try " in command:
         pytest.importorskip("triton")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from handwritten import tensor_code
 
-from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.overlap.buffers import LoopBuffers, _width, find_loop_buffers
+from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers, _access_width, find_loop_buffers
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Module, Queue, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -67,30 +67,30 @@ def test_copies_loads_of_shared_memory_groups_and_waits_are_told_with_their_line
 
 def test_copies_right_in_front_of_the_loop_are_its_first() -> None:
     seen = found(ALLOCATED + copied("%n", "p") + copied("%n", "o") + "\n" + loop(BODY))
-    assert seen.front == (5, 8)
+    assert seen.copies_before_loop == (5, 8)
 
 
 def test_copies_into_another_buffer_are_none_of_the_loops() -> None:
     other = f"%other = ttg.local_alloc : () -> {TILES}\n"
-    assert found(ALLOCATED + other + copied("%n", "p", "%other") + "\n" + loop(BODY)).front == ()
+    assert found(ALLOCATED + other + copied("%n", "p", "%other") + "\n" + loop(BODY)).copies_before_loop == ()
 
 
 def test_a_loop_around_may_fill_the_buffers_for_its_next_turn() -> None:
     seen = found(ALLOCATED + copied("%n", "p") + "\n" + loop("\n" + loop(BODY)))
-    assert seen.front == (5,)
+    assert seen.copies_before_loop == (5,)
 
 
 def test_the_first_wait_for_all_behind_the_loop_drains_it() -> None:
-    assert found(ALLOCATED + loop(BODY) + DRAIN).drain == 13
-    assert found(ALLOCATED + loop(BODY)).drain is None
-    assert found(ALLOCATED + loop(BODY) + "\n%e = ttg.async_wait {num = 1 : i32}").drain is None
-    assert found(ALLOCATED + loop(BODY) + copied("%n", "z") + DRAIN).drain is None
-    assert found(ALLOCATED + DRAIN.strip() + "\n" + loop(BODY)).drain is None
+    assert found(ALLOCATED + loop(BODY) + DRAIN).drain_line == 13
+    assert found(ALLOCATED + loop(BODY)).drain_line is None
+    assert found(ALLOCATED + loop(BODY) + "\n%e = ttg.async_wait {num = 1 : i32}").drain_line is None
+    assert found(ALLOCATED + loop(BODY) + copied("%n", "z") + DRAIN).drain_line is None
+    assert found(ALLOCATED + DRAIN.strip() + "\n" + loop(BODY)).drain_line is None
 
 
 def test_a_wait_in_another_loop_drains_nothing() -> None:
     code = ALLOCATED + "\n" + loop(BODY) + DRAIN.replace("%e", "%g") + "\n" + loop(BODY)
-    assert found(code).drain is None
+    assert found(code).drain_line is None
 
 
 def test_a_tile_that_is_only_read_is_no_buffer_of_the_loop() -> None:
@@ -158,7 +158,7 @@ def test_of_machine_code_the_width_of_a_load_is_what_a_thread_moves(load: str, w
     language = format_of(Stage.PTX)
     text = f".version 8.7\n.target sm_90\n.visible .entry k()\n{{\n\t{load};\n\tret;\n}}\n"
     module = language.parse(SourceText("k", text), Stage.PTX)
-    moved = [_width(instruction, module, language) for instruction in module.functions[0].instructions[:1]]
+    moved = [_access_width(instruction, module, language) for instruction in module.functions[0].instructions[:1]]
     assert [width for width in moved if width] == widths
 
 
@@ -180,4 +180,4 @@ def test_of_tensors_it_is_what_a_thread_holds_along_the_fastest_axis(layout: str
     pointers = f"tensor<8x8x!tt.ptr<f16>, {layout}>"
     code = tensor_code(f"%a = tt.load %x : {pointers}", Stage.TTGIR, head=f"%x: {pointers}")
     module = Module(Stage.TTGIR, "k.ttgir", (code.function,), {})
-    assert _width(code.function.instructions[0], module, FORMAT) == width
+    assert _access_width(code.function.instructions[0], module, FORMAT) == width

@@ -11,8 +11,8 @@ from saved import FIXTURES
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files import cache as cache_module
 from artifact_inspector.files.cache import (
+    cache_in_memory,
     default_directory,
-    hold_files,
     open_cache,
     open_file,
     read_binary,
@@ -39,9 +39,7 @@ METADATA = {
 DIRECTORIES = {"3.0/3.1": HASH, "3.2": BASE64}
 
 
-def entry(
-    directory: Path, stem: str = "gemv", metadata: str | None = METADATA["3.4.0"], stages=STAGES
-) -> Path:
+def entry(directory: Path, stem: str = "gemv", metadata: str | None = METADATA["3.4.0"], stages=STAGES) -> Path:
     """One entry with every stage holding its own name, as text."""
     directory.mkdir(parents=True, exist_ok=True)
     for suffix in stages:
@@ -72,7 +70,7 @@ def test_an_entry_of_every_release_says_what_its_metadata_says(tmp_path, version
     assert found.state == "complete"
     assert found.metadata == written
     assert set(found.files) == {*STAGES, "json"}
-    assert found.relative("ptx") == f"{directory}/gemv.ptx"
+    assert found.display_path("ptx") == f"{directory}/gemv.ptx"
     assert open_cache(tmp_path).problems == ()
 
 
@@ -134,14 +132,12 @@ def test_a_directory_is_an_entry_however_its_name_begins(tmp_path, directory):
 def test_one_entry_given_directly_is_a_cache_of_one(tmp_path, monkeypatch):
     directory = entry(tmp_path / V2_HASH, metadata=METADATA["2.1"])
     found = only(directory)
-    assert (found.directory, found.relative("ttir"), found.hash) == (".", "gemv.ttir", V2_HASH)
+    assert (found.directory, found.display_path("ttir"), found.hash) == (".", "gemv.ttir", V2_HASH)
     monkeypatch.chdir(directory)
     assert only(Path()).hash == V2_HASH
 
 
-@pytest.mark.parametrize(
-    "level", ["", "torchinductor_me", "torchinductor_me/triton", "torchinductor_me/triton/0"]
-)
+@pytest.mark.parametrize("level", ["", "torchinductor_me", "torchinductor_me/triton", "torchinductor_me/triton/0"])
 def test_inductors_copy_is_found_from_any_level(tmp_path, level):
     entry(tmp_path / "torchinductor_me/triton/0" / BASE32)
     entry(tmp_path / "torchinductor_me/triton/1" / BASE32) if not level.endswith("0") else None
@@ -149,9 +145,7 @@ def test_inductors_copy_is_found_from_any_level(tmp_path, level):
     code.mkdir()
     (code / "cab.py").write_text("raise SystemExit")
     (code / "cab.best_config").write_text("{}")
-    assert [a.hash for a in open_cache(tmp_path / level).entries] == [HASH] * (
-        1 if level.endswith("0") else 2
-    )
+    assert [a.hash for a in open_cache(tmp_path / level).entries] == [HASH] * (1 if level.endswith("0") else 2)
 
 
 def test_what_python_leaves_beside_a_program_is_no_stranger(tmp_path):
@@ -184,9 +178,7 @@ def test_entries_are_sorted_by_name_target_and_hash_whatever_the_disk_says(tmp_p
 
 def test_a_failed_compile_is_partial_and_no_problem(tmp_path):
     directory = entry(tmp_path / BASE32, metadata=None, stages=("source", "ttir", "ttgir"))
-    (directory / "gemv.ttgir").write_text(
-        '#loc = loc("k.py":1:0)\nmodule attributes {ttg.target = "hip:gfx906"} {'
-    )
+    (directory / "gemv.ttgir").write_text('#loc = loc("k.py":1:0)\nmodule attributes {ttg.target = "hip:gfx906"} {')
     found = only(tmp_path)
     assert (found.state, found.target.arch, found.hash) == ("partial", "gfx906", BASE32)
     assert (found.triton_version, found.num_warps, found.shared_bytes, found.metadata) == (
@@ -272,9 +264,7 @@ def test_paths_in_a_group_file_are_never_opened(tmp_path, monkeypatch):
     secret.write_text("secret")
     directory = entry(tmp_path / "cache" / BASE32)
     group = directory / "__grp__gemv.json"
-    group.write_text(
-        json.dumps({"child_paths": {"gemv.ptx": str(secret), "x.ttir": "../../outside/secret.ptx"}})
-    )
+    group.write_text(json.dumps({"child_paths": {"gemv.ptx": str(secret), "x.ttir": "../../outside/secret.ptx"}}))
     opened = []
     opener = os.open
     monkeypatch.setattr(os, "open", lambda path, *a, **k: opened.append(path) or opener(path, *a, **k))
@@ -312,9 +302,7 @@ def test_links_to_directories_stay_closed_so_no_loop_and_no_way_out(tmp_path):
     link(tmp_path / "cache" / "dead", tmp_path / "nowhere")
     cache = open_cache(tmp_path / "cache")
     assert [a.directory for a in cache.entries] == ["y"]
-    assert {o.path: o.kind for o in cache.others} == dict.fromkeys(
-        ("loop", "out"), "link to a directory, not followed"
-    )
+    assert {o.path: o.kind for o in cache.others} == dict.fromkeys(("loop", "out"), "link to a directory, not followed")
     assert cache.problems == (("dead", "a broken link"),)
 
 
@@ -401,9 +389,7 @@ def test_absent_and_odd_names_fall_back_to_stem_and_directory(tmp_path, metadata
 
 
 def test_an_unknown_backend_is_told_and_the_stages_are_asked(tmp_path):
-    entry(
-        tmp_path / "x", metadata='{"target": {"backend": "xpu", "arch": "pvc"}, "num_warps": 4, "shared": 0}'
-    )
+    entry(tmp_path / "x", metadata='{"target": {"backend": "xpu", "arch": "pvc"}, "num_warps": 4, "shared": 0}')
     assert only(tmp_path).target is None
     assert "xpu:pvc" in open_cache(tmp_path).problems[0].problem
 
@@ -419,7 +405,7 @@ def test_a_file_name_that_is_not_utf_8_can_be_printed(tmp_path):
     directory.mkdir()
     (directory / os.fsdecode(b"k\xfe.ttir")).write_text("text")
     found = only(tmp_path)
-    assert found.relative("ttir").encode() == "d\ufffd/k\ufffd.ttir".encode()
+    assert found.display_path("ttir").encode() == "d\ufffd/k\ufffd.ttir".encode()
     assert read_stage(found, "ttir").source.text == "text"
 
 
@@ -549,22 +535,22 @@ def test_a_stage_that_vanished_since_is_an_error_with_its_path(tmp_path):
 def test_files_in_memory_are_read_as_a_cache_of_one_entry() -> None:
     (saved,) = open_cache(FIXTURES / "3.6.0" / "sm_80" / "matmul_grouped").entries
     contents = {suffix: file.read_bytes() for suffix, file in saved.files.items()}
-    held = hold_files(saved.stem, {**contents, "ast": b"no file of a kernel"})
+    held = cache_in_memory(saved.stem, {**contents, "ast": b"no file of a kernel"})
     (artifact,) = held.entries
     assert replace(artifact, directory=saved.directory, files=saved.files) == saved
-    assert artifact.relative("ptx") == "matmul_kernel.ptx"
+    assert artifact.display_path("ptx") == "matmul_kernel.ptx"
     assert read_stage(artifact, "ptx").source.text == read_stage(saved, "ptx").source.text
     assert read_binary(artifact) == read_binary(saved)
     assert held.problems == ()
     del contents["json"]
-    (bare,) = hold_files(saved.stem, contents).entries
+    (bare,) = cache_in_memory(saved.stem, contents).entries
     assert (bare.state, str(bare.target)) == ("partial", "sm_80")
     assert len(bare.hash) == 64
-    assert hold_files("nothing", {"ast": b""}).entries == ()
+    assert cache_in_memory("nothing", {"ast": b""}).entries == ()
 
 
 def test_broken_metadata_in_memory_is_a_problem() -> None:
-    held = hold_files("k", {"ptx": b".target sm_80\n", "json": b"{"})
+    held = cache_in_memory("k", {"ptx": b".target sm_80\n", "json": b"{"})
     assert [problem.path for problem in held.problems] == ["k.json"]
     assert held.entries[0].state == "partial"
 

@@ -4,7 +4,7 @@ import pytest
 from handwritten import amdgcn, ptx_load, tensors
 
 from artifact_inspector.analysis.access.accesses import StageAccesses
-from artifact_inspector.analysis.access.cache_policies import Policy, find_policies
+from artifact_inspector.analysis.access.cache_policies import CachePolicy, find_policies
 from artifact_inspector.model import Stage
 
 
@@ -16,7 +16,7 @@ def amdgcn_load(bits: str) -> StageAccesses:
     return amdgcn('.file\t1 "." "k.py"', ".loc\t1 5 1", f"global_load_dword v1, v[2:3], off {bits}".rstrip())
 
 
-def only(first: StageAccesses, last: StageAccesses) -> Policy:
+def only(first: StageAccesses, last: StageAccesses) -> CachePolicy:
     (found,) = find_policies(first, last)
     return found
 
@@ -31,13 +31,13 @@ def test_the_defaults_ask_for_nothing() -> None:
 
 def test_an_eviction_policy_is_found_behind_its_cache_level() -> None:
     found = only(load("evictionPolicy = evict_first"), ptx_load("ld.global.L1::evict_first.b32"))
-    assert (found.asked, found.lost) == (("evict_first",), ())
+    assert (found.requested, found.lost) == (("evict_first",), ())
 
 
 def test_a_modifier_that_the_last_stage_lacks_is_lost_with_its_lines() -> None:
     # Triton 3.6 drops `.cv` on NVIDIA.
     found = only(load("cacheModifier = cv"), ptx_load("ld.global.b32"))
-    assert (found.asked, found.lost, found.source) == (("cv",), ("cv",), "k.py:5")
+    assert (found.requested, found.lost, found.source) == (("cv",), ("cv",), "k.py:5")
     assert (found.line, found.lines) == (3, (7,))
 
 
@@ -45,7 +45,7 @@ def test_a_modifier_that_the_last_stage_lacks_is_lost_with_its_lines() -> None:
 def test_amds_bits_stand_for_a_modifier(asked: str, bits: str) -> None:
     found = only(load(f"cacheModifier = {asked}"), amdgcn_load(bits))
     assert found.lost == ()
-    assert found.words == tuple(bits.split())
+    assert found.applied == tuple(bits.split())
 
 
 def test_half_of_amds_bits_do_not_stand_for_volatile() -> None:

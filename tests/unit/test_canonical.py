@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from saved import saved, saved_kernels
 
-from artifact_inspector.formats.canonical import canonical
+from artifact_inspector.formats.canonical import canonical_text
 from artifact_inspector.model import Stage
 
 TEXTS = [
@@ -31,7 +31,7 @@ TEXTS = [(path, stage) for path, stage in TEXTS if path in SAVED and stage in SA
 
 
 def alike(one: str, other: str, stage: Stage) -> bool:
-    return canonical(one, stage) == canonical(other, stage)
+    return canonical_text(one, stage) == canonical_text(other, stage)
 
 
 def renamed(text: str, name: str, to: Callable[[int], str]) -> str:
@@ -83,13 +83,9 @@ def labels_of_ptx(text: str) -> str:
 
 def physical_registers(text: str) -> str:
     """All registers behind some that a kernel may start with moved up by 8, ranges as a whole."""
-    ranges = [
-        (kind, int(low), int(high)) for kind, low, high in re.findall(r"\b([vsa])\[(\d+):(\d+)\]", text)
-    ]
+    ranges = [(kind, int(low), int(high)) for kind, low, high in re.findall(r"\b([vsa])\[(\d+):(\d+)\]", text)]
     base = {
-        kind: next(
-            n for n in range(first, 999) if not any(k == kind and low < n <= high for k, low, high in ranges)
-        )
+        kind: next(n for n in range(first, 999) if not any(k == kind and low < n <= high for k, low, high in ranges))
         for kind, first in (("s", 40), ("v", 8), ("a", 0))
     }
 
@@ -97,9 +93,7 @@ def physical_registers(text: str) -> str:
         return int(number) + 8 * (int(number) >= base[kind])
 
     text = re.sub(r"\b([vsa])(\d+)\b", lambda x: f"{x[1]}{moved(x[1], x[2])}", text)
-    return re.sub(
-        r"\b([vsa])\[(\d+):(\d+)\]", lambda x: f"{x[1]}[{moved(x[1], x[2])}:{moved(x[1], x[3])}]", text
-    )
+    return re.sub(r"\b([vsa])\[(\d+):(\d+)\]", lambda x: f"{x[1]}[{moved(x[1], x[2])}:{moved(x[1], x[3])}]", text)
 
 
 def labels_of_amdgcn(text: str) -> str:
@@ -176,14 +170,8 @@ _NO_PROGRAM: dict[Stage, re.Pattern[str]] = {
 def code_lines(text: str, stage: Stage) -> list[int]:
     """Lines of the program proper: in front of debug sections, with nothing of a place in them."""
     lines = text.splitlines()
-    end = next(
-        (n for n, line in enumerate(lines) if re.match(r"\s*\.section\s+\"?\.debug", line)), len(lines)
-    )
-    return [
-        n
-        for n, line in enumerate(lines[:end])
-        if line.strip() and not _NO_PROGRAM[stage].search(line.strip())
-    ]
+    end = next((n for n, line in enumerate(lines) if re.match(r"\s*\.section\s+\"?\.debug", line)), len(lines))
+    return [n for n, line in enumerate(lines[:end]) if line.strip() and not _NO_PROGRAM[stage].search(line.strip())]
 
 
 def mutated(token: str, rng: random.Random) -> str:
@@ -208,7 +196,7 @@ def once(name: str, text: str) -> bool:
 def test_a_text_with_one_token_changed_has_another_form(path: str, stage: Stage) -> None:
     rng = random.Random(f"{path} {stage}")
     text = stripped_of_locations(saved(path).text(stage), stage)
-    form, lines = canonical(text, stage), text.splitlines()
+    form, lines = canonical_text(text, stage), text.splitlines()
     spots = code_lines(text, stage)
     for number in rng.sample(spots, min(30, len(spots))):
         token = rng.choice(list(_TOKEN.finditer(lines[number])))
@@ -219,7 +207,7 @@ def test_a_text_with_one_token_changed_has_another_form(path: str, stage: Stage)
             continue  # a renaming, or the death of a value that is not used again
         changed = [*lines]
         changed[number] = line[: token.start()] + mutated(token[0], rng) + line[token.end() :]
-        assert canonical("\n".join(changed), stage) != form, f"{number + 1}: {line} → {changed[number]}"
+        assert canonical_text("\n".join(changed), stage) != form, f"{number + 1}: {line} → {changed[number]}"
 
 
 def _is_dead(line: str, text: str) -> bool:
@@ -232,26 +220,26 @@ def _is_dead(line: str, text: str) -> bool:
 def test_a_text_without_one_instruction_has_another_form(path: str, stage: Stage) -> None:
     rng = random.Random(f"{path} {stage}")
     text = saved(path).text(stage)
-    form, lines = canonical(text, stage), text.splitlines()
+    form, lines = canonical_text(text, stage), text.splitlines()
     spots = [n for n in code_lines(text, stage) if not re.search(r"arith\.constant|^\s*constant", lines[n])]
     for number in rng.sample(spots, min(15, len(spots))):
         rest = "\n".join([*lines[:number], *lines[number + 1 :]])
-        assert canonical(rest, stage) != form, f"{number + 1}: {lines[number]}"
+        assert canonical_text(rest, stage) != form, f"{number + 1}: {lines[number]}"
 
 
 @pytest.mark.parametrize(("path", "stage"), TEXTS)
 def test_two_instructions_the_other_way_round_make_another_form(path: str, stage: Stage) -> None:
     rng = random.Random(f"{path} {stage}")
     text = saved(path).text(stage)
-    form, lines = canonical(text, stage), text.splitlines()
+    form, lines = canonical_text(text, stage), text.splitlines()
     spots = set(code_lines(text, stage))
     pairs = [n for n in spots if n + 1 in spots and not {"constant", "declare"} & set(_words(lines, n))]
     for number in rng.sample(sorted(pairs), min(15, len(pairs))):
         one, other = lines[number : number + 2]
-        if canonical(one, stage) == canonical(other, stage):
+        if canonical_text(one, stage) == canonical_text(other, stage):
             continue  # two of the same
         swapped = [*lines[:number], other, one, *lines[number + 2 :]]
-        assert canonical("\n".join(swapped), stage) != form, f"{number + 1}: {one} | {other}"
+        assert canonical_text("\n".join(swapped), stage) != form, f"{number + 1}: {one} | {other}"
 
 
 def _words(lines: list[str], number: int) -> Iterable[str]:
@@ -269,7 +257,9 @@ def test_registers_that_a_kernel_starts_with_keep_their_numbers() -> None:
 
 
 def test_registers_of_a_text_that_calls_keep_their_numbers() -> None:
-    kernel = "k:\n\tv_mov_b32 v{}, 1\n\ts_swappc_b64 s[30:31], s[4:5]\n\t.amdhsa_kernel k\n\t.amdhsa_user_sgpr_count 2\n"
+    kernel = (
+        "k:\n\tv_mov_b32 v{}, 1\n\ts_swappc_b64 s[30:31], s[4:5]\n\t.amdhsa_kernel k\n\t.amdhsa_user_sgpr_count 2\n"
+    )
     assert not alike(kernel.format(40), kernel.format(41), Stage.AMDGCN)
 
 
@@ -289,7 +279,9 @@ def test_registers_of_the_machine_in_quoted_assembly_are_no_names() -> None:
 
 
 def test_metadata_counts_where_it_is_not_of_debugging() -> None:
-    text = "define void @k() {{\n  %1 = load i32, ptr %0, !range !{}\n}}\n!3 = !{{i32 0, i32 8}}\n!4 = !{{i32 0, i32 9}}\n"
+    text = (
+        "define void @k() {{\n  %1 = load i32, ptr %0, !range !{}\n}}\n!3 = !{{i32 0, i32 8}}\n!4 = !{{i32 0, i32 9}}\n"
+    )
     assert not alike(text.format(3), text.format(4), Stage.LLIR)
 
 
@@ -351,9 +343,9 @@ def test_what_a_loop_starts_from_is_read_and_not_given() -> None:
 
 def test_hostile_texts_cost_no_memory() -> None:
     doubling = "\n".join(f"#a{n + 1} = <#a{n}, #a{n}>" for n in range(200))
-    assert len(canonical(f"#a0 = <x>\n{doubling}\nmodule {{ #a200 }}", Stage.TTGIR)) < 20_000
+    assert len(canonical_text(f"#a0 = <x>\n{doubling}\nmodule {{ #a200 }}", Stage.TTGIR)) < 20_000
     wide = "k:\n\tv_mov_b32 v[0:99999999999], 1\n\t.amdhsa_kernel k\n\t.amdhsa_user_sgpr_count 2\n"
-    assert len(canonical(wide, Stage.AMDGCN)) < 1000
+    assert len(canonical_text(wide, Stage.AMDGCN)) < 1000
 
 
 @pytest.mark.parametrize("target", sorted({kernel.target for kernel in saved_kernels(version="3.6.0")}))
@@ -361,5 +353,5 @@ def test_no_two_stages_of_different_kernels_have_one_form(target: str) -> None:
     forms: dict[tuple[Stage, str], str] = {}
     for kernel in saved_kernels(version="3.6.0", target=target):
         for stage in kernel.stages:
-            form = stage, canonical(kernel.text(stage), stage)
+            form = stage, canonical_text(kernel.text(stage), stage)
             assert forms.setdefault(form, kernel.kernel) == kernel.kernel

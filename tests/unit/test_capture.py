@@ -19,22 +19,22 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
-from artifact_inspector.api.predicting import recorded_launches
+from artifact_inspector.api.launches import recorded_launches
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
 from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
 from artifact_inspector.compiling.ask.capturing import capture
-from artifact_inspector.compiling.ask.manifest import read_launches, read_manifest, record
+from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches, read_manifest
 from artifact_inspector.compiling.ask.process import Interpreter
-from artifact_inspector.compiling.ask.running import _problem
+from artifact_inspector.compiling.ask.running import _describe_failure
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.execution.requests import parse_document
+from artifact_inspector.execution.launch_requests import parse_document
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
-from artifact_inspector.report.captured import captured_table
+from artifact_inspector.report.capture import captured_table
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Capturing needs Triton (Linux).")
 needs_torch = pytest.mark.skipif(
@@ -105,16 +105,14 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
         assert odd.constexprs == {"BLOCK": "128"}
         assert odd.options["num_warps"] == 4
         (launch,) = odd.launches
-        assert (launch.grid, launch.times) == ((8, 1, 1), 3)
-        assert launch.place == launch.caller == f"script.py:{line_of('scale[(')}"
+        assert (launch.grid, launch.count) == ((8, 1, 1), 3)
+        assert launch.location == launch.caller == f"script.py:{line_of('scale[(')}"
     rows = read_manifest(tmp_path / "out")
     # as `compile` records what it is asked for, so that other configurations can be tried of it
     assert rows[0]["place"] == f"{Path('script.py').absolute()}:scale"
     assert rows[0]["types"] == ["x=*fp32:16", "n=i32", "factor=i32:1"]
     assert rows[0]["constants"] == {"BLOCK": 128}
-    assert [(row["kernel"], row["target"]) for row in rows] == [("scale", "sm_80")] * 2 + [
-        ("scale", "gfx942")
-    ] * 2
+    assert [(row["kernel"], row["target"]) for row in rows] == [("scale", "sm_80")] * 2 + [("scale", "gfx942")] * 2
     assert {row["directory"] for row in rows} == {k.directory.name for run in runs for k in run.kernels}
     assert [one["target"] for one in read_launches(tmp_path / "out")] == ["sm_80"] * 2 + ["gfx942"] * 2
     cache = open_cache(tmp_path / "out")
@@ -127,9 +125,7 @@ def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
 
 @needs_triton
 def test_a_narrow_table_of_what_was_captured_keeps_the_constants(program, tmp_path):
-    runs = capture_program(
-        program(SCALE, "\nwrapper(1000)\n", name=f"{'long' * 9}.py"), ["sm_80"], tmp_path / "out"
-    )
+    runs = capture_program(program(SCALE, "\nwrapper(1000)\n", name=f"{'long' * 9}.py"), ["sm_80"], tmp_path / "out")
     console = Console(width=80)
     with console.capture() as printed:
         console.print(captured_table(runs, tmp_path / "out"))
@@ -138,9 +134,7 @@ def test_a_narrow_table_of_what_was_captured_keeps_the_constants(program, tmp_pa
 
 
 @needs_triton
-def test_what_was_captured_is_what_a_compile_of_the_same_signature_makes(
-    program, module, tmp_path, monkeypatch
-):
+def test_what_was_captured_is_what_a_compile_of_the_same_signature_makes(program, module, tmp_path, monkeypatch):
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -155,9 +149,7 @@ def test_what_was_captured_is_what_a_compile_of_the_same_signature_makes(
         {(0,): [["tt.divisibility", 16]]},
     )
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "other"))
-    asked = triton.compile(
-        source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 4, "num_stages": 3}
-    )
+    asked = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": 4, "num_stages": 3})
     assert asked.asm["ptx"] == (kernel.directory / "scale.ptx").read_text()
 
 
@@ -181,8 +173,8 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
     )
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
     assert [kernel.constexprs["BLOCK"] for kernel in run.kernels] == ["32", "128", "512"]
-    assert [kernel.benchmarked for kernel in run.kernels] == [1, 1, 1]
-    assert [sum(one.times for one in kernel.launches) for kernel in run.kernels] == [1, 0, 0]
+    assert [kernel.benchmark_launches for kernel in run.kernels] == [1, 1, 1]
+    assert [sum(one.count for one in kernel.launches) for kernel in run.kernels] == [1, 0, 0]
     assert [note.text for note in run.notes] == [
         "Some autotuner configurations were not compiled (--configs all compiles them): 3 of 5 of tuned."
     ]
@@ -191,11 +183,11 @@ def test_an_autotuned_kernel_is_compiled_in_some_configurations_spread_out_or_in
     assert not run.notes
     cache = open_cache(tmp_path / "out")
     (chosen,) = recorded_launches(cache, "tuned")  # what the program launched
-    assert chosen.hash == run.kernels[0].hash
+    assert chosen.kernel_hash == run.kernels[0].hash
     assert chosen.grid == (32, 1, 1)
     (measured,) = recorded_launches(cache, run.kernels[3].hash)
     assert measured.grid == (4, 1, 1)
-    tuned = {one.hash: one.grid[0] for one in recorded_launches(cache, "tuned", every=True)}
+    tuned = {one.kernel_hash: one.grid[0] for one in recorded_launches(cache, "tuned", all_variants=True)}
     assert tuned == {one.hash: -(-1000 // int(one.constexprs["BLOCK"])) for one in run.kernels}
 
 
@@ -260,7 +252,7 @@ def test_heuristics_and_tensors_made_on_cuda_are_the_programs_own(program, tmp_p
         ("*bf16:16", "True"),
     ]
     half = second.kernels[0]
-    assert [sum(one.times for one in half.launches)] == [2]  # the last one under autocast
+    assert [sum(one.count for one in half.launches)] == [2]  # the last one under autocast
     assert second.output.endswith("(9, 0) 132\n")
 
 
@@ -285,7 +277,7 @@ def test_what_torch_compile_makes_is_captured(program, tmp_path, monkeypatch):
         (kernel,) = run.kernels
         assert kernel.name.startswith("triton_per_fused_gelu_mul_sum")
         assert kernel.directory.parent == tmp_path / "out"
-        assert [launch.times for launch in kernel.launches] == [1]
+        assert [launch.count for launch in kernel.launches] == [1]
         assert kernel.launches[0].caller.startswith("script.py:")
 
 
@@ -306,7 +298,7 @@ def test_what_cannot_be_faked_is_said_with_its_place(program, tmp_path):
         """,
     )
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
-    assert [(note.text.partition(":")[0], note.place) for note in run.notes] == [
+    assert [(note.text.partition(":")[0], note.location) for note in run.notes] == [
         ("Values are read back after a launch (item)", f"script.py:{line_of('found.item()')}"),
         ("A grid dimension is zero", f"script.py:{line_of('scale[(rows,)]')}"),
     ]
@@ -333,7 +325,7 @@ def test_a_killed_program_keeps_what_was_captured_until_then(program, tmp_path):
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
     assert run.status == 128 + signal.SIGKILL
     (launch,) = run.kernels[0].launches
-    assert 4 <= launch.times <= 5
+    assert 4 <= launch.count <= 5
 
 
 @pytest.mark.parametrize(
@@ -386,16 +378,14 @@ def test_a_refused_kernel_is_a_row_and_the_program_goes_on(program, tmp_path):
     wrong, scale = run.kernels
     assert wrong.directory is wrong.hash is None
     assert "no_such_name is not defined" in wrong.message
-    assert [launch.times for launch in wrong.launches] == [1]
+    assert [launch.count for launch in wrong.launches] == [1]
     assert scale.directory.is_dir()
     assert run.status == 0
 
 
 @needs_triton
 def test_a_compile_that_takes_too_long_costs_its_own_row(program, tmp_path):
-    (run,) = capture_program(
-        program(SCALE, "\nwrapper(1000)\n"), ["sm_80"], tmp_path / "out", time_limit=0.01
-    )
+    (run,) = capture_program(program(SCALE, "\nwrapper(1000)\n"), ["sm_80"], tmp_path / "out", time_limit=0.01)
     assert [kernel.message for kernel in run.kernels] == ["took longer than 0.01 s"]
     assert run.status == 0
 
@@ -425,7 +415,7 @@ def test_a_kernel_too_big_for_the_gpu_is_compiled_and_said_to_be(program, tmp_pa
     (kernel,) = run.kernels
     assert re.fullmatch(r"needs \d{6} of shared memory, and the GPU has 101376", kernel.shortage)
     assert kernel.directory.is_dir()
-    assert [launch.times for launch in kernel.launches] == [1]
+    assert [launch.count for launch in kernel.launches] == [1]
 
 
 @needs_triton
@@ -536,7 +526,7 @@ def test_threads_may_launch_at_the_same_time(module, tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-    assert sorted(sum(one.times for one in kernel.launches) for kernel in kernels) == [1, 3]
+    assert sorted(sum(one.count for one in kernel.launches) for kernel in kernels) == [1, 3]
 
 
 @needs_triton
@@ -598,15 +588,15 @@ def test_counts_of_several_processes_add_up_and_a_later_count_replaces_an_earlie
         {**launch, "process": 2, "times": 4},
     ]
     (kernel,) = find_kernels(events)
-    assert [(one.grid, one.times) for one in kernel.launches] == [((4, 1, 1), 7)]
+    assert [(one.grid, one.count) for one in kernel.launches] == [((4, 1, 1), 7)]
 
 
 def test_a_note_is_written_once():
     events = []
     recorder = Recorder(events.append)
     for _ in range(3):
-        recorder.note("It is so.", parse_target("sm_80"), "a.py:3")
-    assert [(note.text, note.place, note.targets) for note in find_notes(events)] == [
+        recorder.write_note("It is so.", parse_target("sm_80"), "a.py:3")
+    assert [(note.text, note.location, note.targets) for note in find_notes(events)] == [
         ("It is so.", "a.py:3", (parse_target("sm_80"),))
     ]
 
@@ -668,8 +658,8 @@ def test_launches_are_recorded_with_what_their_arguments_are(program, tmp_path):
 
 def test_launches_of_earlier_programs_stay_in_the_manifest_and_none_stands_twice(tmp_path):
     launch = {"hash": "a", "kernel": "k", "target": "sm_90", "grid": [1, 1, 1], "args": {"n": 1}}
-    record(tmp_path, [], [launch])
-    record(tmp_path, [], [launch, {**launch, "grid": [2, 1, 1]}])
+    add_to_manifest(tmp_path, [], [launch])
+    add_to_manifest(tmp_path, [], [launch, {**launch, "grid": [2, 1, 1]}])
     assert [one["grid"] for one in read_launches(tmp_path)] == [[1, 1, 1], [2, 1, 1]]
 
 
@@ -677,12 +667,12 @@ def test_launches_of_earlier_programs_stay_in_the_manifest_and_none_stands_twice
 def test_a_measured_launch_is_recorded_with_addresses_and_values(module, tmp_path):
     import torch
 
-    from artifact_inspector.measuring._device import _listen
+    from artifact_inspector.measuring.gpu_process import _record_launches
 
     scale = module(SCALE, name="measured").scale
     rows = torch.arange(4, dtype=torch.int32)
     with capture(targets=["sm_90"], out=tmp_path / "out") as kernels:
-        told = _listen(lambda: scale[lambda given: (given["n"] // given["BLOCK"],)](rows, 512, 1, BLOCK=128))
+        told = _record_launches(lambda: scale[lambda given: (given["n"] // given["BLOCK"],)](rows, 512, 1, BLOCK=128))
     (launch,) = told
     assert (launch["hash"], launch["grid"]) == (kernels[0].hash, [4, 1, 1])
     assert launch["args"]["x"]["values"] == [0, 1, 2, 3]
@@ -701,7 +691,7 @@ def test_a_run_is_stopped_behind_so_many_launches_with_a_table_for_every_target(
     runs = capture_program(command, ["sm_80", "sm_90", "gfx942"], tmp_path / "out", launches=5)
     for run in runs:
         assert (run.status, run.problem) == (0, None)
-        assert sum(launch.times for launch in run.kernels[0].launches) == 5
+        assert sum(launch.count for launch in run.kernels[0].launches) == 5
         assert run.notes[0].text == "The program was stopped after 5 launches."
 
 
@@ -737,15 +727,13 @@ def test_what_inductor_tunes_is_captured_and_can_be_reset(program, tmp_path, mon
 
 @needs_triton
 def test_a_program_that_failed_by_itself_is_not_told_to_install_what_it_can_do_without(program, tmp_path):
-    command = program(
-        "import sys\ntry:\n    import nothing_of_the_kind\nexcept ImportError:\n    pass\nsys.exit(3)\n"
-    )
+    command = program("import sys\ntry:\n    import nothing_of_the_kind\nexcept ImportError:\n    pass\nsys.exit(3)\n")
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
     assert (run.status, run.problem) == (3, None)
     events = [{"event": "started"}, {"event": "missing", "module": "torch", "python": "python"}]
-    assert _problem(events, ["python"], captured=False, failed=True) is None
+    assert _describe_failure(events, ["python"], captured=False, failed=True) is None
     wanted = [*events, {"event": "uncaught", "module": "torch"}]
-    assert "has no torch" in _problem(wanted, ["python"], captured=False, failed=True)[0]
+    assert "has no torch" in _describe_failure(wanted, ["python"], captured=False, failed=True)[0]
 
 
 @needs_triton

@@ -12,10 +12,10 @@ from artifact_inspector.model import Frame, Stage
 from artifact_inspector.vocabulary.fact import Category
 
 NOT_PIPELINED = SimpleNamespace(
-    why_not="num_stages is 1",
+    unpipelined_reason="num_stages is 1",
     evidence=[SimpleNamespace(stage=stage, line=line) for stage, line in zip(Stage, (7, 8, 9), strict=False)],
 )
-PIPELINED = SimpleNamespace(why_not=None, evidence=[])
+PIPELINED = SimpleNamespace(unpipelined_reason=None, evidence=[])
 
 
 def pair(key, category, region="loop1", left=None, right=None, state=State.DIFFERENT):
@@ -39,7 +39,7 @@ def reason(monkeypatch):
         kernel = SimpleNamespace(
             pipelines=pipelines or {},
             stages={Stage.TTIR: None, Stage.TTGIR: None, Stage.PTX: None},
-            program=SimpleNamespace(place=None if place is None else Frame(place, 1, 1)),
+            program=SimpleNamespace(location=None if place is None else Frame(place, 1, 1)),
         )
         return cause.find_reason(kernel, facts, {"loop@40": "loop1", "loop@50": "loop2"}, {"loop1": 40})
 

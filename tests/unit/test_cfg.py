@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import DEEPEST, ControlFlow, find_control_flow
+from artifact_inspector.analysis.flow.control_flow import MAX_LOOP_DEPTH, ControlFlow, find_control_flow
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Operands
 
 
@@ -85,14 +85,14 @@ def test_irreducible_flow_is_ordered_without_a_natural_loop() -> None:
 def test_loops_nested_too_deep_to_be_told_are_part_of_the_deepest_that_is() -> None:
     # Header i leads to header i + 1; the innermost goes back to all of them in turn.
     extra = 3
-    depth = DEEPEST + extra
+    depth = MAX_LOOP_DEPTH + extra
     heads = [(i + 1,) for i in range(depth)]
     tails = [(depth - 1 - i, depth + 1 + i) for i in range(depth)]
     found = flow(*heads, *tails, ())
-    assert (len(found.loops), found.folded) == (DEEPEST, extra)
-    assert [loop.depth for loop in found.loops] == list(range(1, DEEPEST + 1))
-    assert found.loop_of[depth] == DEEPEST - 1
-    assert found.loops[-1].blocks == set(range(DEEPEST - 1, depth + extra + 1))
+    assert (len(found.loops), found.folded_loops) == (MAX_LOOP_DEPTH, extra)
+    assert [loop.depth for loop in found.loops] == list(range(1, MAX_LOOP_DEPTH + 1))
+    assert found.loop_of[depth] == MAX_LOOP_DEPTH - 1
+    assert found.loops[-1].blocks == set(range(MAX_LOOP_DEPTH - 1, depth + extra + 1))
 
 
 @pytest.mark.parametrize("length", [5000])

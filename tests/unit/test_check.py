@@ -51,10 +51,7 @@ def test_a_recorded_source_is_a_path_of_the_working_tree(directory: Path) -> Non
 def test_what_did_not_change_passes(directory: Path) -> None:
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 0
-    assert (
-        result.stdout.splitlines()[0]
-        == "Passed: no gated fact changed (verdict, spills, waits, mma, shared, gone)."
-    )
+    assert result.stdout.splitlines()[0] == "Passed: no gated fact changed (verdict, spills, waits, mma, shared, gone)."
 
 
 def test_what_changed_fails_with_the_facts(directory: Path) -> None:
@@ -65,9 +62,7 @@ def test_what_changed_fails_with_the_facts(directory: Path) -> None:
     assert "wait depth 4 → 0" in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize(
-    ("gates", "code"), [("mma,verdict", 0), ("spills", 0), ("", 0), ("waits", 1), ("any", 1)]
-)
+@pytest.mark.parametrize(("gates", "code"), [("mma,verdict", 0), ("spills", 0), ("", 0), ("waits", 1), ("any", 1)])
 def test_only_what_was_asked_for_fails(directory: Path, gates: str, code: int) -> None:
     drain(directory)
     assert run("check", "cache", "--baseline", "facts.json", "--fail-on", gates).exit_code == code
@@ -159,9 +154,7 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
         ('"arch": "sm_80"', '"arch": "sm_90"', 2, "The baseline is of sm_90, the cache of sm_80."),
     ],
 )
-def test_a_baseline_of_another_kind_is_named(
-    directory: Path, old: str, new: str, code: int, message: str
-) -> None:
+def test_a_baseline_of_another_kind_is_named(directory: Path, old: str, new: str, code: int, message: str) -> None:
     file = directory / "facts.json"
     file.write_text(file.read_text().replace(old, new))
     result = run("check", "cache", "-b", "facts.json")

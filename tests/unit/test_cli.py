@@ -147,9 +147,7 @@ def test_a_former_command_names_the_new_one(word: str, spelling: str, arguments:
     assert result.stderr == f"inspect-kernel: `inspect-kernel {word}` is now: {spelling}\n"
 
 
-def test_a_directory_named_like_a_former_command_is_a_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_named_like_a_former_command_is_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_kernel(tmp_path / "graph")
     monkeypatch.chdir(tmp_path)
     assert "interleaved" in run("graph").stdout
@@ -162,9 +160,7 @@ def test_a_directory_named_like_a_former_command_is_a_cache(
         (["--out={file}"], "--output"),
     ],
 )
-def test_a_former_option_works_and_names_the_new_one(
-    cache: Path, tmp_path: Path, old: list[str], new: str
-) -> None:
+def test_a_former_option_works_and_names_the_new_one(cache: Path, tmp_path: Path, old: list[str], new: str) -> None:
     file = tmp_path / "baseline.json"
     result = run("baseline", cache, *(word.format(file=file) for word in old))
     assert result.exit_code == 0, result.output
@@ -285,16 +281,12 @@ def test_a_missing_default_cache_says_where_it_looked_and_what_to_do(
     assert "inspect-kernel demo" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["findings"], ["matrix"], ["report"], ["baseline"], ["predict"], ["rank"]]
-)
+@pytest.mark.parametrize("command", [[], ["findings"], ["matrix"], ["report"], ["baseline"], ["predict"], ["rank"]])
 def test_an_empty_directory_is_unreadable_input(tmp_path: Path, command: list[str]) -> None:
     result = run(*command, tmp_path)
     assert result.exit_code == 3
     assert result.stdout == ""
-    assert result.stderr.startswith(
-        f"inspect-kernel: No kernels in {tmp_path}.\nA Triton cache has one directory"
-    )
+    assert result.stderr.startswith(f"inspect-kernel: No kernels in {tmp_path}.\nA Triton cache has one directory")
     assert json.loads(run("inspect", tmp_path, "--json").stdout)["document"] == "error"
 
 
@@ -532,9 +524,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Stands in for the compiler; the requests that came to it."""
     asked: list[object] = []
 
-    def compile_kernels(
-        requests: list[Any], targets: list[str], out: Path, **_: object
-    ) -> list[CompileResult]:
+    def compile_kernels(requests: list[Any], targets: list[str], out: Path, **_: object) -> list[CompileResult]:
         asked.extend(requests)
         rows = []
         for name in (request.place for request in requests):
@@ -542,7 +532,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[object]:
                 refused = name == "broken"
                 entry = None if refused else add_kernel(out, name, f"{len(rows):02x}" * 32, (75, 80)[number])
                 message = "LLVM ERROR: [bold]no" if refused else None
-                rows.append(CompileResult(name, target, 0.25, entry, message, usage=name == "misspelt"))
+                rows.append(CompileResult(name, target, 0.25, entry, message, is_usage_error=name == "misspelt"))
         return rows
 
     import artifact_inspector.compiling
@@ -590,9 +580,7 @@ def test_the_options_of_compile_become_a_request(compiler: list[Any], tmp_path: 
         (("a.py:k", "-j", "0"), "--jobs is 0."),
     ],
 )
-def test_a_request_that_makes_no_sense_is_exit_code_2(
-    words: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
+def test_a_request_that_makes_no_sense_is_exit_code_2(words: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
     result = run("compile", *words, "-o", tmp_path)
     assert result.exit_code == 2
     assert complaint in result.stderr
@@ -642,9 +630,7 @@ def test_a_single_file_of_a_kernel_is_inspected(tmp_path):
     assert "memory access" in told.stdout  # its whole story
 
 
-@pytest.mark.parametrize(
-    ("word", "meant"), [("finding", "findings"), ("Diff", "diff"), ("captur", "capture")]
-)
+@pytest.mark.parametrize(("word", "meant"), [("finding", "findings"), ("Diff", "diff"), ("captur", "capture")])
 def test_a_mistyped_command_is_asked_back_for(word, meant):
     told = CliRunner().invoke(cli.app, [word, "cache"])
     assert told.exit_code == 2
@@ -658,9 +644,7 @@ def test_the_short_option_for_help_is_the_help_of_the_whole_command():
 
 
 def test_a_python_file_is_one_to_compile(tmp_path):
-    told = CliRunner().invoke(
-        cli.app, [str(tmp_path / "missing.py"), "-t", "sm_80", "--output", str(tmp_path / "out")]
-    )
+    told = CliRunner().invoke(cli.app, [str(tmp_path / "missing.py"), "-t", "sm_80", "--output", str(tmp_path / "out")])
     assert told.exit_code in (1, 2)
     assert "There is no file" in told.stderr or "Triton" in told.stderr
 
@@ -725,10 +709,8 @@ def test_what_reads_kernels_loads_no_numpy_and_no_markdown(words: list[str], tmp
 
 
 def test_the_module_of_each_command_is_known() -> None:
-    homes = {
-        command.callback.__module__.rpartition(".")[2]: command for command in cli.app.registered_commands
-    }  # type: ignore[union-attr]
-    assert {module for name in cli.COMMANDS for module in cli._wanted([name])} == set(homes)
+    homes = {command.callback.__module__.rpartition(".")[2]: command for command in cli.app.registered_commands}  # type: ignore[union-attr]
+    assert {module for name in cli.COMMANDS for module in cli._required_modules([name])} == set(homes)
 
 
 @pytest.mark.parametrize(
@@ -747,11 +729,11 @@ def test_the_default_command_is_told_by_a_directory_of_no_commands_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "diff").mkdir()
-    assert cli.is_default(words) is is_default
+    assert cli.is_default_command(words) is is_default
 
 
 def test_a_directory_of_a_name_too_long_is_no_fault() -> None:
-    assert not cli.is_default(["a" * 5000])
+    assert not cli.is_default_command(["a" * 5000])
     assert CliRunner().invoke(cli.app, ["inspect", "a" * 5000]).exit_code == 3
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import chain_of
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.reference_regions import chain_of
 from artifact_inspector.analysis.order.rounds import COMPUTES, LOADS
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind
@@ -14,12 +14,12 @@ from artifact_inspector.model import EventKind
 _SAVED = [*saved_kernels(version="3.6.0", kernel="persistent_matmul"), *saved_kernels(version="2.1.0")]
 
 
-def _codes(saved: Saved) -> list[Code]:
+def _codes(saved: Saved) -> list[FunctionCode]:
     found = []
     for stage in saved.stages:
         language = format_of(stage)
         functions = saved.module(stage).functions
-        found += [Code(function, language) for function in functions]
+        found += [FunctionCode(function, language) for function in functions]
     return found
 
 

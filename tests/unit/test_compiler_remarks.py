@@ -69,9 +69,7 @@ def test_no_spills_are_nothing_to_say():
     assert parse_remarks("    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n") == ()
 
 
-@pytest.mark.parametrize(
-    "line", ["", "UserWarning: x", "  ^", "module {", "a: b: c", "x.py:3: remark: short", "ptxas"]
-)
+@pytest.mark.parametrize("line", ["", "UserWarning: x", "  ^", "module {", "a: b: c", "x.py:3: remark: short", "ptxas"])
 def test_other_lines_are_passed_over(line):
     assert parse_remarks(f"{line}\n{line}") == ()
 

@@ -19,15 +19,15 @@ import pytest
 from artifact_inspector import kernels
 from artifact_inspector.compiling import (
     REFERENCE_KERNELS,
+    ConstantText,
     KernelRequest,
-    Written,
     compile_kernel,
     compile_kernels,
     compile_reference,
 )
 from artifact_inspector.compiling.ask.manifest import read_manifest
-from artifact_inspector.compiling.forking import Work, run
-from artifact_inspector.compiling.worker.loading import _config
+from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
+from artifact_inspector.compiling.worker.loading import _read_config
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import open_cache, open_file
 
@@ -88,7 +88,7 @@ def test_no_compile_takes_longer_than_it_may(tmp_path):
 
 
 def _work(tmp_path, compile_one, key="one"):
-    return Work({"kernel": key}, key, tmp_path, compile_one)
+    return CompileJob({"kernel": key}, key, tmp_path, compile_one)
 
 
 def _die(staging):
@@ -96,7 +96,7 @@ def _die(staging):
 
 
 def test_a_compiler_that_dies_costs_its_own_row(tmp_path):
-    rows = run([_work(tmp_path, _die), _work(tmp_path, _entry, "other")], workers=1, time_limit=60)
+    rows = run_jobs([_work(tmp_path, _die), _work(tmp_path, _entry, "other")], workers=1, time_limit=60)
     died, made = rows
     assert died["directory"] is None
     assert died["message"] == "the compiler was ended by SIGKILL"
@@ -110,7 +110,7 @@ def _two_errors(staging):
 
 
 def test_a_refusal_names_what_the_compiler_printed_first_and_keeps_the_rest_for_who_asks(tmp_path):
-    (row,) = run([_work(tmp_path, _two_errors)], workers=1, time_limit=60)
+    (row,) = run_jobs([_work(tmp_path, _two_errors)], workers=1, time_limit=60)
     assert row["message"] == "kernel.py:3:1: error: no such layout\nRuntimeError: PassManager::run failed"
     assert "module {" in row["details"]
 
@@ -124,7 +124,7 @@ def _entry(staging):
 
 
 def test_an_entry_is_moved_into_the_cache_whole_and_its_group_file_with_it(tmp_path):
-    (row,) = run([_work(tmp_path, _entry)], workers=1, time_limit=60)
+    (row,) = run_jobs([_work(tmp_path, _entry)], workers=1, time_limit=60)
     group = json.loads((tmp_path / "abc" / "__grp__k.json").read_text())
     assert row["directory"] == str(tmp_path / "abc")
     assert group["child_paths"] == {"k.json": str(tmp_path / "abc" / "k.json")}
@@ -138,7 +138,7 @@ def _entry_once(staging):
 
 
 def test_work_of_one_key_is_done_once_and_answered_twice(tmp_path):
-    rows = list(run([_work(tmp_path, _entry_once), _work(tmp_path, _entry_once)], workers=2, time_limit=60))
+    rows = list(run_jobs([_work(tmp_path, _entry_once), _work(tmp_path, _entry_once)], workers=2, time_limit=60))
     assert [row["message"] for row in rows] == [None, None]
     assert [row["cached"] for row in rows] == [False, True]
 
@@ -228,7 +228,7 @@ def test_a_configuration_is_told_by_what_it_asks_for(monkeypatch):
     # as triton.Config of 3.2 and 3.3 holds it
     partitioned = {"num_buffers_warp_spec": 0, "num_consumer_groups": 2, "reg_dec_producer": 0}
     chosen = SimpleNamespace(kwargs={"BLOCK": 128}, num_warps=4, num_stages=0, num_ctas=1, **partitioned)
-    assert str(_config(chosen)) == "BLOCK=128 num_warps=4 num_stages=0 num_consumer_groups=2"
+    assert str(_read_config(chosen)) == "BLOCK=128 num_warps=4 num_stages=0 num_consumer_groups=2"
 
 
 @needs_triton
@@ -241,7 +241,7 @@ def test_configurations_are_compiled_as_many_as_are_asked_for(source, tmp_path):
 
 @needs_triton
 def test_constants_that_replace_all_that_is_tuned_need_no_configuration(source, tmp_path):
-    constants = {"LENGTH": 100, "BLOCK": 64, "DTYPE": Written("tl.float16")}
+    constants = {"LENGTH": 100, "BLOCK": 64, "DTYPE": ConstantText("tl.float16")}
     (result,) = compile_kernels([ask(source, constexprs=constants)], ["sm_80"], tmp_path / "c")
     assert result.config is None
     assert result.options == {}
@@ -257,7 +257,7 @@ def test_a_heuristic_that_needs_a_value_of_the_launch_leaves_its_argument_missin
     request = ask(source, signature="*fp32:16,*fp32:16,i32,LENGTH=128", constexprs={})
     made, refused = compile_kernels([request, ask(source, constexprs={})], ["sm_80"], tmp_path / "c")
     assert made.constants["HAS_Y"] is True
-    assert refused.usage
+    assert refused.is_usage_error
     assert refused.message == "scale needs its arguments LENGTH, EVEN."
     assert "--const LENGTH=… --const EVEN=…" in refused.remedy
 
@@ -267,15 +267,13 @@ def test_the_second_time_everything_is_cached_and_the_manifest_has_each_job_once
     requests = [ask(source, configs="all"), KernelRequest("softmax")]
     first = compile_kernels(requests, ["sm_80", "gfx942"], tmp_path / "c")
     second = compile_kernels(requests, ["sm_80", "gfx942"], tmp_path / "c")
-    assert {row.cached for row in first} == {False}
-    assert {row.cached for row in second} == {True}
+    assert {row.is_cached for row in first} == {False}
+    assert {row.is_cached for row in second} == {True}
     assert [row.directory for row in first] == [row.directory for row in second]
     entries = read_manifest(tmp_path / "c")
     assert len(entries) == 10
     assert {entry["seconds"] > 0 for entry in entries} == {True}
-    assert {(tmp_path / "c" / entry["directory"]).resolve() for entry in entries} == {
-        row.directory for row in first
-    }
+    assert {(tmp_path / "c" / entry["directory"]).resolve() for entry in entries} == {row.directory for row in first}
     cache = open_cache(tmp_path / "c")
     assert len(cache.entries) == 10
     assert not cache.problems
@@ -412,12 +410,12 @@ def test_a_reference_kernel_has_the_configurations_that_its_page_tells_of(tmp_pa
 
 
 def test_the_last_line_of_a_long_refusal_is_kept():
-    from artifact_inspector.compiling.forking import MESSAGE_LINES, _shortened
+    from artifact_inspector.compiling.child_processes import MESSAGE_LINES, _shorten
 
     lines = [f"line {n}" for n in range(100)]
-    assert _shortened(lines)[-1] == "line 99"
-    assert "…" in _shortened(lines)
-    assert _shortened(lines[:MESSAGE_LINES]) == lines[:MESSAGE_LINES]
+    assert _shorten(lines)[-1] == "line 99"
+    assert "…" in _shorten(lines)
+    assert _shorten(lines[:MESSAGE_LINES]) == lines[:MESSAGE_LINES]
 
 
 def test_a_kernel_is_called_by_the_version_that_its_manifest_knows(tmp_path):

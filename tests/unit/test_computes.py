@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from handwritten import code_of, made, tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.facts import Note
-from artifact_inspector.analysis.order.locate import locate
-from artifact_inspector.analysis.order.placement import Memory, Placement
-from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.placement import Placement, PreviousStage
+from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.analysis.order.regions import find_regions
+from artifact_inspector.analysis.order.round_locator import locate_rounds
 from artifact_inspector.model import Stage
 
 T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
@@ -20,15 +20,17 @@ def program(body: str) -> tuple[ReferenceRegion, ...]:
     return find_reference(tensor_code(body, head=HEAD))
 
 
-def placed(code: Code, reference: tuple[ReferenceRegion, ...], before: Memory | None = None) -> Placement:
-    return locate(code, find_regions(code, reference, exact=False)[0], before, exact=False)
+def placed(
+    code: FunctionCode, reference: tuple[ReferenceRegion, ...], before: PreviousStage | None = None
+) -> Placement:
+    return locate_rounds(code, find_regions(code, reference, exact=False)[0], before, exact=False)
 
 
 def computes(found: Placement) -> list[list[int]]:
     return [item.computes for item in found.rounds]
 
 
-def ptx(*statements: str) -> Code:
+def ptx(*statements: str) -> FunctionCode:
     """Statements with their line of k.py in front: `7 add.f32 …`."""
     lines = (f"\t.loc 1 {line} 1\n\t{text};" for line, _, text in (one.partition(" ") for one in statements))
     body = "\n".join(lines)
@@ -54,7 +56,7 @@ def test_a_compute_at_its_own_place_is_it() -> None:
     assert computes(found) == [[1, 2], [6]]
     assert found.notes == []
     # the computes of the program that were found, by their number there
-    assert [len(item.found or ()) for item in found.rounds] == [1, 1]
+    assert [len(item.identified_computes or ()) for item in found.rounds] == [1, 1]
 
 
 def test_a_compute_that_was_contracted_stands_in_its_consumer() -> None:
@@ -64,7 +66,7 @@ def test_a_compute_that_was_contracted_stands_in_its_consumer() -> None:
     )  # fmt: skip
     found = placed(code, TWO)
     assert computes(found) == [[1], [4]]
-    assert found.notes == [Note("computes were contracted into their consumers", 1)]
+    assert found.notes == [RegionNote("computes were contracted into their consumers", 1)]
 
 
 def test_a_round_none_of_whose_lines_is_left_is_found_by_its_data() -> None:
@@ -74,7 +76,7 @@ def test_a_round_none_of_whose_lines_is_left_is_found_by_its_data() -> None:
     )  # fmt: skip
     found = placed(code, TWO)
     assert computes(found) == [[1], [4]]
-    assert Note("computes located by dataflow: none is at its line", 2) in found.notes
+    assert RegionNote("computes located by dataflow: none is at its line", 2) in found.notes
 
 
 def test_a_round_without_loads_is_left_without_computes() -> None:
@@ -130,8 +132,8 @@ LOOP = program(f"""
 def test_computes_in_front_of_a_loop_are_those_of_peeled_iterations() -> None:
     code = made("L22 F23 F23", "F23 L22 F23 b21", "S25", to={1: (1, 2)})
     loop = find_regions(code, LOOP, exact=False)[1]
-    (item,) = locate(code, loop, None, exact=False).rounds
-    assert (item.computes, item.front_computes) == ([3, 5], [1, 2])
+    (item,) = locate_rounds(code, loop, None, exact=False).rounds
+    assert (item.computes, item.computes_before_loop) == ([3, 5], [1, 2])
 
 
 def test_more_computes_were_known_than_stand_at_the_line() -> None:
@@ -140,9 +142,9 @@ def test_more_computes_were_known_than_stand_at_the_line() -> None:
         "6 st.global.f32 [%rd9], %f2", "7 ld.global.f32 %f3, [%rd2]", "8 mul.f32 %f4, %f3, %f9",
     )  # fmt: skip
     assert computes(placed(code, TWO)) == [[1], [5]]
-    found = placed(code, TWO, Memory({}, {0: 2, 1: 1}, {}, 1))
+    found = placed(code, TWO, PreviousStage({}, {0: 2, 1: 1}, {}, 1))
     assert computes(found) == [[1, 2], [5]]
-    assert found.notes == [Note("computes were contracted into their consumers", 1)]
+    assert found.notes == [RegionNote("computes were contracted into their consumers", 1)]
 
 
 COMPARED = program("""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.formats.amdgcn import reading as amdgcn
-from artifact_inspector.formats.llvm import reading as llvm
-from artifact_inspector.formats.mlir import reading as mlir
-from artifact_inspector.formats.ptx import reading as ptx
-from artifact_inspector.formats.sass import reading as sass
+from artifact_inspector.formats.amdgcn import parser as amdgcn
+from artifact_inspector.formats.llvm import parser as llvm
+from artifact_inspector.formats.mlir import parser as mlir
+from artifact_inspector.formats.ptx import parser as ptx
+from artifact_inspector.formats.sass import parser as sass
 from artifact_inspector.model import EventKind, Instruction, Operands
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
 Reads = tuple[str, ...]
 
 
-def instruction(
-    text: str, *, results: Reads = (), reads: Reads = (), guard: str | None = None
-) -> Instruction:
+def instruction(text: str, *, results: Reads = (), reads: Reads = (), guard: str | None = None) -> Instruction:
     opcode = text.partition(" = ")[2] or text
     return Instruction(
         1, opcode.split(" ")[0], EventKind.INTEGER, None, guard, text, lambda _: Operands(results, reads)
@@ -39,10 +37,10 @@ def instruction(
         (amdgcn, "v_cmp_gt_i32_e32 vcc, s4, v0", ConditionRole.COMPARE),
         (amdgcn, "v_cmp_gt_f32_e32 vcc, s4, v0", ConditionRole.NONE),
         (amdgcn, "s_and_saveexec_b64 s[0:1], vcc", ConditionRole.LOGIC),
-        (amdgcn, "s_mov_b32 s4, 0x80000000", ConditionRole.NOWHERE),
-        (amdgcn, "v_bfrev_b32_e32 v1, 1", ConditionRole.NOWHERE),
+        (amdgcn, "s_mov_b32 s4, 0x80000000", ConditionRole.OUT_OF_BOUNDS),
+        (amdgcn, "v_bfrev_b32_e32 v1, 1", ConditionRole.OUT_OF_BOUNDS),
         (amdgcn, "v_mov_b32_e32 v1, 1", ConditionRole.NONE),
-        (amdgcn, "v_cndmask_b32_e32 v1, v2, v3, vcc", ConditionRole.CHOICE),
+        (amdgcn, "v_cndmask_b32_e32 v1, v2, v3, vcc", ConditionRole.SELECT),
         (amdgcn, "v_rcp_iflag_f32_e32 v1, v2", ConditionRole.DIVISION),
         (amdgcn, "v_mul_f32_e32 v1, 0x4f7ffffe, v1", ConditionRole.RECIPROCAL),
         (amdgcn, "v_mul_f32_e32 v1, 0x5f7ffffc, v1", ConditionRole.WIDE_RECIPROCAL),
@@ -64,13 +62,11 @@ def instruction(
         (sass, "ISETP.GE.AND P0, PT, R0, R1, PT", ConditionRole.NONE),
     ],
 )
-def test_an_instruction_has_one_role_among_conditions(
-    language: object, text: str, role: ConditionRole
-) -> None:
+def test_an_instruction_has_one_role_among_conditions(language: object, text: str, role: ConditionRole) -> None:
     conditions = language.FORMAT.conditions  # type: ignore[attr-defined]
     found = instruction(text)
     assert conditions.role(found) is role
-    assert conditions.takes_part(found.opcode) or role is ConditionRole.NONE
+    assert conditions.is_relevant(found.opcode) or role is ConditionRole.NONE
 
 
 def test_the_condition_code_of_amd_is_among_the_operands_where_it_is_implied() -> None:
@@ -88,13 +84,13 @@ def test_a_guard_that_is_constantly_true_turns_nothing_off() -> None:
     call = 'asm sideeffect "@$1 ld.global.b32 { $0 }, [ $2 + 0 ];", "=r,b,l"(i1 MASK, ptr addrspace(1) %p)'
     conditions = llvm.FORMAT.conditions
     assert conditions.masking(instruction(call.replace("MASK", "true"), guard="$1")) is Masking.NONE
-    assert conditions.masking(instruction(call.replace("MASK", "%m"), guard="$1")) is Masking.OWN
+    assert conditions.masking(instruction(call.replace("MASK", "%m"), guard="$1")) is Masking.DIRECT
 
 
 @pytest.mark.parametrize(
     ("language", "text", "guard", "masking"),
     [
-        (ptx, "ld.global.b32 %r1, [%rd1]", "%p1", Masking.OWN),
+        (ptx, "ld.global.b32 %r1, [%rd1]", "%p1", Masking.DIRECT),
         (ptx, "ld.global.b32 %r1, [%rd1]", None, Masking.NONE),
         (ptx, "cp.async.cg.shared.global [%r4], [%rd1], 16, 16", None, Masking.NONE),
         (ptx, "cp.async.cg.shared.global [ %r4 + 0 ], [ %rd1 + 0 ], 0x10, %r3", None, Masking.FOLDED),
@@ -130,6 +126,6 @@ def test_the_mask_of_an_access_stands_where_the_language_puts_it() -> None:
     ],
 )
 def test_the_mask_of_lanes_is_narrowed_and_restored(text: str, change: LaneChange | None) -> None:
-    assert amdgcn.FORMAT.conditions.lanes(instruction(text)) is change
-    assert amdgcn.FORMAT.conditions.has_lanes
-    assert not ptx.FORMAT.conditions.has_lanes
+    assert amdgcn.FORMAT.conditions.lane_change(instruction(text)) is change
+    assert amdgcn.FORMAT.conditions.has_lane_mask
+    assert not ptx.FORMAT.conditions.has_lane_mask

@@ -19,9 +19,9 @@ from artifact_inspector.findings.limit import LimitedBy, find_first, find_limit
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.console import to_text
-from artifact_inspector.report.corpus import describe_changes_of
+from artifact_inspector.report.corpus import describe_change
 from artifact_inspector.report.diff import PairReport, side_labels
-from artifact_inspector.report.story import KernelReport
+from artifact_inspector.report.kernel_report import KernelReport
 from artifact_inspector.vocabulary.fact import Value
 
 
@@ -35,17 +35,17 @@ def a_fact(key: str, category: str, left: Value, right: Value) -> FactPair:
     [
         (a_fact("occupancy", "occupancy", 3, 0), Consequence.FIT),
         (a_fact("occupancy", "occupancy", 3, 2), Consequence.OCCUPANCY),
-        (a_fact("occupancy.limit", "occupancy", ("registers",), ("warps",)), Consequence.REST),
+        (a_fact("occupancy.limit", "occupancy", ("registers",), ("warps",)), Consequence.OTHER),
         (a_fact("occupancy", "occupancy", 3, None), Consequence.OCCUPANCY),
         (a_fact("spills.of_another_version", "spills", 0, 1), Consequence.SPILLS),
         (a_fact("spills", "spills", 0, 16), Consequence.SPILLS),
         (a_fact("loop1.mma.fused", "mma", None, 1024), Consequence.MATRIX),
         (a_fact("count.matrix", "mma", 16, 0), Consequence.MATRIX),
-        (a_fact("count.matrix", "mma", 16, 32), Consequence.REST),
+        (a_fact("count.matrix", "mma", 16, 32), Consequence.OTHER),
         (a_fact("loop1.pipeline.depth", "waits", 4, 0), Consequence.IN_FLIGHT),
         (a_fact("loop1.in_flight.loads", "in-flight", 8, 0), Consequence.IN_FLIGHT),
         (a_fact("loop1.verdict.ttgir", "verdict", "serial", "pipelined(2)"), Consequence.ORDER),
-        (a_fact("instructions.sass", "instructions", 100, 101), Consequence.REST),
+        (a_fact("instructions.sass", "instructions", 100, 101), Consequence.OTHER),
     ],
 )
 def test_a_difference_has_a_consequence(fact: FactPair, expected: Consequence) -> None:
@@ -63,7 +63,7 @@ def test_changes_are_told_by_what_they_cost() -> None:
     )
     change = Change(*pair.sides, Degree.CHANGED, (), held, None)
     assert [fact.key for fact in change.facts][:3] == ["spills", "occupancy", "loop1.verdict.ttgir"]
-    assert [line.split()[0] for line in describe_changes_of(change)][:2] == ["spills", "occupancy"]
+    assert [line.split()[0] for line in describe_change(change)][:2] == ["spills", "occupancy"]
     milder = Change(*pair.sides, Degree.CHANGED, (), held[:2], None)
     assert change.severity < milder.severity
 
@@ -73,9 +73,7 @@ def too_big(kernel: KernelFacts) -> KernelFacts:
     artifact = replace(kernel.artifact, target=parse_target("sm_75"), shared_bytes=98304)
     shared = kernel.resources.shared._replace(value=98304)
     unknown = kernel.resources.registers._replace(value=None)
-    return with_fields(
-        kernel, artifact=artifact, resources=replace(kernel.resources, shared=shared, registers=unknown)
-    )
+    return with_fields(kernel, artifact=artifact, resources=replace(kernel.resources, shared=shared, registers=unknown))
 
 
 def test_what_exceeds_one_limit_does_not_fit_whatever_else_is_unknown() -> None:
@@ -112,16 +110,16 @@ def test_a_story_begins_with_what_limits_the_kernel(name: str, said: str) -> Non
 def test_spills_come_before_all_but_a_launch_that_fails() -> None:
     limit = find_limit(saved("3.6.0/sm_80/register_spill").facts)
     assert (limit.by, limit.code, limit.lead) == (LimitedBy.FINDING, "AI007", "What limits it")
-    assert limit.sentence == f"What limits it: {limit.words}"
+    assert limit.sentence == f"What limits it: {limit.description}"
 
 
 def test_without_a_finding_its_work_says_what_bounds_a_loop() -> None:
     """64×64×32 in f16: 2·64·64·32 FLOP on (64 + 64)·32·2 B, against 312 TFLOP/s and 2039 GB/s of an A100."""
     limit = find_limit(saved("3.6.0/sm_80/fused_linear").facts)
     assert limit.by is LimitedBy.WORK
-    assert "32 FLOP per byte that it loads (262144 for 8192 B)" in limit.words
-    assert "A100 80GB SXM can do 153" in limit.words  # 312e12 ÷ 2.039e12
-    assert "unless caches serve 79% of its loads" in limit.words  # 1 - 32 ÷ 153
+    assert "32 FLOP per byte that it loads (262144 for 8192 B)" in limit.description
+    assert "A100 80GB SXM can do 153" in limit.description  # 312e12 ÷ 2.039e12
+    assert "unless caches serve 79% of its loads" in limit.description  # 1 - 32 ÷ 153
     assert limit.sources == ("fused_linear.py:44",)
 
 

@@ -4,8 +4,8 @@ from textwrap import dedent
 
 import pytest
 
-from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.access.axis_analysis import Axes, AxisAnalysis
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
@@ -18,9 +18,9 @@ def axes(body: str, name: str = "%x") -> Axes:
     text = f"module {{\n  tt.func public @k({HEAD}) {{\n{dedent(body)}\n    tt.return\n  }}\n}}\n"
     module = FORMAT.parse(SourceText("k.ttir", text), Stage.TTIR)
     function = module.functions[0]
-    dataflow = Dataflow(function, module, FORMAT, DIVISIBILITY)
+    dataflow = AxisAnalysis(function, module, FORMAT, DIVISIBILITY)
     uses = [i for i, instruction in enumerate(function.instructions) if instruction.opcode == "tt.use"]
-    value = dataflow.value(uses[-1], name)
+    value = dataflow.value_read(uses[-1], name)
     assert value is not None
     found = dataflow.axes(value)
     assert found is not None

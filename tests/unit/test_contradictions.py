@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from artifact_inspector.analysis.resources.contradictions import find_contradictions
-from artifact_inspector.analysis.shared.bill import Bill
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage
 from artifact_inspector.model import Function, Module, Partition, Stage
-from artifact_inspector.model.shared import Launch
+from artifact_inspector.model.shared import LaunchParameters
 
 
 def function(name: str, partitions: tuple[Partition, ...] = ()) -> Function:
@@ -23,12 +23,12 @@ def modules(*, specialised: bool = False, **names: str) -> dict[Stage, Module]:
     }
 
 
-def launch(warps: int | None, total: int | None = None) -> Launch:
-    return Launch("cuda:90", warps, total, 32, 1, None)
+def launch(warps: int | None, total: int | None = None) -> LaunchParameters:
+    return LaunchParameters("cuda:90", warps, total, 32, 1, None)
 
 
-def bill(peak: int | None, declared: int | None) -> Bill:
-    return Bill((), peak, declared, "")
+def bill(peak: int | None, declared: int | None) -> SharedMemoryUsage:
+    return SharedMemoryUsage((), peak, declared, "")
 
 
 def test_files_of_one_kernel_do_not_contradict_each_other() -> None:
@@ -39,17 +39,17 @@ def test_files_of_one_kernel_do_not_contradict_each_other() -> None:
 
 def test_a_file_of_another_kernel_is_named_with_both_places() -> None:
     (found,) = find_contradictions("k", None, modules(ttgir="other more", ptx="k"), None, None, None)
-    assert (found.sentence, found.places) == ("kernel: k against other", ("metadata, name", "ttgir"))
+    assert (found.message, found.locations) == ("kernel: k against other", ("metadata, name", "ttgir"))
 
 
 def test_a_binary_of_another_kernel_is_named() -> None:
     (found,) = find_contradictions("k", None, modules(ptx="k"), None, ("cubin", "other"), None)
-    assert (found.sentence, found.places) == ("kernel: k against other", ("metadata, name", "cubin"))
+    assert (found.message, found.locations) == ("kernel: k against other", ("metadata, name", "cubin"))
 
 
 def test_without_metadata_files_are_held_against_the_first() -> None:
     (found,) = find_contradictions(None, None, modules(ttgir="k", ptx="other"), None, None, None)
-    assert (found.sentence, found.places) == ("kernel: k against other", ("ttgir", "ptx"))
+    assert (found.message, found.locations) == ("kernel: k against other", ("ttgir", "ptx"))
     assert find_contradictions(None, None, modules(ttgir="k"), None, ("cubin", "k"), None) == ()
 
 
@@ -79,8 +79,8 @@ def test_warps_of_the_metadata_are_held_against_those_of_the_module(
 ) -> None:
     held = modules(specialised=specialised, ttgir="k")
     found = find_contradictions("k", 4, held, launch(said, total), None, None)
-    assert [one.sentence for one in found] == ([] if sentence is None else [sentence])
-    assert [one.places for one in found] == [("metadata, num_warps", "ttgir, num-warps")][: len(found)]
+    assert [one.message for one in found] == ([] if sentence is None else [sentence])
+    assert [one.locations for one in found] == [("metadata, num_warps", "ttgir, num-warps")][: len(found)]
 
 
 def test_warps_are_compared_only_where_both_are_said() -> None:
@@ -96,5 +96,5 @@ def test_shared_memory_may_be_more_than_the_allocations_need(peak: int | None, d
 
 def test_less_shared_memory_than_the_allocations_need_is_a_contradiction() -> None:
     (found,) = find_contradictions("k", None, {}, None, None, bill(65, 64))
-    assert found.sentence == "shared memory: 64 bytes against 65 that the allocations need"
-    assert found.places == ("metadata, shared", "ttgir")
+    assert found.message == "shared memory: 64 bytes against 65 that the allocations need"
+    assert found.locations == ("metadata, shared", "ttgir")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.shared.conversions import Conversion, find_conversions
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion, find_conversions
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.text import SourceText
 
@@ -18,7 +18,7 @@ LAYOUTS = """
 OPERAND = "#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>"
 
 
-def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0") -> Conversion:
+def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0") -> LayoutConversion:
     text = f"""{LAYOUTS}module attributes {{"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32}} {{
   tt.func public @k(%x: tensor<{shape}, {before}>) {{
     %y = ttg.convert_layout %x : tensor<{shape}, {before}> -> tensor<{shape}, {after}> loc("k.py":7:1)
@@ -28,7 +28,7 @@ def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0"
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     function = module.functions[0]
-    code = Code(function, FORMAT)
+    code = FunctionCode(function, FORMAT)
     (region,) = find_regions(code, (), exact=False)
     (found,) = find_conversions(code, region, module, FORMAT, triton and TritonVersion(triton))
     return found
@@ -54,7 +54,7 @@ module attributes {"triton_gpu.num-warps" = 4 : i32} {
 }
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    code = Code(module.functions[0], FORMAT)
+    code = FunctionCode(module.functions[0], FORMAT)
     (region,) = find_regions(code, (), exact=False)
     (found,) = find_conversions(code, region, module, FORMAT, TritonVersion("2.1.0"))
     assert (found.crosses_warps, found.through_shared) == (None, True)
@@ -93,7 +93,7 @@ def test_a_conversion_that_does_not_say_its_types_costs_no_other_one() -> None:
 }}
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    code = Code(module.functions[0], FORMAT)
+    code = FunctionCode(module.functions[0], FORMAT)
     (region,) = find_regions(code, (), exact=False)
     (found,) = find_conversions(code, region, module, FORMAT, TritonVersion("3.6.0"))
     assert found.change == "blocked → blocked"

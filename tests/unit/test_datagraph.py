@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from handwritten import indices_of, tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.datagraph import BOUND, EVERYWHERE, PLAIN, DataGraph
+from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, NO_LOOP, PLAIN_EDGE, DataGraph
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.model import Stage
 
 T = "tensor<8xf32>"
@@ -13,12 +13,12 @@ P = "tensor<8x!tt.ptr<f32>>"
 MEM = "!ttg.memdesc<8xf32, #s, #smem, mutable>"
 
 
-def only(code: Code, opcode: str) -> int:
+def only(code: FunctionCode, opcode: str) -> int:
     (index,) = indices_of(code, opcode)
     return index
 
 
-def value(code: Code, opcode: str) -> int:
+def value(code: FunctionCode, opcode: str) -> int:
     """What the one operation of this opcode gives."""
     (result,) = code.values.results[only(code, opcode)]
     return result
@@ -28,7 +28,7 @@ def reached(graph: DataGraph, start: int) -> set[int]:
     """All nodes that data in one comes to."""
     found, pending = set[int](), [start]
     while pending:
-        for after, _ in graph.after[pending.pop()]:
+        for after, _ in graph.successors[pending.pop()]:
             if after not in found:
                 found.add(after)
                 pending.append(after)
@@ -44,14 +44,14 @@ def test_a_load_takes_its_address_and_gives_its_data_and_computes_end_the_steps(
     """, head=f"%q: {P}")  # fmt: skip
     graph = DataGraph(code)
     load, compute, store = only(code, "tt.load"), only(code, "mulf"), only(code, "tt.store")
-    assert graph.taken[load] == [0]
-    assert graph.given[load] == [value(code, "tt.load")]
-    assert graph.after[value(code, "tt.load")] == [(value(code, "reshape"), PLAIN)]
-    assert graph.before[value(code, "reshape")] == [(value(code, "tt.load"), PLAIN)]
-    assert graph.after[value(code, "reshape")] == []
-    assert graph.takers[value(code, "reshape")] == [compute]
-    assert graph.made_by == {value(code, "mulf"): compute}
-    assert graph.taken[store] == [value(code, "mulf")]
+    assert graph.operands[load] == [0]
+    assert graph.results[load] == [value(code, "tt.load")]
+    assert graph.successors[value(code, "tt.load")] == [(value(code, "reshape"), PLAIN_EDGE)]
+    assert graph.predecessors[value(code, "reshape")] == [(value(code, "tt.load"), PLAIN_EDGE)]
+    assert graph.successors[value(code, "reshape")] == []
+    assert graph.users[value(code, "reshape")] == [compute]
+    assert graph.producer == {value(code, "mulf"): compute}
+    assert graph.operands[store] == [value(code, "mulf")]
 
 
 def test_the_condition_of_a_selection_is_a_bound_and_what_is_selected_is_data() -> None:
@@ -59,7 +59,11 @@ def test_the_condition_of_a_selection_is_a_bound_and_what_is_selected_is_data() 
         %s = arith.select %m, %a, %b : tensor<8xi1>, {T}
     """, head=f"%m: tensor<8xi1>, %a: {T}, %b: {T}")  # fmt: skip
     graph, chosen = DataGraph(code), value(code, "select")
-    assert [graph.after[n] for n in range(3)] == [[(chosen, BOUND)], [(chosen, PLAIN)], [(chosen, PLAIN)]]
+    assert [graph.successors[n] for n in range(3)] == [
+        [(chosen, CONDITION_EDGE)],
+        [(chosen, PLAIN_EDGE)],
+        [(chosen, PLAIN_EDGE)],
+    ]
 
 
 LOOP = f"""
@@ -79,8 +83,8 @@ def test_data_crosses_the_back_edge_of_its_loop_and_leaves_it_as_its_result() ->
     graph = DataGraph(code)
     loaded = value(code, "tt.load")
     inside, outside = (code.values.results[index][0] for index in indices_of(code, "reshape"))
-    kinds = {kind for _, kind in graph.after[loaded]}
-    assert kinds == {0, PLAIN}  # to the argument by the back edge of loop 0, to the result without
+    kinds = {kind for _, kind in graph.successors[loaded]}
+    assert kinds == {0, PLAIN_EDGE}  # to the argument by the back edge of loop 0, to the result without
     assert {inside, outside} <= reached(graph, loaded)
 
 
@@ -88,10 +92,10 @@ def test_values_live_in_the_loop_that_holds_them_and_its_result_outside() -> Non
     code = tensor_code(LOOP, head=f"%q: {P}, %n: i32")
     graph = DataGraph(code)
     inside, outside = (code.values.results[index][0] for index in indices_of(code, "reshape"))
-    assert graph.home[value(code, "tt.load")] == graph.home[inside] == 0
-    assert graph.home[outside] is None
+    assert graph.loop_of_node[value(code, "tt.load")] == graph.loop_of_node[inside] == 0
+    assert graph.loop_of_node[outside] is None
     targets = {handed.target for flows in code.values.flows for handed in flows}
-    assert {graph.home[target] for target in targets} == {0, None}
+    assert {graph.loop_of_node[target] for target in targets} == {0, None}
 
 
 def test_a_buffer_holds_what_was_stored_and_lives_everywhere() -> None:
@@ -103,7 +107,7 @@ def test_a_buffer_holds_what_was_stored_and_lives_everywhere() -> None:
     """, Stage.TTGIR, head=f"%q: {P}")  # fmt: skip
     graph = DataGraph(code)
     assert value(code, "local_load") in reached(graph, value(code, "tt.load"))
-    assert EVERYWHERE in graph.home
+    assert NO_LOOP in graph.loop_of_node
 
 
 def test_in_straight_code_a_load_of_shared_memory_sees_only_what_was_stored_before() -> None:
@@ -144,8 +148,8 @@ def test_a_copy_fills_its_buffer() -> None:
         %b = ttg.local_load %m : {MEM} -> {T}
     """, Stage.TTGIR, head=f"%q: {P}")  # fmt: skip
     graph, copy = DataGraph(code), only(code, "async_copy_global_to_local")
-    assert len(graph.given[copy]) == 2  # its token and the buffer
-    assert value(code, "local_load") in set().union(*(reached(graph, node) for node in graph.given[copy][1:]))
+    assert len(graph.results[copy]) == 2  # its token and the buffer
+    assert value(code, "local_load") in set().union(*(reached(graph, node) for node in graph.results[copy][1:]))
 
 
 def test_a_loop_may_be_the_first_operation() -> None:
@@ -158,4 +162,4 @@ def test_a_loop_may_be_the_first_operation() -> None:
     """, head=f"%q: {P}, %n: i32, %z: {T}")  # fmt: skip
     graph = DataGraph(code)
     targets = {handed.target for flows in code.values.flows for handed in flows}
-    assert {graph.home[target] for target in targets} == {0, None}
+    assert {graph.loop_of_node[target] for target in targets} == {0, None}

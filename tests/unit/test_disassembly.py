@@ -11,7 +11,13 @@ import pytest
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files import disassembly
-from artifact_inspector.files.disassembly import CACHE_SWITCH, Tool, disassemble, find_disassembler, keep_all
+from artifact_inspector.files.disassembly import (
+    CACHE_VARIABLE,
+    Disassembler,
+    disassemble,
+    disassemble_all,
+    find_disassembler,
+)
 from artifact_inspector.model.limits import TOOL_SECONDS
 
 GOOD = "print('/*0000*/  NOP ;')"
@@ -38,7 +44,7 @@ def program(path: Path, body: str, version: str = "V13.1.80") -> Path:
     return path
 
 
-def tool(path: Path, body: str, version: str = "V13.1.80") -> Tool:
+def tool(path: Path, body: str, version: str = "V13.1.80") -> Disassembler:
     found = find_disassembler(program(path / "nvdisasm", body, version))
     assert found is not None
     return found
@@ -47,9 +53,9 @@ def tool(path: Path, body: str, version: str = "V13.1.80") -> Tool:
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.delenv(CACHE_SWITCH, raising=False)
-    disassembly._make_room.cache_clear()
-    disassembly._ask.cache_clear()
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
+    disassembly._evict_oldest.cache_clear()
+    disassembly._probe.cache_clear()
     return tmp_path / "xdg" / "artifact-inspector" / "sass"
 
 
@@ -75,11 +81,11 @@ def test_the_path_given_comes_first_then_triton_s_then_path_then_the_toolkit(
     monkeypatch.setenv("PATH", str(places[1].parent))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
     given = program(tmp_path / "given", GOOD)
-    assert find_disassembler(given) == Tool(given, "13.1.80")
+    assert find_disassembler(given) == Disassembler(given, "13.1.80")
     for place in places:
-        assert find_disassembler() == Tool(place, "13.1.80")
+        assert find_disassembler() == Disassembler(place, "13.1.80")
         place.unlink()
-        disassembly._ask.cache_clear()
+        disassembly._probe.cache_clear()
     monkeypatch.delenv("CUDA_HOME")
     assert find_disassembler() is None
 
@@ -122,11 +128,9 @@ def test_the_tool_works_on_a_copy_in_a_directory_of_its_own(tmp_path: Path) -> N
     assert not Path(text.split()[2]).exists()
 
 
-def test_a_tool_that_hangs_is_stopped_with_all_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_that_hangs_is_stopped_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = tool(tmp_path, "import subprocess\nsubprocess.run(['sleep', '60'])")
-    monkeypatch.setenv(TOOL_SECONDS.switch, "1")
+    monkeypatch.setenv(TOOL_SECONDS.variable, "1")
     start = time.monotonic()
     with pytest.raises(CacheError, match=r"took more than \d+ s"):
         disassemble(cubin(), hanging)
@@ -156,9 +160,7 @@ def test_a_tool_that_prints_no_code_is_an_error(tmp_path: Path, body: str) -> No
 )
 def test_a_refusal_says_which_tool_would_do(tmp_path: Path, arch: int, version: str, remedy: str) -> None:
     refusing = tool(tmp_path, "sys.stderr.write('nvdisasm fatal : no\\n' * 999); sys.exit(1)", version)
-    with pytest.raises(
-        CacheError, match=rf"does not read this sm_{arch} cubin \(nvdisasm fatal : no"
-    ) as caught:
+    with pytest.raises(CacheError, match=rf"does not read this sm_{arch} cubin \(nvdisasm fatal : no") as caught:
         disassemble(cubin(arch), refusing)
     assert remedy in str(caught.value.remedy)
 
@@ -166,7 +168,7 @@ def test_a_refusal_says_which_tool_would_do(tmp_path: Path, arch: int, version: 
 def test_branches_are_followed_only_where_one_is_indirect(tmp_path: Path) -> None:
     body = "print('/*0000*/  {} ;', '-ndf' in sys.argv)"
     assert disassemble(cubin(), tool(tmp_path, body.format("BRA"))).split()[-1] == "True"
-    disassembly._ask.cache_clear()
+    disassembly._probe.cache_clear()
     text = disassemble(cubin(80), tool(tmp_path, body.format("@P0 BRX R2 -0x10")))
     assert text.split()[-1] == "False"
 
@@ -196,10 +198,10 @@ def test_keeping_can_be_switched_off_and_a_place_that_cannot_be_written_is_no_fa
     tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = tool(tmp_path, GOOD)
-    monkeypatch.setenv(CACHE_SWITCH, "off")
+    monkeypatch.setenv(CACHE_VARIABLE, "off")
     assert "NOP" in disassemble(cubin(), found)
     assert not kept.exists()
-    monkeypatch.delenv(CACHE_SWITCH)
+    monkeypatch.delenv(CACHE_VARIABLE)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert "NOP" in disassemble(cubin(), found)
@@ -211,8 +213,8 @@ def test_the_oldest_texts_go_when_there_are_too_many(
     found = tool(tmp_path, GOOD)
     disassemble(cubin(), found)
     (old,) = kept.iterdir()
-    disassembly._make_room.cache_clear()
-    monkeypatch.setattr(disassembly, "MOST_KEPT", 1)
+    disassembly._evict_oldest.cache_clear()
+    monkeypatch.setattr(disassembly, "MAX_CACHE_BYTES", 1)
     disassemble(cubin(80), found)
     assert not old.exists()
     assert len(list(kept.iterdir())) == 1
@@ -222,11 +224,11 @@ def test_all_that_can_be_read_is_kept_and_the_rest_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(CACHE_SWITCH, raising=False)
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
     good, bad = tmp_path / "good.cubin", tmp_path / "bad.cubin"
     good.write_bytes(cubin())
     bad.write_bytes(b"no cubin")
     told: list[Path] = []
-    keep_all([good, bad, tmp_path / "missing.cubin"], tool(tmp_path, GOOD), told.append)
+    disassemble_all([good, bad, tmp_path / "missing.cubin"], tool(tmp_path, GOOD), told.append)
     assert {path.stem for path in told} == {"good", "bad", "missing"}
     assert sum(path.is_file() for path in (tmp_path / "cache").rglob("*")) == 1

@@ -21,8 +21,8 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.serving.known import Knowledge, parse_asked
-from artifact_inspector.serving.source import find_kernels
+from artifact_inspector.serving.kernel_variants import KernelVariants, parse_comment
+from artifact_inspector.serving.source_kernels import find_kernels
 
 KERNEL = "3.6.0/sm_80/masked_add"
 SOURCE = FIXTURES / "sources" / "masked_add.py"
@@ -172,7 +172,10 @@ def test_kernels_are_found_without_an_import() -> None:
     text = "raise SystemExit\n@triton.autotune([])\n@triton.jit\ndef a(x): pass\n@jit()\ndef b(): pass\ndef c(): pass\n"
     found = find_kernels(text)
     assert found is not None
-    assert [(kernel.name, kernel.top, kernel.first) for kernel in found] == [("a", 2, 4), ("b", 5, 6)]
+    assert [(kernel.name, kernel.first_line, kernel.def_line) for kernel in found] == [
+        ("a", 2, 4),
+        ("b", 5, 6),
+    ]
     assert find_kernels("def (") is None
     assert find_kernels("\0") is None
 
@@ -182,7 +185,7 @@ def test_an_entry_that_is_older_than_the_file_is_not_known_to_be_of_its_text(tmp
     file = tmp_path / "masked_add.py"
     file.write_text(SOURCE.read_text())
     (kernel,) = find_kernels(file.read_text()) or ()
-    (form,) = Knowledge([tmp_path / "cache", tmp_path / "gone"], out=tmp_path / "out").forms(
+    (form,) = KernelVariants([tmp_path / "cache", tmp_path / "gone"], out_directory=tmp_path / "out").newest_variants(
         file, kernel, is_saved=True
     )
     assert form.is_stale
@@ -197,10 +200,12 @@ def test_a_launch_on_record_tells_what_a_line_will_execute(tmp_path: Path) -> No
     launch = {"hash": json.loads(metadata.read_text())["hash"], "grid": [8, 1, 1], "args": arguments}
     (tmp_path / "cache" / "inspect-kernel.json").write_text(json.dumps({"launches": [launch]}))
     (kernel,) = find_kernels(file.read_text()) or ()
-    (form,) = Knowledge([tmp_path / "cache"], out=tmp_path / "out").forms(file, kernel, is_saved=True)
+    (form,) = KernelVariants([tmp_path / "cache"], out_directory=tmp_path / "out").newest_variants(
+        file, kernel, is_saved=True
+    )
     assert form.launch is not None
     load = line_of(file.read_text(), "tl.load(")
-    said = next(one for one in form.told(load, kernel.first) if one.startswith("a launch of 8×1×1 CTAs: "))
+    said = next(one for one in form.describe_line(load, kernel.def_line) if one.startswith("a launch of 8×1×1 CTAs: "))
     # 4096 elements of two bytes in sectors of 32, loaded and stored
     assert "512 sectors" in said
     assert "instructions executed" in said
@@ -216,11 +221,11 @@ def test_a_comment_says_how_a_kernel_is_compiled_on_save(tmp_path: Path) -> None
         "    i = tl.arange(0, BLOCK)\n    tl.store(o_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)\n"
     )
     (kernel,) = find_kernels(file.read_text()) or ()
-    knowledge = Knowledge([], out=tmp_path / "out")
-    assert knowledge.forms(file, kernel, is_saved=True) == [], "nothing runs before it is asked for"
+    knowledge = KernelVariants([], out_directory=tmp_path / "out")
+    assert knowledge.newest_variants(file, kernel, is_saved=True) == [], "nothing runs before it is asked for"
     assert knowledge.compile(file, kernel) is None
-    knowledge.look_again()
-    (form,) = knowledge.forms(file, kernel, is_saved=True)
+    knowledge.clear_cache()
+    (form,) = knowledge.newest_variants(file, kernel, is_saved=True)
     assert (form.target, form.is_stale, form.kernel.artifact.num_warps) == ("sm_80", False, 1)
     assert form.hints[9] == "4 B"
 
@@ -229,7 +234,7 @@ def test_a_kernel_that_nothing_says_how_to_compile_is_told_so(tmp_path: Path) ->
     file = tmp_path / "scale.py"
     file.write_text("@triton.jit\ndef scale(x): pass\n")
     (kernel,) = find_kernels(file.read_text()) or ()
-    said = Knowledge([], out=tmp_path / "out").compile(file, kernel)
+    said = KernelVariants([], out_directory=tmp_path / "out").compile(file, kernel)
     assert said is not None
     assert "# inspect-kernel: -t" in said
 
@@ -237,7 +242,7 @@ def test_a_kernel_that_nothing_says_how_to_compile_is_told_so(tmp_path: Path) ->
 @pytest.mark.parametrize("comment", ["--exec rm", "-c", "--num-warps x", "'"])
 def test_a_comment_takes_no_other_options(comment: str) -> None:
     with pytest.raises(UsageError):
-        parse_asked(comment)
+        parse_comment(comment)
 
 
 def _say(*messages: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -265,9 +270,7 @@ def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path
         b'{"jsonrpc":"2.0","id":3,"method":"textDocument/inlayHint","params":{"textDocument":{"uri":"x"},'
         b'"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":0}}}}',
         BEGIN,
-        json.dumps(
-            {"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": opened}}
-        ).encode(),
+        json.dumps({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": opened}}).encode(),
         b'{"jsonrpc":"2.0","id":4,"method":"no/such","params":{}}',
         b'{"jsonrpc":"2.0","id":5,"method":"shutdown"}',
         b'{"jsonrpc":"2.0","method":"exit"}',
@@ -285,6 +288,4 @@ def test_what_makes_no_sense_is_answered_and_the_next_request_too(tmp_path: Path
 def test_a_length_that_is_none_ends_the_server_in_words() -> None:
     result = _send(b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n")
     assert result.returncode == 2
-    assert result.stderr.decode().startswith(
-        "inspect-kernel: The Content-Length of an incoming message is invalid"
-    )
+    assert result.stderr.decode().startswith("inspect-kernel: The Content-Length of an incoming message is invalid")

@@ -6,7 +6,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from artifact_inspector.files.elf import content_of, name_of_symbol, notes_of, read_sections
+from artifact_inspector.files.elf import read_notes, read_sections, section_content, symbol_name
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -25,14 +25,14 @@ def test_sections_symbols_and_notes_are_those_of_pyelftools():
         ]
         for our, their in zip(ours, theirs, strict=True):
             if their["sh_type"] != "SHT_NOBITS":
-                assert content_of(our, data) == their.data()
+                assert section_content(our, data) == their.data()
             if isinstance(their, SymbolTableSection):
                 names = [symbol.name for symbol in their.iter_symbols()]
-                assert [name_of_symbol(at, our, ours, data) for at in range(len(names))] == names
+                assert [symbol_name(at, our, ours, data) for at in range(len(names))] == names
                 symbols += len(names)
             if isinstance(their, NoteSection):
                 said = [(note["n_name"], note["n_descdata"]) for note in their.iter_notes()]
-                assert [(owner, content) for owner, _, content in notes_of(our, data)] == said
+                assert [(owner, content) for owner, _, content in read_notes(our, data)] == said
                 notes += len(said)
     assert symbols > 100
     assert notes > 3

@@ -11,14 +11,14 @@ from saved import FIXTURES, saved
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.passes.elsewhere import Elsewhere, compile_elsewhere
+from artifact_inspector.passes.retargeting import RetargetedKernel, compile_for_targets
 from artifact_inspector.report.console import to_text
-from artifact_inspector.report.story import KernelReport
+from artifact_inspector.report.kernel_report import KernelReport
 
 KERNEL = "3.9.0/sm_80/gemv_splitk"
 
 
-def rows(elsewhere: tuple[Elsewhere, ...], *targets: str) -> dict[str, str]:
+def rows(elsewhere: tuple[RetargetedKernel, ...], *targets: str) -> dict[str, str]:
     kernel = saved(KERNEL).facts
     others = [parse_target(target) for target in targets]
     cache = Cache(FIXTURES, (kernel.artifact,), (), ())
@@ -31,7 +31,7 @@ def test_both_are_told_what_this_binary_says_and_what_the_kernel_takes_compiled_
     if find_spec("triton") is None:
         pytest.skip("Triton is not installed here.")
     there = saved("3.9.0/gfx942/gemv_splitk").facts  # the same kernel, compiled for it from the source
-    (made,) = compile_elsewhere(saved(KERNEL).facts, [parse_target("gfx942")])
+    (made,) = compile_for_targets(saved(KERNEL).facts, [parse_target("gfx942")])
     assert made.message is None
     assert made.occupancy is not None
     assert made.resources is not None
@@ -47,7 +47,7 @@ def test_both_are_told_what_this_binary_says_and_what_the_kernel_takes_compiled_
 
 def test_what_the_same_binary_would_take_is_told_beside_it() -> None:
     kernel = saved("3.9.0/sm_80/matmul_grouped").facts
-    made = Elsewhere(parse_target("sm_90"), "3.9.0", kernel.occupancy, kernel.resources, None)
+    made = RetargetedKernel(parse_target("sm_90"), "3.9.0", kernel.occupancy, kernel.resources, None)
     cache = Cache(FIXTURES, (kernel.artifact,), (), ())
     text = to_text(KernelReport(cache, kernel, [made.target], [made]), 400)
     assert "with this binary's registers and shared memory: 5 blocks" in text
@@ -58,7 +58,7 @@ def test_where_it_cannot_be_compiled_the_reason_and_the_command_stand_there() ->
     kernel = saved(KERNEL).facts
     files = {name: path for name, path in kernel.artifact.files.items() if name != "ttir"}
     without = inspect_artifact(dataclasses.replace(kernel.artifact, files=files))
-    made = compile_elsewhere(without, [parse_target("gfx942")])
+    made = compile_for_targets(without, [parse_target("gfx942")])
     if find_spec("triton") is not None:
         assert made[0].message == f"{kernel.artifact.display_name} has no TTIR to compile."
     told = rows(made, "gfx942")
@@ -70,4 +70,4 @@ def test_where_it_cannot_be_compiled_the_reason_and_the_command_stand_there() ->
 
 
 def test_its_own_target_is_not_compiled_for_again() -> None:
-    assert compile_elsewhere(saved(KERNEL).facts, [parse_target("sm_80")]) == ()
+    assert compile_for_targets(saved(KERNEL).facts, [parse_target("sm_80")]) == ()

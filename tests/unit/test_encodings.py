@@ -26,7 +26,7 @@ def parsed(text: str) -> Encoding:
     ],
 )
 def test_a_layout_has_a_name_that_people_read(text: str, words: str) -> None:
-    assert parsed(text).words == words
+    assert parsed(text).display_name == words
 
 
 def test_the_numbers_of_a_layout_are_its_own_and_not_those_of_its_parent() -> None:
@@ -40,9 +40,7 @@ def test_the_numbers_of_a_layout_are_its_own_and_not_those_of_its_parent() -> No
 
 
 def test_a_layout_deep_inside_others_is_found() -> None:
-    found = parsed(
-        "#ttg.slice<{dim = 0, parent = #ttg.slice<{dim = 2, parent = #ttg.blocked<{order = [2, 1, 0]}>}>}>"
-    )
+    found = parsed("#ttg.slice<{dim = 0, parent = #ttg.slice<{dim = 2, parent = #ttg.blocked<{order = [2, 1, 0]}>}>}>")
     assert [made.dim for made in found.chain] == [0, 2, None]
     assert found.root.order == (2, 1, 0)
 
@@ -68,9 +66,7 @@ def test_the_warps_of_a_wmma_may_be_a_linear_layout() -> None:
         ("#ttg.linear<{}>", LayoutKind.LINEAR, False),
     ],
 )
-def test_only_results_of_matrix_units_are_of_a_matrix_unit(
-    text: str, kind: LayoutKind, is_matrix: bool
-) -> None:
+def test_only_results_of_matrix_units_are_of_a_matrix_unit(text: str, kind: LayoutKind, is_matrix: bool) -> None:
     assert (parsed(text).kind, parsed(text).is_matrix) == (kind, is_matrix)
 
 

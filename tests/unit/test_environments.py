@@ -76,7 +76,9 @@ def test_a_given_python_must_have_the_version(tmp_path):
 
 def test_an_environment_is_made_aside_and_moved_to_its_place(cache, tmp_path, monkeypatch):
     # uv in one line: `uv venv … DIR` makes a Python, `uv pip …` says what it was asked for
-    script = 'if [ "$1" = venv ]; then mkdir -p "$5/bin"; cp "$0.python" "$5/bin/python"; else echo "$@" > "$0.asked"; fi'
+    script = (
+        'if [ "$1" = venv ]; then mkdir -p "$5/bin"; cp "$0.python" "$5/bin/python"; else echo "$@" > "$0.asked"; fi'
+    )
     uv = program(tmp_path / "bin" / "uv", script)
     python_with(Path(f"{uv}.python"), "3.1.0")
     monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
@@ -89,9 +91,7 @@ def test_an_environment_is_made_aside_and_moved_to_its_place(cache, tmp_path, mo
 
 
 def test_where_nothing_can_be_installed_the_cause_is_named_and_nothing_is_left(cache, tmp_path, monkeypatch):
-    uv = program(
-        tmp_path / "bin" / "uv", 'if [ "$1" = pip ]; then echo "error: no route to host" >&2; exit 1; fi'
-    )
+    uv = program(tmp_path / "bin" / "uv", 'if [ "$1" = pip ]; then echo "error: no route to host" >&2; exit 1; fi')
     monkeypatch.setenv("PATH", f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(CompileError) as refused:
         find_interpreter("3.1.0")
@@ -101,7 +101,7 @@ def test_where_nothing_can_be_installed_the_cause_is_named_and_nothing_is_left(c
 
 
 def test_a_triton_without_a_wheel_for_any_python_here_names_one_that_would_do(monkeypatch):
-    monkeypatch.setattr(environments, "_pythons", lambda version: [])
+    monkeypatch.setattr(environments, "_find_pythons", lambda version: [])
     monkeypatch.setattr(environments.shutil, "which", lambda name: None)
     with pytest.raises(CompileError, match=r"wheels for Python 3\.11 and older.*Install Python 3\.11, or uv"):
         find_interpreter("2.1.0")
@@ -114,11 +114,9 @@ def test_a_version_that_cannot_be_had_costs_its_own_rows(tmp_path, monkeypatch):
     def refuse(place, wanted):
         raise CompileError(f"Triton {wanted} could not be installed: no network", "Connect.")
 
-    monkeypatch.setattr(environments, "_make", refuse)
+    monkeypatch.setattr(environments, "_create_environment", refuse)
     here = version("triton")
-    rows = compile_kernels(
-        [KernelRequest("softmax")], ["sm_80", "sm_90"], tmp_path / "c", tritons=["9.9.9", here]
-    )
+    rows = compile_kernels([KernelRequest("softmax")], ["sm_80", "sm_90"], tmp_path / "c", tritons=["9.9.9", here])
     assert [(row.triton, row.message is None) for row in rows] == [
         ("9.9.9", False),
         ("9.9.9", False),

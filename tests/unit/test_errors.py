@@ -21,7 +21,7 @@ def test_an_error_is_its_message_and_then_its_remedy() -> None:
 
 
 def test_a_parse_error_shows_place_fault_line_caret_and_remedy() -> None:
-    span = SourceText("k.ttir", "module {\n  ???\n}").span(11)
+    span = SourceText("k.ttir", "module {\n  ???\n}").position(11)
     assert str(ParseError("what is this", span, "Compile it again.")) == (
         "k.ttir:2:3: what is this\n    ???\n    ^\nCompile it again."
     )

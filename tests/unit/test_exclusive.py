@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
-from artifact_inspector.analysis.flow.exclusive import MOST_PARTS, find_exclusive
+from artifact_inspector.analysis.flow.control_flow import find_control_flow
+from artifact_inspector.analysis.flow.mutual_exclusion import MAX_PARTS, find_exclusive
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction
 from artifact_inspector.model.instruction import Operands
 
@@ -18,9 +18,7 @@ def function(*successors: Sequence[int]) -> Function:
     return Function("k", 1, None, (), (instruction,) * len(blocks), blocks)
 
 
-def exclusive(
-    code: Function, parts: Sequence[Sequence[int]], loop: int | None = None
-) -> list[tuple[int, int]]:
+def exclusive(code: Function, parts: Sequence[Sequence[int]], loop: int | None = None) -> list[tuple[int, int]]:
     return find_exclusive(code, find_control_flow(code), loop, parts)
 
 
@@ -71,6 +69,6 @@ def test_an_inner_loop_goes_round_while_the_outer_stands_still() -> None:
 
 
 def test_beyond_the_bound_nothing_is_told() -> None:
-    parts = [[0]] * (MOST_PARTS - 1) + [[1], [2]]
+    parts = [[0]] * (MAX_PARTS - 1) + [[1], [2]]
     assert exclusive(DIAMOND, parts) == []
-    assert exclusive(DIAMOND, parts[1:]) == [(MOST_PARTS - 2, MOST_PARTS - 1)]
+    assert exclusive(DIAMOND, parts[1:]) == [(MAX_PARTS - 2, MAX_PARTS - 1)]

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
-from artifact_inspector.execution.interpreter.counters import Counts
-from artifact_inspector.execution.interpreter.lanes import Names, Unknown
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.memory import Memory
-from artifact_inspector.execution.interpreter.scratch import Scratch
-from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import Ended, run_all
+from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue
+from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats.amdgcn.kernel import read_beginning
+from artifact_inspector.formats.amdgcn.kernel import read_initial_state
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
@@ -46,27 +46,25 @@ k:
 
 def run(
     code: str, target: str = "gfx942", threads: int = 64, ctas: int = 1, values: tuple[int, ...] | None = None
-) -> tuple[Machine, Counts, list[Ended]]:
+) -> tuple[Machine, StepCounters, list[UnfinishedCtas]]:
     """The machine after some statements, one on each line, labels ending in a colon."""
     wave = 32 if target.startswith("gfx1") else 64
-    lines = [
-        line if line.endswith(":") else f"\t{line}" for line in map(str.strip, code.strip().splitlines())
-    ]
+    lines = [line if line.endswith(":") else f"\t{line}" for line in map(str.strip, code.strip().splitlines())]
     text = TEXT.format(target=target, code="\n".join(lines), wave=wave)
     module = format_of(Stage.AMDGCN).parse(SourceText("k.amdgcn", text), Stage.AMDGCN)
-    beginning = read_beginning(text, "k")
+    beginning = read_initial_state(text, "k")
     program = amdgcn.read_program(module, "k", beginning, 128)
-    launch = place(Launch((ctas, 1, 1), {"x": Tensor((256,), "int32", values=values), "n": 7}))
-    names, counts, memory = Names(), Counts(len(program.steps), 10_000), Memory(launch)
+    launch = place_tensors(KernelLaunch((ctas, 1, 1), {"x": Tensor((256,), "int32", values=values), "n": 7}))
+    names, counts, memory = InputNames(), StepCounters(len(program.steps), 10_000), GlobalMemory(launch)
     given = [(name, launch.arguments[name]) for name in ("x", "n")]
-    environment = amdgcn.Environment(program, beginning, launch, given, threads, names)
+    environment = amdgcn.AmdgcnEnvironment(program, beginning, launch, given, threads, names)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
-    environment.begin(machine)
-    return machine, counts, run_all(machine)
+    environment.initialize(machine)
+    return machine, counts, run_machines(machine)
 
 
 def value(machine: Machine, name: str) -> object:
-    found = machine.read(name)
+    found = machine.read_register(name)
     if isinstance(found, np.ndarray):
         return found.tolist() if found.min() != found.max() else found.flat[0].item()
     return found
@@ -144,15 +142,13 @@ def test_behind_a_comma_a16_is_a_register() -> None:
     ("opcode", "begin", "size", "lines"),
     [("dwordx2", 124, 8, 2), ("dwordx3", 0, 12, 1), ("dwordx4", 4, 16, 1)],
 )
-def test_an_access_need_not_lie_at_a_multiple_of_its_bytes(
-    opcode: str, begin: int, size: int, lines: int
-) -> None:
+def test_an_access_need_not_lie_at_a_multiple_of_its_bytes(opcode: str, begin: int, size: int, lines: int) -> None:
     machine, counts, _ = run(
         "s_load_dwordx2 s[2:3], s[0:1], 0x0\nv_mov_b32_e32 v1, 0\n"
         f"global_load_{opcode} v[4:7], v1, s[2:3] offset:{begin}"
     )
     region = machine.memory.regions[0]
-    assert np.flatnonzero(region.read).tolist() == list(range(begin // 4, (begin + size) // 4))
+    assert np.flatnonzero(region.read_marks).tolist() == list(range(begin // 4, (begin + size) // 4))
     assert sum(counts.sectors) == lines
 
 
@@ -191,8 +187,8 @@ def test_lanes_that_exec_has_off_keep_what_they_held_and_touch_nothing() -> None
     s_or_b64 exec, exec, s[4:5]
     """
     machine, _, _ = run(code)
-    assert machine.read("v1").tolist() == [[2] * 3 + [1] * 61]
-    assert machine.memory.unique() == (0, 12)
+    assert machine.read_register("v1").tolist() == [[2] * 3 + [1] * 61]
+    assert machine.memory.count_unique_bytes() == (0, 12)
 
 
 def test_waves_part_at_a_scalar_branch_and_meet_at_a_barrier() -> None:
@@ -207,7 +203,7 @@ def test_waves_part_at_a_scalar_branch_and_meet_at_a_barrier() -> None:
     """
     _, counts, ended = run(code, threads=256)
     assert ended == []
-    assert counts.executed == [4, 4, 4, 3, 3, 4, 4]
+    assert counts.warps_executed == [4, 4, 4, 3, 3, 4, 4]
 
 
 def test_a_buffer_reads_nought_behind_its_end() -> None:
@@ -219,8 +215,8 @@ def test_a_buffer_reads_nought_behind_its_end() -> None:
     buffer_load_dword v2, v1, s[4:7], 0 offen
     """
     machine, counts, _ = run(code, values=tuple(range(10, 266)))
-    assert machine.read("v2").tolist() == [[10, 11, 12, 13] + [0] * 60]
-    assert machine.memory.unique() == (16, 0)
+    assert machine.read_register("v2").tolist() == [[10, 11, 12, 13] + [0] * 60]
+    assert machine.memory.count_unique_bytes() == (16, 0)
     assert counts.sectors[4] == 1
 
 
@@ -231,33 +227,29 @@ def test_both_halves_of_a_dual_instruction_read_before_either_writes() -> None:
     """
     machine, counts, _ = run(code, target="gfx1100", threads=32)
     assert (value(machine, "v1"), value(machine, "v2")) == (5, 3)
-    assert sum(counts.executed) == 3
+    assert sum(counts.warps_executed) == 3
 
 
 def test_what_a_float_decides_is_unknown_by_name_and_an_opcode_without_meaning_is_listed() -> None:
-    machine, _, ended = run(
-        "v_exp_f32_e32 v1, v0\nv_cmp_gt_f32_e32 vcc, 0, v1\ns_cbranch_vccz .LBB0_1\n.LBB0_1:"
-    )
+    machine, _, ended = run("v_exp_f32_e32 v1, v0\nv_cmp_gt_f32_e32 vcc, 0, v1\ns_cbranch_vccz .LBB0_1\n.LBB0_1:")
     assert ended[0].reasons == ("the result of v_cmp_gt_f32_e32",)
     machine, _, _ = run("s_frobnicate_b32 s4, s0")
-    assert machine.program.not_understood == ("s_frobnicate_b32",)
-    assert isinstance(machine.read("s4"), Unknown)
+    assert machine.program.unsupported_opcodes == ("s_frobnicate_b32",)
+    assert isinstance(machine.read_register("s4"), UnknownValue)
 
 
 def test_the_lower_half_of_a_sum_needs_no_upper_half() -> None:
     """LLVM leaves the upper half of what `v_mad_u64_u32` adds as it happens to be."""
-    machine, _, _ = run(
-        "v_mov_b32_e32 v2, 5\nv_mad_u64_u32 v[4:5], s[2:3], v0, 3, v[2:3]\nv_readlane_b32 s4, v4, 7"
-    )
+    machine, _, _ = run("v_mov_b32_e32 v2, 5\nv_mad_u64_u32 v[4:5], s[2:3], v0, 3, v[2:3]\nv_readlane_b32 s4, v4, 7")
     assert value(machine, "s4") == 26
-    assert isinstance(machine.read("v5"), Unknown)
+    assert isinstance(machine.read_register("v5"), UnknownValue)
 
 
 def test_a_wave_of_gfx12_finds_its_number_and_its_workgroup_in_trap_registers() -> None:
     code = "s_bfe_u32 s4, ttmp8, 0x50019\ns_mov_b32 s5, ttmp9\ns_and_b32 s6, ttmp7, 0xffff"
     machine, _, _ = run(code, target="gfx1201", threads=64, ctas=2)
-    assert machine.read("s4").tolist() == [[0] * 32 + [1] * 32]
-    assert machine.read("s5").tolist() == [[0], [1]]
+    assert machine.read_register("s4").tolist() == [[0] * 32 + [1] * 32]
+    assert machine.read_register("s5").tolist() == [[0], [1]]
     assert value(machine, "s6") == 0
 
 
@@ -277,15 +269,15 @@ def test_damaged_code_ends_in_words(code: str, reason: str) -> None:
 @pytest.mark.parametrize("code", ["v_cmp_eq_u32_e32 vcc\ns_endpgm", "s_cselect_b32 s1\ns_endpgm"])
 def test_an_instruction_whose_operands_were_lost_means_nothing(code: str) -> None:
     machine, _, ended = run(code)
-    assert not machine.program.steps[0].is_understood or ended
+    assert not machine.program.steps[0].is_supported or ended
 
 
 @pytest.mark.parametrize("address", [1 << 31, -8])
 def test_shared_memory_that_no_gpu_has_is_not_kept(address: int) -> None:
-    scratch = Scratch()
+    scratch = CtaMemory()
     some = np.full((1, 64), 8, np.int64)
     scratch.store(some, 4, some, some > 0)
     scratch.store(some * 0 + address, 4, some, some > 0)
-    assert scratch.data is not None
-    assert scratch.data.nbytes < 1000
+    assert scratch.content is not None
+    assert scratch.content.nbytes < 1000
     assert scratch.load(some * 0 + address, 4, some > 0) is None

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.requests import parse_document, resolve
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import Prediction, predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import find_launch_findings
 
@@ -24,9 +24,9 @@ def prediction(case: str, wave: int | None = None, **changed: int) -> Prediction
     document["args"] |= {name: value for name, value in changed.items() if name != "grid"}
     document["grid"] = [changed["grid"], 1, 1] if "grid" in changed else document["grid"]
     (request,) = parse_document(json.dumps(document), "launch.json")
-    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
-    run = run_launch(loaded, launch, footprints=wave is not None)
-    return predict(run, 50 << 20, None if wave is None else (wave, "as given"))
+    launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
+    run = simulate_launch(loaded, launch, footprints=wave is not None)
+    return predict_counters(run, 50 << 20, None if wave is None else (wave, "as given"))
 
 
 def codes(found: Prediction) -> dict[str, str]:

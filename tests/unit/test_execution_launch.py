@@ -8,9 +8,21 @@ import struct
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.launch import APART, Launch, Tensor, encode, evaluate_extent, place
-from artifact_inspector.execution.loading import _parameters, _parts
-from artifact_inspector.execution.requests import parse_argument, parse_document, parse_grid, resolve
+from artifact_inspector.execution.kernel_loader import _descriptor_parts, _parameters
+from artifact_inspector.execution.launch import (
+    TENSOR_SPACING,
+    KernelLaunch,
+    Tensor,
+    encode_argument,
+    evaluate_extent,
+    place_tensors,
+)
+from artifact_inspector.execution.launch_requests import (
+    parse_argument,
+    parse_document,
+    parse_grid,
+    resolve_launch,
+)
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
@@ -51,9 +63,7 @@ def test_a_grid_is_read(text: str, expected: tuple[str | int, ...]) -> None:
     assert parse_grid(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["__import__('os')", "M.real", "[M][0]", "lambda: 1", "M**M", "f(M)", "M if M else 1"]
-)
+@pytest.mark.parametrize("text", ["__import__('os')", "M.real", "[M][0]", "lambda: 1", "M**M", "f(M)", "M if M else 1"])
 def test_an_expression_that_is_no_arithmetic_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         evaluate_extent(text, {"M": 8})
@@ -72,7 +82,7 @@ def test_a_document_holds_one_launch_or_several() -> None:
     (request,) = parse_document(json.dumps(one), "launch.json")
     assert request.arguments["x"] == Tensor((8,), "int32", values=(1,) * 8)
     two = parse_document(json.dumps({"launches": [one, {**one, "hash": "abc"}]}), "launch.json")
-    assert [request.hash for request in two] == [None, "abc"]
+    assert [request.kernel_hash for request in two] == [None, "abc"]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_values_fill_the_tensor() -> None:
 
 def test_what_the_compiled_kernel_does_not_take_is_noted_and_options_are_not() -> None:
     request = parse_document('{"grid": ["cdiv(M,B)"], "args": {"M": 10, "B": 4, "num_warps": 4}}', "x")[0]
-    launch = resolve(request, ["M"], {})
+    launch = resolve_launch(request, ["M"], {})
     assert launch.grid == (3, 1, 1)
     assert len(launch.notes) == 1
     assert launch.notes[0].endswith(": B")
@@ -100,13 +110,15 @@ def test_what_the_compiled_kernel_does_not_take_is_noted_and_options_are_not() -
 
 def test_constants_that_were_compiled_in_need_not_be_given() -> None:
     request = parse_document('{"grid": "cdiv(M,B)", "args": {"M": 10}}', "x")[0]
-    assert resolve(request, ["M"], {"B": 5}).grid == (2, 1, 1)
+    assert resolve_launch(request, ["M"], {"B": 5}).grid == (2, 1, 1)
 
 
 def test_tensors_without_an_address_stand_apart() -> None:
-    launch = place(Launch((1, 1, 1), {"a": Tensor((4,), "fp16"), "b": Tensor((4,), "fp32", pointer=4096)}))
+    launch = place_tensors(
+        KernelLaunch((1, 1, 1), {"a": Tensor((4,), "fp16"), "b": Tensor((4,), "fp32", pointer=4096)})
+    )
     assert launch.tensors["b"].pointer == 4096
-    assert launch.tensors["a"].pointer % APART == 0
+    assert launch.tensors["a"].pointer % TENSOR_SPACING == 0
 
 
 @pytest.mark.parametrize(
@@ -123,12 +135,12 @@ def test_a_tensor_reaches_as_far_as_its_strides(tensor: Tensor, size: int) -> No
 
 
 def test_an_argument_is_encoded_as_c_lays_it_out() -> None:
-    assert encode(-2, 4) == struct.pack("<i", -2)
-    assert encode(True, 1) == b"\x01"
-    assert encode(1.5, 4) == struct.pack("<f", 1.5)
-    assert encode(1.5, 8) == struct.pack("<d", 1.5)
-    assert encode(Tensor((4,), "fp16", pointer=0x7000_0000_0010), 8) == struct.pack("<Q", 0x7000_0000_0010)
-    assert encode(Tensor((4,), "fp16"), 8) is encode(None, 4) is encode(7, 128) is None
+    assert encode_argument(-2, 4) == struct.pack("<i", -2)
+    assert encode_argument(True, 1) == b"\x01"
+    assert encode_argument(1.5, 4) == struct.pack("<f", 1.5)
+    assert encode_argument(1.5, 8) == struct.pack("<d", 1.5)
+    assert encode_argument(Tensor((4,), "fp16", pointer=0x7000_0000_0010), 8) == struct.pack("<Q", 0x7000_0000_0010)
+    assert encode_argument(Tensor((4,), "fp16"), 8) is encode_argument(None, 4) is encode_argument(7, 128) is None
 
 
 @pytest.mark.parametrize(
@@ -143,13 +155,11 @@ def test_an_argument_is_encoded_as_c_lays_it_out() -> None:
         (["i32", "i64"], ()),
     ],
 )
-def test_what_follows_a_descriptor_are_its_extents_and_strides(
-    kinds: list[str], parts: tuple[int, ...]
-) -> None:
+def test_what_follows_a_descriptor_are_its_extents_and_strides(kinds: list[str], parts: tuple[int, ...]) -> None:
     names = ["d", *(f"d_{at}" for at in range(len(kinds) - 1))]
-    assert _parts([*names, "other"], [*kinds, "i32"]) == parts
+    assert _descriptor_parts([*names, "other"], [*kinds, "i32"]) == parts
     kept = ["d", *(f"d.{'stride' if at % 2 else 'shape'}.{at // 2}_{at}" for at in range(len(kinds) - 1))]
-    assert _parts([*kept, "d2.shape.0"], [*kinds, "i64"]) == parts
+    assert _descriptor_parts([*kept, "d2.shape.0"], [*kinds, "i64"]) == parts
 
 
 def test_the_parts_of_a_descriptor_are_told_from_it_where_the_source_calls_them_as_one() -> None:
@@ -171,7 +181,7 @@ module {{
 }} loc(#loc)
 """
     module = format_of(Stage.TTIR).parse(SourceText("k.ttir", text), Stage.TTIR)
-    found = [(part.argument, part.part) for part in _parameters(module.functions[0])]
+    found = [(part.argument, part.descriptor_part) for part in _parameters(module.functions[0])]
     assert found == [("d", None), ("d", 0), ("d", 1), ("d", -1), ("d", 0), ("d", 1), ("n", None)]
 
 

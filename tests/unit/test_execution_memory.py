@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.wavefronts import count_copied_past, count_wavefronts
+from artifact_inspector.execution.interpreter.wavefronts import count_l1_bypass_wavefronts, count_wavefronts
 
 LANES = np.arange(32)
 ROWS = (LANES // 8 * 128 + LANES % 8 * 16)[None, :]
@@ -39,7 +39,7 @@ def origins(reads: str, row: int, apart: int) -> np.ndarray:
 def test_a_copy_past_the_l1_is_written_line_by_line_and_zeros_by_all_lanes(
     reads: str, row: int, apart: int, measured: tuple[int, int]
 ) -> None:
-    assert count_copied_past(ROWS, 16, EVERY, origins(reads, row, apart)) == measured
+    assert count_l1_bypass_wavefronts(ROWS, 16, EVERY, origins(reads, row, apart)) == measured
 
 
 @pytest.mark.parametrize(

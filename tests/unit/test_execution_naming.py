@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.api.predicting import predict_launches
+from artifact_inspector.api.launches import predict_launches
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import KernelParameter, load_kernel
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.loading import Parameter, load_kernel
-from artifact_inspector.execution.naming import fit_launch
+from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.prediction import Prediction
-from artifact_inspector.execution.requests import Request
-from artifact_inspector.execution.running import arguments_of
+from artifact_inspector.execution.simulation import parameter_values
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.disassembly import find_disassembler
-from artifact_inspector.files.objdump import disassembling
+from artifact_inspector.files.objdump import binary_disassembler
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 GEMV = {
@@ -51,12 +51,10 @@ def prediction(place: str, arguments: Mapping[str, Any], *grid: int) -> Predicti
     (entry,) = open_cache(FIXTURES / place).entries
     if "amdgcn" not in entry.files and find_disassembler() is None:
         pytest.skip("nvdisasm is not at hand")
-    return predict_launches([(entry, Request(grid, arguments))], disassembling())[0]
+    return predict_launches([(entry, LaunchRequest(grid, arguments))], binary_disassembler())[0]
 
 
-@pytest.mark.parametrize(
-    "place", ["2.1.0/sm_75", "3.2.0/gfx942", "3.3.1/gfx942", "3.6.0/gfx942", "3.6.0/sm_80"]
-)
+@pytest.mark.parametrize("place", ["2.1.0/sm_75", "3.2.0/gfx942", "3.3.1/gfx942", "3.6.0/gfx942", "3.6.0/sm_80"])
 def test_a_launch_reads_the_same_bytes_whichever_release_compiled_the_kernel(place: str) -> None:
     counters = prediction(f"{place}/gemv_splitk", GEMV, 8, 8).counters
     assert counters.unique_bytes_read == 2 * 1024 + 2 * 1024 * 2048
@@ -65,9 +63,7 @@ def test_a_launch_reads_the_same_bytes_whichever_release_compiled_the_kernel(pla
 
 def test_it_says_how_arguments_were_taken() -> None:
     told = prediction("3.2.0/gfx942/gemv_splitk", GEMV, 8, 8).notes
-    assert any(
-        note.endswith("arg0 is a_ptr, arg1 is b_ptr, arg2 is c_ptr, arg3 is stride_bk") for note in told
-    )
+    assert any(note.endswith("arg0 is a_ptr, arg1 is b_ptr, arg2 is c_ptr, arg3 is stride_bk") for note in told)
 
 
 def test_constants_may_be_given_and_ones_were_specialised_away() -> None:
@@ -118,12 +114,12 @@ def test_own_names_may_be_given_instead() -> None:
 def test_a_descriptor_without_names_is_told_by_the_types_of_its_parts(flags: list[str]) -> None:
     (entry,) = open_cache(FIXTURES / "3.2.0/gfx942/gemv_splitk").entries
     kinds = ["*fp16", "i64", "i64", "i64", "i64", *flags, "i32", "i32", "i64", "i64", "*fp32", "i32"]
-    parameters = tuple(Parameter(f"arg{n}", kind, f"arg{n}") for n, kind in enumerate(kinds))
+    parameters = tuple(KernelParameter(f"arg{n}", kind, f"arg{n}") for n, kind in enumerate(kinds))
     loaded = replace(load_kernel(entry, None), parameters=parameters)
     given = {"a_desc": Tensor((48, 80), "fp16"), "c_ptr": Tensor((9,), "fp32"), "K": 80}
-    found, launch = fit_launch(loaded, Request((1,), given))
+    found, launch = match_launch(loaded, LaunchRequest((1,), given))
     shape = [48, 80, 80, 1]
-    told = [value for _, value in arguments_of(found, launch)]
+    told = [value for _, value in parameter_values(found, launch)]
     assert told == [given["a_desc"], *shape, *([0] if flags else []), *shape, given["c_ptr"], 80]
 
 
@@ -131,12 +127,9 @@ def test_parts_of_a_descriptor_belong_to_it_though_their_places_have_its_name(tm
     parts = ["shape.0", "shape.1", "stride.0", "stride.1", "padding"]
     kinds = ["i64"] * 4 + ["i1"]
     again = ["i32", "i32", "i64", "i64"]
-    given = [
-        f'%a_desc.{part}: {kind} loc("a_desc.{part}"(#loc1))' for part, kind in zip(parts, kinds, strict=True)
-    ]
+    given = [f'%a_desc.{part}: {kind} loc("a_desc.{part}"(#loc1))' for part, kind in zip(parts, kinds, strict=True)]
     given += [
-        f'%a_desc.{p}_{n}: {k} loc("a_desc.{p}"(#loc))'
-        for n, (p, k) in enumerate(zip(parts, again, strict=False))
+        f'%a_desc.{p}_{n}: {k} loc("a_desc.{p}"(#loc))' for n, (p, k) in enumerate(zip(parts, again, strict=False))
     ]
     arguments = ", ".join(['%a_desc: !tt.ptr<f16> loc("a_desc"(#loc))', *given])
     place = tmp_path / "k"
@@ -147,5 +140,5 @@ def test_parts_of_a_descriptor_belong_to_it_though_their_places_have_its_name(tm
         '} loc(#loc)\n#loc1 = loc("a_desc"(#loc))\n'
     )
     (entry,) = open_cache(place).entries
-    told = [(part.argument, part.part) for part in load_kernel(entry, None).parameters if part.type]
+    told = [(part.argument, part.descriptor_part) for part in load_kernel(entry, None).parameters if part.type]
     assert told == [("a_desc", part) for part in (None, 0, 1, 2, 3, -1, 0, 1, 2, 3)]

@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 from saved import ROOT
 
-from artifact_inspector.execution.interpreter.footprints import Access, Footprints
-from artifact_inspector.execution.launch import Launch, Tensor
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.order import Box, CtaOrder, find_order
-from artifact_inspector.execution.prediction import predict
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.cta_order import CtaOrder, ReadBox, find_cta_order
+from artifact_inspector.execution.interpreter.footprints import FootprintAccess, Footprints
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import KernelLaunch, Tensor
+from artifact_inspector.execution.prediction import predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 
 M, N, K = 1152, 288, 288
@@ -26,17 +26,17 @@ def nine_by_nine() -> CtaOrder:
         "a_ptr": Tensor((M, K), "fp16"), "b_ptr": Tensor((K, N), "fp16"), "c_ptr": Tensor((M, N), "fp16"),
         "M": M, "N": N, "K": K, "stride_am": K, "stride_bk": N, "stride_cm": N,
     }  # fmt: skip
-    run = run_launch(load_kernel(entry, None), Launch((81, 1, 1), arguments), footprints=True)
-    found = predict(run, 1 << 30, (9, "as given")).cta_order
+    run = simulate_launch(load_kernel(entry, None), KernelLaunch((81, 1, 1), arguments), footprints=True)
+    found = predict_counters(run, 1 << 30, (9, "as given")).cta_order
     assert found is not None
     return found
 
 
 def test_a_wave_of_nine_reads_90_blocks_row_by_row_and_54_grouped_by_three_of_162_asked_for() -> None:
-    others = {other.name: other.first_wave_tiles for other in nine_by_nine().others}
+    others = {other.name: other.first_wave_tiles for other in nine_by_nine().alternatives}
     assert others["row-major"] == 90
     assert others["grouped by 3"] == 54
-    assert nine_by_nine().waves[0].tiles_asked == 162
+    assert nine_by_nine().waves[0].tiles_requested == 162
 
 
 def test_each_cta_reads_its_row_of_a_and_its_column_of_b() -> None:
@@ -46,36 +46,36 @@ def test_each_cta_reads_its_row_of_a_and_its_column_of_b() -> None:
         assert cta.tile is not None
         row, column = cta.tile
         assert cta.reads == (
-            Box("a_ptr", (128 * row, 128 * row + 128), (0, K)),
-            Box("b_ptr", (0, K), (32 * column, 32 * column + 32)),
+            ReadBox("a_ptr", (128 * row, 128 * row + 128), (0, K)),
+            ReadBox("b_ptr", (0, K), (32 * column, 32 * column + 32)),
         )
     # the kernel goes down eight rows of tiles, then to the next column
     assert [cta.tile for cta in order.ctas[:9]] == [(n, 0) for n in range(8)] + [(0, 1)]
 
 
 def test_what_ctas_read_is_told_in_sectors_however_large_the_tensor_is() -> None:
-    launch = Launch((2, 1, 1), {"a_ptr": Tensor((1 << 20, 1 << 12), "fp16", pointer=1 << 40)})
+    launch = KernelLaunch((2, 1, 1), {"a_ptr": Tensor((1 << 20, 1 << 12), "fp16", pointer=1 << 40)})
     footprints = Footprints(launch)
     lanes = (1 << 40) + 16 * np.arange(128)
     ctas = np.arange(2)
     for row in (0, 1 << 13):
-        footprints.add(Access(0, ctas, lanes + row + (ctas * 1024)[:, None], None, True))
-    footprints.end(ctas)
-    order = find_order(launch, footprints, {}, 2, "as given", None)
-    assert (order.bytes_asked, order.distinct_bytes_read) == (2 * 2 * 2048, 2 * 3072)
-    assert order.ctas[1].reads == (Box("a_ptr", (0, 2), (512, 1536)),)
+        footprints.add(FootprintAccess(0, ctas, lanes + row + (ctas * 1024)[:, None], None, True))
+    footprints.end_portion(ctas)
+    order = find_cta_order(launch, footprints, {}, 2, "as given", None)
+    assert (order.bytes_requested, order.distinct_bytes_read) == (2 * 2 * 2048, 2 * 3072)
+    assert order.ctas[1].reads == (ReadBox("a_ptr", (0, 2), (512, 1536)),)
 
 
 def test_blocks_are_not_counted_where_a_cta_reads_a_part_of_one() -> None:
-    launch = Launch((2, 1, 1), {"a_ptr": Tensor((2, 776), "fp32", pointer=1 << 40)})
+    launch = KernelLaunch((2, 1, 1), {"a_ptr": Tensor((2, 776), "fp32", pointer=1 << 40)})
     for lanes, told in ((768, 2), (776, None)):
         footprints = Footprints(launch)
         footprints.add(
-            Access(
+            FootprintAccess(
                 0, np.arange(2), (1 << 40) + 4 * np.arange(lanes) + 3104 * np.arange(2)[:, None], None, True
             )
         )
-        footprints.end(np.arange(2))
+        footprints.end_portion(np.arange(2))
         tile = {"a_ptr": 3072}
-        (wave,) = find_order(launch, footprints, tile, 2, "as given", None).waves
-        assert (wave.tiles_asked, wave.distinct_tiles) == (told, told)
+        (wave,) = find_cta_order(launch, footprints, tile, 2, "as given", None).waves
+        assert (wave.tiles_requested, wave.distinct_tiles) == (told, told)

@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.lanes import Unknown, choose, rows_of
-from artifact_inspector.execution.interpreter.pieces import MOST, Pieces, whole_of, written
-from artifact_inspector.execution.interpreter.scratch import Scratch
-from artifact_inspector.execution.interpreter.shifted import Shifted, whole
+from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array
+from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
+from artifact_inspector.execution.interpreter.lane_partition import (
+    MOST_PARTS,
+    LanePartition,
+    as_array_value,
+    write_lanes,
+)
+from artifact_inspector.execution.interpreter.values import UnknownValue, select_lanes, select_rows
 from tests.unit.test_execution_sass import run
 
 ROWS, LANES = np.array([[0], [7], [11]], np.int64), np.arange(8, dtype=np.int64)[None]
-VALUES: list[Any] = [5, ROWS, LANES, Shifted(ROWS, LANES), Shifted(3 * ROWS, 4 * LANES), ROWS * LANES]
+VALUES: list[Any] = [5, ROWS, LANES, AffineValue(ROWS, LANES), AffineValue(3 * ROWS, 4 * LANES), ROWS * LANES]
 
 
 def mask(*lanes: int) -> Any:
@@ -22,48 +27,48 @@ def mask(*lanes: int) -> Any:
 
 
 def array(value: Any) -> Any:
-    return np.broadcast_to(whole(value), (3, 8))
+    return np.broadcast_to(as_plain_array(value), (3, 8))
 
 
 @pytest.mark.parametrize("first", VALUES, ids=range(len(VALUES)))
 @pytest.mark.parametrize("second", VALUES, ids=range(len(VALUES)))
 def test_what_lanes_are_written_one_after_the_other_is_what_each_holds(first: Any, second: Any) -> None:
-    held: Any = Shifted(ROWS, 2 * LANES)
+    held: Any = AffineValue(ROWS, 2 * LANES)
     expected = array(held)
     for on, value in ((mask(0, 1, 2), first), (mask(2, 3), second), (mask(0, 7), first), (mask(2, 3), first)):
-        found = written(on, value, held)
-        held = choose(on, whole(value), whole_of(held)) if found is None else found
+        found = write_lanes(on, value, held)
+        held = select_lanes(on, as_plain_array(value), as_array_value(held)) if found is None else found
         expected = np.where(on, array(value), expected)
-        assert np.array_equal(array(whole_of(held)), expected)
-        if isinstance(held, Pieces):
-            assert np.array_equal(array(held.within(on))[:, on[0]], expected[:, on[0]])
+        assert np.array_equal(array(as_array_value(held)), expected)
+        if isinstance(held, LanePartition):
+            assert np.array_equal(array(held.value_in(on))[:, on[0]], expected[:, on[0]])
             rows = np.array([2, 0])
-            assert np.array_equal(np.broadcast_to(whole_of(rows_of(held, rows)), (2, 8)), expected[rows])
+            assert np.array_equal(np.broadcast_to(as_array_value(select_rows(held, rows)), (2, 8)), expected[rows])
 
 
 def test_a_register_that_was_written_whole_is_in_pieces_no_more() -> None:
-    held = written(mask(0, 1, 2, 3), Shifted(ROWS, LANES), ROWS * 5)
-    assert isinstance(held, Pieces)
-    assert written(mask(*range(8)), ROWS, held) is ROWS
+    held = write_lanes(mask(0, 1, 2, 3), AffineValue(ROWS, LANES), ROWS * 5)
+    assert isinstance(held, LanePartition)
+    assert write_lanes(mask(*range(8)), ROWS, held) is ROWS
 
 
 def test_too_many_pieces_are_told_lane_by_lane() -> None:
-    held: Any = Unknown(0, 0xFFFFFFFF, 1)
-    for lane in range(MOST - 1):
-        held = written(np.arange(20)[None] == lane, ROWS * lane, held)
-    assert isinstance(held, Pieces)
-    assert written(np.arange(20)[None] == MOST, ROWS, held) is None
+    held: Any = UnknownValue(0, 0xFFFFFFFF, 1)
+    for lane in range(MOST_PARTS - 1):
+        held = write_lanes(np.arange(20)[None] == lane, ROWS * lane, held)
+    assert isinstance(held, LanePartition)
+    assert write_lanes(np.arange(20)[None] == MOST_PARTS, ROWS, held) is None
 
 
 def test_lanes_that_know_nothing_do_not_spoil_the_others() -> None:
-    held = written(mask(0, 1), Unknown(0, 0xFFFFFFFF, 2), Shifted(ROWS, LANES))
-    assert isinstance(held, Pieces)
-    assert isinstance(held.within(mask(5)), Shifted)
-    subset, every = held.within(mask(1)), held.together()
-    assert isinstance(subset, Unknown)
-    assert isinstance(every, Unknown)
-    assert subset.why == 2
-    assert np.array_equal(np.asarray(every.bad) != 0, mask(0, 1))
+    held = write_lanes(mask(0, 1), UnknownValue(0, 0xFFFFFFFF, 2), AffineValue(ROWS, LANES))
+    assert isinstance(held, LanePartition)
+    assert isinstance(held.value_in(mask(5)), AffineValue)
+    subset, every = held.value_in(mask(1)), held.materialize()
+    assert isinstance(subset, UnknownValue)
+    assert isinstance(every, UnknownValue)
+    assert subset.missing_inputs == 2
+    assert np.array_equal(np.asarray(every.unknown_bits) != 0, mask(0, 1))
 
 
 DIVIDED = """
@@ -89,19 +94,17 @@ def test_warps_that_do_different_work_hold_what_they_computed() -> None:
     assert not ended
     cta, lane = np.arange(64)[:, None], np.arange(128)[None]
     wanted = np.where(lane < 64, cta * 0x140 + lane + 1, cta * 8 + lane + (lane == 0x41) * cta)
-    assert isinstance(machine.registers["R2"], Pieces)
-    assert np.array_equal(whole_of(machine.registers["R2"]), wanted)
-    assert np.array_equal(
-        np.broadcast_to(whole_of(machine.registers["R3"]), (64, 128)), wanted[:, lane[0] ^ 2]
-    )
+    assert isinstance(machine.registers["R2"], LanePartition)
+    assert np.array_equal(as_array_value(machine.registers["R2"]), wanted)
+    assert np.array_equal(np.broadcast_to(as_array_value(machine.registers["R3"]), (64, 128)), wanted[:, lane[0] ^ 2])
 
 
 def test_shared_memory_is_kept_once_until_a_cta_stores_something_of_its_own() -> None:
-    shared, every = Scratch(), np.ones((1, 4), bool)
+    shared, every = CtaMemory(), np.ones((1, 4), bool)
     at = np.arange(0, 16, 4, dtype=np.int64)[None]
     shared.store(at, 4, 10 * at, every)
-    assert shared.data is not None
-    assert len(shared.data) == 1
+    assert shared.content is not None
+    assert len(shared.content) == 1
     three = np.broadcast_to(at, (3, 4))
     shared.store(three, 4, three + ROWS, np.broadcast_to(at == 8, (3, 4)))
     shared.store(at, 4, at + 1, at == 0)
@@ -110,7 +113,7 @@ def test_shared_memory_is_kept_once_until_a_cta_stores_something_of_its_own() ->
         found = shared.load(addresses, 4, np.ones(addresses.shape, bool))
         assert found is not None
         assert np.array_equal(found[0], expected)
-    shared.keep(np.array([1]))
+    shared.keep_rows(np.array([1]))
     found = shared.load(at, 4, every)
     assert found is not None
     assert np.array_equal(found[0], expected[1:2])

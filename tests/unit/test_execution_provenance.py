@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.execution.launch import FIRST, Launch, Tensor
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.prediction import Prediction, predict
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor
+from artifact_inspector.execution.prediction import Prediction, predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.prediction import describe_counters, describe_limits
 
@@ -43,7 +43,9 @@ def predicted(tmp_path: Path, code: str, values: tuple[int, ...], x: Any) -> Pre
     (entry / "k.sass").write_text(HEAD + "".join(lines))
     (found,) = open_cache(tmp_path).entries
     table = Tensor((len(values),), "int64", values=values)
-    return predict(run_launch(load_kernel(found, None), Launch((2, 1, 1), {"table": table, "x": x})))
+    return predict_counters(
+        simulate_launch(load_kernel(found, None), KernelLaunch((2, 1, 1), {"table": table, "x": x}))
+    )
 
 
 X = Tensor((32,), "fp32")
@@ -51,8 +53,8 @@ X = Tensor((32,), "fp32")
 
 def test_memory_that_a_table_points_to_is_unknown_and_no_bug(tmp_path: Path) -> None:
     found = predicted(tmp_path, OF_TABLE + LOAD, (ELSEWHERE, ELSEWHERE + 0x1000), X)
-    assert found.outside == ()
-    assert found.outside_count == 0
+    assert found.out_of_bounds == ()
+    assert found.out_of_bounds_lanes == 0
     assert found.counters.global_load_sectors == 2 * (1 + 4)
     assert found.counters.unique_bytes_read is None
     assert "memory that values of table point to" in found.unknown["unique_bytes_read"]
@@ -70,16 +72,16 @@ def test_an_address_of_an_argument_that_is_missed_is_a_bug_beside_a_table(tmp_pa
     table = OF_TABLE.replace("R4,", "R8,").replace(", R4", ", R8")
     code = table + LOAD.replace("R4", "R8") + "\n" + OF_ARGUMENT + LOAD
     found = predicted(tmp_path, code, (ELSEWHERE, 0), x)
-    assert {one.address for one in found.outside} <= (set(range(128)) if x is None else
-        {FIRST + (1 << 34) + 120, FIRST + (1 << 34) + 124})  # fmt: skip
-    assert found.outside_count == (64 if x is None else 4)
+    assert {one.address for one in found.out_of_bounds} <= (set(range(128)) if x is None else
+        {FIRST_ADDRESS + (1 << 34) + 120, FIRST_ADDRESS + (1 << 34) + 124})  # fmt: skip
+    assert found.out_of_bounds_lanes == (64 if x is None else 4)
 
 
 def test_a_place_that_was_read_may_be_beyond_its_tensor(tmp_path: Path) -> None:
     code = OF_TABLE.rpartition("\n")[0] + "\nLDC.64 R6, c[0x0][0x218]\nIMAD.WIDE R4, R4, 0x4, R6" + LOAD
     found = predicted(tmp_path, code, (3, 40), X)
-    assert found.outside_count == 32
-    assert {one.cta for one in found.outside} == {1}
+    assert found.out_of_bounds_lanes == 32
+    assert {one.cta for one in found.out_of_bounds} == {1}
 
 
 def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointers_not(
@@ -94,6 +96,6 @@ def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointe
 def test_sectors_are_told_of_every_target_of_nvidia_measured_or_not(tmp_path: Path) -> None:
     found = predicted(tmp_path, OF_ARGUMENT + LOAD, (ELSEWHERE,), X)
     for held in (True, False):
-        told = dict(describe_counters(replace(found, held_against_hardware=held), None))
+        told = dict(describe_counters(replace(found, is_validated_on_hardware=held), None))
         assert told["sectors loaded"].startswith("8")
         assert "cache lines" not in told

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.counters import Counts
-from artifact_inspector.execution.interpreter.lanes import Names, Unknown, as_wide
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.memory import Memory
-from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import Ended, run_all
-from artifact_inspector.execution.sass.semantics import Environment, read_program
+from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, join_words
+from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.sass.semantics import SassEnvironment, read_program
+from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
@@ -26,7 +26,7 @@ def run(
     tensors: dict[str, Tensor] | None = None,
     constants: dict[int, bytes] | None = None,
     **given: int,
-) -> tuple[Machine, Counts, list[Ended]]:
+) -> tuple[Machine, StepCounters, list[UnfinishedCtas]]:
     """The machine after some statements, one on each line, labels ending in a colon."""
     lines, at = [HEAD], 0
     for line in code.strip().splitlines():
@@ -41,24 +41,24 @@ def run(
     arguments = {**(tensors or {}), **given}
     parameters = [(0x210 + 8 * n, 8) for n in range(len(arguments))]
     program = read_program(module, "k", parameters=parameters, constants=constants)
-    launch = place(Launch((ctas, 1, 1), arguments))
-    names, counts = Names(), Counts(len(program.steps), 10_000)
+    launch = place_tensors(KernelLaunch((ctas, 1, 1), arguments))
+    names, counts = InputNames(), StepCounters(len(program.steps), 10_000)
     values = [(name, launch.arguments[name]) for name in arguments]
-    environment = Environment(program, launch, values, threads, names)
-    memory = Memory(launch)
+    environment = SassEnvironment(program, launch, values, threads, names)
+    memory = GlobalMemory(launch)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
-    environment.begin(machine)
-    ended = run_all(machine)
+    environment.initialize(machine)
+    ended = run_machines(machine)
     return machine, counts, ended
 
 
 @pytest.mark.parametrize("low", [1, np.array([[1, 2]])])
 def test_two_registers_join_to_a_number_below_nought(low: object) -> None:
-    assert np.ravel(as_wide(low, 0xFFFFFFFE))[0] == 1 - (2 << 32)
+    assert np.ravel(join_words(low, 0xFFFFFFFE))[0] == 1 - (2 << 32)
 
 
 def value(machine: Machine, name: str) -> object:
-    found = machine.read(name)
+    found = machine.read_register(name)
     return found.tolist() if isinstance(found, np.ndarray) else found
 
 
@@ -152,9 +152,9 @@ def test_integers_are_divided_by_way_of_floats_exactly(a: int, b: int) -> None:
 
 def test_a_value_that_is_the_same_in_all_lanes_is_one_number() -> None:
     machine, _, _ = run("S2R R0, SR_CTAID.X\nMOV R1, 0x4\nIMAD R2, R0, R1, RZ", ctas=1)
-    assert isinstance(machine.read("R2"), int)
+    assert isinstance(machine.read_register("R2"), int)
     machine, _, _ = run("S2R R0, SR_TID.X\nIADD3 R1, R0, 0x1, RZ", ctas=8)
-    assert machine.read("R1").shape == (1, 32)
+    assert machine.read_register("R1").shape == (1, 32)
 
 
 def test_lanes_that_part_run_both_sides_and_join_at_their_barrier() -> None:
@@ -172,8 +172,8 @@ def test_lanes_that_part_run_both_sides_and_join_at_their_barrier() -> None:
         IADD3 R1, R1, 0x1, RZ
     """)
     assert value(machine, "R1") == [[2] * 8 + [3] * 24]
-    assert counts.executed == [1, 1, 1, 1, 1, 1, 1, 2, 1, 1]  # BSYNC once for each side
-    assert counts.divergent[3] == 1
+    assert counts.warps_executed == [1, 1, 1, 1, 1, 1, 1, 2, 1, 1]  # BSYNC once for each side
+    assert counts.divergent_warps[3] == 1
 
 
 def test_warps_that_part_do_not_diverge() -> None:
@@ -185,8 +185,8 @@ def test_warps_that_part_do_not_diverge() -> None:
         .L_x_0:
         MOV R2, 0x2
     """, threads=64)  # fmt: skip
-    assert counts.executed == [2, 2, 2, 1, 2, 2]
-    assert sum(counts.divergent) == 0
+    assert counts.warps_executed == [2, 2, 2, 1, 2, 2]
+    assert sum(counts.divergent_warps) == 0
 
 
 def test_ctas_loop_as_often_as_their_own_numbers_say() -> None:
@@ -198,7 +198,7 @@ def test_ctas_loop_as_often_as_their_own_numbers_say() -> None:
         @P0 BRA `(.L_x_0)
         MOV R1, 0x1
     """, ctas=5)  # fmt: skip
-    assert counts.executed == [5, 15, 15, 15, 5, 5]  # 1 + 2 + 3 + 4 + 5 rounds
+    assert counts.warps_executed == [5, 15, 15, 15, 5, 5]  # 1 + 2 + 3 + 4 + 5 rounds
 
 
 def test_a_uniform_register_keeps_apart_warps_that_went_different_ways() -> None:
@@ -237,9 +237,7 @@ def test_a_table_of_constants_is_read_by_lanes_that_are_on_alone() -> None:
     assert value(machine, "R5") == [[7, 9] + [0x63] * 30]
 
 
-ADDRESS = (
-    "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\nIMAD.SHL.U32 R7, R0, 0x4, RZ\n"
-)
+ADDRESS = "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\nIMAD.SHL.U32 R7, R0, 0x4, RZ\n"
 
 
 @pytest.mark.parametrize(
@@ -253,10 +251,10 @@ ADDRESS = (
 )
 def test_what_goes_through_shared_memory_keeps_its_reason(through: str) -> None:
     machine, _, _ = run(ADDRESS + through, tensors={"x": Tensor((32,), "i32")})
-    found = machine.read("R5")
-    assert isinstance(found, Unknown)
-    assert isinstance(found, Unknown)
-    assert machine.names.of(found.why) == ("values of x",)
+    found = machine.read_register("R5")
+    assert isinstance(found, UnknownValue)
+    assert isinstance(found, UnknownValue)
+    assert machine.input_names.names_in(found.missing_inputs) == ("values of x",)
 
 
 def test_a_copy_writes_zeros_in_lanes_that_read_nothing() -> None:
@@ -281,7 +279,7 @@ def test_an_access_beyond_a_tensor_is_told_with_its_lane() -> None:
         "LDC.64 R2, c[0x0][0x210]\nS2R R0, SR_TID.X\nIMAD.WIDE R2, R0, 0x4, R2\nLDG.E R4, desc[UR4][R2.64]",
         tensors={"x": Tensor((30,), "i32")},
     )
-    assert [(found.lane, found.near) for found in counts.outside] == [
+    assert [(found.thread, found.nearest_tensor) for found in counts.out_of_bounds] == [
         (30, "0 bytes after the end of x"),
         (31, "4 bytes after the end of x"),
     ]
@@ -289,22 +287,20 @@ def test_an_access_beyond_a_tensor_is_told_with_its_lane() -> None:
 
 def test_an_opcode_without_semantics_spoils_its_result_by_name() -> None:
     machine, _, _ = run("MOV R0, 0x1\nVABSDIFF4 R1, R0, R0, RZ\nIADD3 R2, R1, 0x1, RZ\nMOV R3, 0x1")
-    found = machine.read("R2")
-    assert isinstance(found, Unknown)
-    assert isinstance(found, Unknown)
-    assert machine.names.of(found.why) == ("unsupported opcode VABSDIFF4",)
+    found = machine.read_register("R2")
+    assert isinstance(found, UnknownValue)
+    assert isinstance(found, UnknownValue)
+    assert machine.input_names.names_in(found.missing_inputs) == ("unsupported opcode VABSDIFF4",)
     assert value(machine, "R3") == 1
-    assert machine.program.not_understood == ("VABSDIFF4",)
+    assert machine.program.unsupported_opcodes == ("VABSDIFF4",)
 
 
 def test_a_bit_that_no_unknown_bit_touches_stays_known() -> None:
-    machine, _, _ = run(
-        "CS2R R0, SR_CLOCKLO\nLOP3.LUT R1, R0, RZ, RZ, 0xc0, !PT\nLOP3.LUT R2, R0, 0xff, RZ, 0xfc, !PT"
-    )
+    machine, _, _ = run("CS2R R0, SR_CLOCKLO\nLOP3.LUT R1, R0, RZ, RZ, 0xc0, !PT\nLOP3.LUT R2, R0, 0xff, RZ, 0xfc, !PT")
     assert value(machine, "R1") == 0
-    found = machine.read("R2")
-    assert isinstance(found, Unknown)
-    assert (int(found.bad) & 0xFF, int(found.data) & 0xFF) == (0, 0xFF)
+    found = machine.read_register("R2")
+    assert isinstance(found, UnknownValue)
+    assert (int(found.unknown_bits) & 0xFF, int(found.data) & 0xFF) == (0, 0xFF)
 
 
 def test_a_lane_reads_another_lanes_register() -> None:
@@ -386,8 +382,11 @@ def test_a_function_is_called_and_returns_to_who_called_it() -> None:
     machine, counts, ended = run(CALLED, threads=64)
     assert not ended
     assert value(machine, "R1") == [[0x111] * 64]
-    assert counts.executed[12:14] == [2, 2]  # a call of each warp, though they returned to different places
-    assert counts.executed[6:8] == [1, 1]
+    assert counts.warps_executed[12:14] == [
+        2,
+        2,
+    ]  # a call of each warp, though they returned to different places
+    assert counts.warps_executed[6:8] == [1, 1]
 
 
 PARTS = """
@@ -405,8 +404,8 @@ PARTS = """
 def test_parts_of_a_warp_are_told_that_a_barrier_joins() -> None:
     """What the hardware's counter has twice and ncu's source page once, in 16 launches on an H200."""
     _, counts, _ = run(PARTS, threads=64)
-    assert counts.executed[5:7] == [3, 2]  # the first warp comes in two parts, the second whole
-    assert counts.rejoined[6] == 1
+    assert counts.warps_executed[5:7] == [3, 2]  # the first warp comes in two parts, the second whole
+    assert counts.reconverged_parts[6] == 1
 
 
 ELSEWHERE = """
@@ -423,12 +422,12 @@ ELSEWHERE = """
 def test_what_other_warps_did_not_write_hides_nothing_from_a_shuffle() -> None:
     machine, _, ended = run(ELSEWHERE, threads=64)
     assert not ended
-    found, last = machine.read("R1"), machine.read("R3")
-    assert isinstance(found, Unknown)
-    assert isinstance(last, Unknown)
+    found, last = machine.read_register("R1"), machine.read_register("R3")
+    assert isinstance(found, UnknownValue)
+    assert isinstance(last, UnknownValue)
     assert found.data[0, :32].tolist() == [1, *range(1, 32)]
-    assert not found.bad[0, :32].any()
-    assert found.bad[0, 32:].all()
+    assert not found.unknown_bits[0, :32].any()
+    assert found.unknown_bits[0, 32:].all()
     assert last.data[0, :32].tolist() == [31] * 32
 
 
@@ -451,8 +450,8 @@ SPECIALISED = """
 def test_a_warp_that_others_load_for_waits_anew_at_first() -> None:
     _, counts, ended = run(SPECIALISED, threads=64)
     assert not ended
-    assert counts.executed[3:6] == [3, 3, 3]  # the warp that gave registers away is served at once
-    assert counts.executed[6:10] == [6, 6, 2, 2]
+    assert counts.warps_executed[3:6] == [3, 3, 3]  # the warp that gave registers away is served at once
+    assert counts.warps_executed[6:10] == [6, 6, 2, 2]
 
 
 def test_a_call_may_go_to_a_label() -> None:
@@ -474,7 +473,9 @@ def test_a_call_may_go_to_a_label() -> None:
 )  # fmt: skip
 def test_a_matrix_through_shared_memory_keeps_what_is_known(opcode: str, expected: list[int]) -> None:
     """Word n of 8 rows of 16 bytes holds n; transposed, a lane has two halves out of one column."""
-    lanes = "S2R R0, SR_TID.X\nSHF.L.U32 R1, R0, 0x2, RZ\nSHF.L.U32 R2, R0, 0x4, RZ\nLOP3.LUT R2, R2, 0x7f, RZ, 0xc0, !PT\n"
+    lanes = (
+        "S2R R0, SR_TID.X\nSHF.L.U32 R1, R0, 0x2, RZ\nSHF.L.U32 R2, R0, 0x4, RZ\nLOP3.LUT R2, R2, 0x7f, RZ, 0xc0, !PT\n"
+    )
     machine, _, _ = run(f"{lanes}STS [R1], R0\nLDSM.{opcode} R3, [R2]")
     assert value(machine, "R3") == [expected]
     machine, _, _ = run(f"{lanes}STSM.{opcode} [R2], R0\nLDSM.{opcode} R3, [R2]\nLDS R4, [R1]")
@@ -491,18 +492,16 @@ def test_a_branch_of_whole_warps_is_taken_by_none_whose_lanes_disagree() -> None
         .L_x_0:
         MOV R2, 0x2
     """, threads=96)  # fmt: skip
-    assert counts.executed == [3, 3, 3, 2, 3, 3]  # of warp 1 some lanes hold the guard, and all go on
-    assert sum(counts.divergent) == 0
+    assert counts.warps_executed == [3, 3, 3, 2, 3, 3]  # of warp 1 some lanes hold the guard, and all go on
+    assert sum(counts.divergent_warps) == 0
 
 
 def test_the_address_of_a_table_that_the_program_brings_is_unknown() -> None:
-    machine, counts, _ = run(
-        "ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]"
-    )
-    found = machine.read("R2")
-    assert isinstance(found, Unknown)
-    assert machine.names.of(found.why) == ("constant bank 0x4",)
-    assert not counts.outside
+    machine, counts, _ = run("ULDC.64 UR6, c[0x4][0x10]\nMOV R2, UR6\nMOV R3, UR7\nLDG.E R1, desc[UR4][R2.64]")
+    found = machine.read_register("R2")
+    assert isinstance(found, UnknownValue)
+    assert machine.input_names.names_in(found.missing_inputs) == ("constant bank 0x4",)
+    assert not counts.out_of_bounds
 
 
 def test_parts_of_a_warp_join_at_a_warpsync_of_all() -> None:
@@ -517,7 +516,7 @@ def test_parts_of_a_warp_join_at_a_warpsync_of_all() -> None:
         UIADD3 UR4, UR4, UR4, URZ
         MOV R2, UR4
     """)
-    assert counts.executed[5:8] == [2, 1, 1]
+    assert counts.warps_executed[5:8] == [2, 1, 1]
     assert value(machine, "R2") == 6  # twice three, not twice six
 
 
@@ -546,7 +545,7 @@ def test_columns_of_tensor_memory_are_free_until_they_are_taken() -> None:
     """As kernels for sm_100 ask before they end, and stop where it does not hold."""
     _, counts, ended = run(TENSOR_MEMORY)
     assert not ended
-    assert counts.executed[15] == 0
+    assert counts.warps_executed[15] == 0
 
 
 def test_a_guard_that_is_unknown_in_lanes_that_are_off_costs_nothing() -> None:
@@ -558,9 +557,9 @@ def test_a_guard_that_is_unknown_in_lanes_that_are_off_costs_nothing() -> None:
         @!P1 LDGSTS.E [R0], desc[UR4][R2.64], P5
     """
     _, counts, _ = run(code, tensors={"x": Tensor((32,), "i32")})
-    assert not counts.why
+    assert not counts.missing_inputs
     _, counts, _ = run(code.replace("@!P1 LDGSTS", "LDGSTS"), tensors={"x": Tensor((32,), "i32")})
-    assert counts.why
+    assert counts.missing_inputs
 
 
 def test_lanes_read_a_table_of_constants_each_at_its_own_place() -> None:
@@ -570,4 +569,4 @@ def test_lanes_read_a_table_of_constants_each_at_its_own_place() -> None:
     words = [0x03020100, 0x07060504, 0x0B0A0908, 0x0F0E0D0C]
     assert value(machine, "R1") == [[word for word in words for _ in range(8)]]
     machine, _, _ = run(code, constants={2: bytes(range(8))})
-    assert isinstance(machine.read("R1"), Unknown)
+    assert isinstance(machine.read_register("R1"), UnknownValue)

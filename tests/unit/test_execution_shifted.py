@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter.lanes import FULL, apply, choose, signed
-from artifact_inspector.execution.interpreter.shifted import Shifted, as_shifted, whole
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.prediction import predict
-from artifact_inspector.execution.requests import parse_document, resolve
-from artifact_inspector.execution.running import run_launch
+from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array, to_affine
+from artifact_inspector.execution.interpreter.values import FULL, apply, as_signed, select_lanes
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
+from artifact_inspector.execution.prediction import predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.files.cache import open_cache
 
 NUMBERS = (0, 1, 7, 64, 127, 128, 4096, 0x80000000, FULL, -4, -128, 0xFFFFFF80, 1 << 32, 0x7000 << 32)
@@ -32,7 +32,7 @@ BINARY: list[Callable[[Any, Any], Any]] = [
     operator.le, operator.gt, operator.ge, operator.eq, operator.ne, np.minimum, np.maximum,
 ]  # fmt: skip
 UNARY: list[Callable[[Any], Any]] = [
-    operator.neg, operator.invert, signed, abs, lambda v: v & FULL, lambda v: signed(v & FULL) & FULL,
+    operator.neg, operator.invert, as_signed, abs, lambda v: v & FULL, lambda v: as_signed(v & FULL) & FULL,
     *(partial(lambda by, v: v << by, by) for by in (0, 2, 7)),
     *(partial(lambda by, v: v >> by, by) for by in (0, 2, 7, 31, 32)),
     *(partial(lambda by, v: ((v >> by) | (v << (32 - by))) & FULL, by) for by in (3, 16)),
@@ -40,35 +40,35 @@ UNARY: list[Callable[[Any], Any]] = [
 
 
 def same(found: Any, expected: Any) -> bool:
-    shape = np.broadcast_shapes(np.shape(whole(found)), np.shape(expected))
-    return np.array_equal(np.broadcast_to(whole(found), shape), np.broadcast_to(expected, shape))
+    shape = np.broadcast_shapes(np.shape(as_plain_array(found)), np.shape(expected))
+    return np.array_equal(np.broadcast_to(as_plain_array(found), shape), np.broadcast_to(expected, shape))
 
 
 @pytest.mark.parametrize("rows", CTAS, ids=range(len(CTAS)))
 @pytest.mark.parametrize("lanes", LANES, ids=range(len(LANES)))
 def test_what_is_computed_of_a_sum_is_what_numpy_computes_of_the_array(rows: Any, lanes: Any) -> None:
-    value, array = Shifted(rows, lanes), rows + lanes
-    others = [*NUMBERS, *CTAS, *LANES, *(Shifted(r, x) for r, x in zip(CTAS, LANES, strict=True))]
+    value, array = AffineValue(rows, lanes), rows + lanes
+    others = [*NUMBERS, *CTAS, *LANES, *(AffineValue(r, x) for r, x in zip(CTAS, LANES, strict=True))]
     for function in UNARY:
         assert same(apply(function, value), function(array))
     for two in BINARY:
         for other in others:
-            assert same(apply(two, value, other), two(array, whole(other))), (two, other)
-            assert same(apply(two, other, value), two(whole(other), array)), (two, other)
+            assert same(apply(two, value, other), two(array, as_plain_array(other))), (two, other)
+            assert same(apply(two, other, value), two(as_plain_array(other), array)), (two, other)
     for mask in (array > 60, array[:1] > 60, array[:, :1] > 60):
         for other in others:
-            assert same(choose(mask, value, other), np.where(mask, array, whole(other)))
+            assert same(select_lanes(mask, value, other), np.where(mask, array, as_plain_array(other)))
 
 
 def test_an_array_is_told_apart_only_where_it_is_a_sum() -> None:
     array = CTAS[1] + LANES[1]
-    assert isinstance(as_shifted(array), Shifted)
-    assert same(as_shifted(array), array)
+    assert isinstance(to_affine(array), AffineValue)
+    assert same(to_affine(array), array)
     odd = array.copy()
     odd[1, 2] += 1
-    assert as_shifted(odd) is odd
-    assert as_shifted(CTAS[1] + 0 * LANES[1]).shape == (4, 1)
-    assert as_shifted(np.ones((4, 5), bool)) is True
+    assert to_affine(odd) is odd
+    assert to_affine(CTAS[1] + 0 * LANES[1]).shape == (4, 1)
+    assert to_affine(np.ones((4, 5), bool)) is True
 
 
 COUNTERS = Path(__file__).parents[1] / "oracle" / "counters"
@@ -79,9 +79,12 @@ def test_ctas_count_together_what_they_count_lane_by_lane(name: str) -> None:
     (entry,) = [entry for entry in open_cache(COUNTERS / name).entries if "sass" in entry.files]
     loaded = load_kernel(entry, None)
     (request,) = parse_document((COUNTERS / name / "launch.json").read_text(), "launch.json")
-    launch = resolve(request, [parameter.argument for parameter in loaded.parameters])
+    launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
     found, expected = (
-        predict(run_launch(loaded, launch, ctas=np.arange(min(launch.ctas, 300)), side_by_side=how), 50 << 20)
+        predict_counters(
+            simulate_launch(loaded, launch, ctas=np.arange(min(launch.ctas, 300)), runs_in_parallel=how),
+            50 << 20,
+        )
         for how in (True, False)
     )
     assert replace(found, shared_accesses=()) == replace(expected, shared_accesses=())

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from artifact_inspector.execution.interpreter import changes, proving, trips
-from artifact_inspector.execution.interpreter.counters import Counts
-from artifact_inspector.execution.interpreter.lanes import Names, Unknown
+from artifact_inspector.execution.interpreter import induction, loops, state_changes
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.lane_partition import as_array_value
+from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.memory import Memory
-from artifact_inspector.execution.interpreter.pieces import whole_of
-from artifact_inspector.execution.interpreter.trips import Loops
-from artifact_inspector.execution.launch import Launch, Tensor, place
-from artifact_inspector.execution.running import Ended, run_all
-from artifact_inspector.execution.sass.semantics import Environment, read_program
+from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue
+from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.sass.semantics import SassEnvironment, read_program
+from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
@@ -189,9 +189,9 @@ MANY = 70
 
 
 class Ran(NamedTuple):
-    counts: Counts
-    memory: Memory
-    ended: list[Ended]
+    counts: StepCounters
+    memory: GlobalMemory
+    ended: list[UnfinishedCtas]
     way: list[int]
     registers: dict[str, Any]
     proven: list[int]
@@ -200,7 +200,7 @@ class Ran(NamedTuple):
 
 
 def run(
-    body: str, ctas: int, loops: Loops | None, monkeypatch: pytest.MonkeyPatch, steps: int = 20_000
+    body: str, ctas: int, loops: LoopAccelerator | None, monkeypatch: pytest.MonkeyPatch, steps: int = 20_000
 ) -> Ran:
     lines, at = [HEAD], 0
     for line in (PLACE + ADDRESS + body).strip().splitlines():
@@ -213,36 +213,36 @@ def run(
     lines.append(f"        /*{at:04x}*/                   EXIT ;\n")
     module = format_of(Stage.SASS).parse(SourceText("k.sass", "".join(lines)), Stage.SASS)
     program = read_program(module, "k", parameters=[(0x210, 8)])
-    assert program.not_understood == ()
+    assert program.unsupported_opcodes == ()
     tensor = Tensor((2048 * (ctas + 1),), "i32", values=tuple(range(2048 * (ctas + 1))))
-    launch = place(Launch((ctas, 1, 1), {"a": tensor}))
-    names, counts, memory = Names(), Counts(len(program.steps), steps), Memory(launch)
-    environment = Environment(program, launch, [("a", launch.arguments["a"])], 64, names)
+    launch = place_tensors(KernelLaunch((ctas, 1, 1), {"a": tensor}))
+    names, counts, memory = InputNames(), StepCounters(len(program.steps), steps), GlobalMemory(launch)
+    environment = SassEnvironment(program, launch, [("a", launch.arguments["a"])], 64, names)
     machine = Machine(program, np.arange(ctas), 64, memory, counts, names, environment, loops)
     machine.registers.update(dict.fromkeys(("R5", "R9", "UR4", "UR5"), 0))
-    machine.followed, machine.way = 0, []
+    machine.traced_cta, machine.trace = 0, []
     proven: list[int] = []
-    commit = proving.Guess._commit
+    commit = induction.IterationHypothesis._commit
 
-    def note(guess: proving.Guess, *given: Any) -> None:
+    def note(guess: induction.IterationHypothesis, *given: Any) -> None:
         proven.append(guess.count)
         commit(guess, *given)
 
-    monkeypatch.setattr(proving.Guess, "_commit", note)
-    ended = run_all(machine)
+    monkeypatch.setattr(induction.IterationHypothesis, "_commit", note)
+    ended = run_machines(machine)
     monkeypatch.undo()
-    return Ran(counts, memory, ended, machine.way or [], machine.registers, proven, names.of(-1))
+    return Ran(counts, memory, ended, machine.trace or [], machine.registers, proven, names.names_in(-1))
 
 
 def assert_same(one: Ran, other: Ran, *, joined: bool = False) -> None:
     took = {"arrays", "spent"} if joined else {"arrays"}
-    for name in Counts.__dataclass_fields__.keys() - took:  # what it took, not what it is
+    for name in StepCounters.__dataclass_fields__.keys() - took:  # what it took, not what it is
         assert getattr(one.counts, name) == getattr(other.counts, name), name
     for mine, its in zip(one.memory.regions, other.memory.regions, strict=True):
-        mine.settle()
-        its.settle()
-        assert (mine.read == its.read).all()
-        assert (mine.written == its.written).all()
+        mine.mark_pending()
+        its.mark_pending()
+        assert (mine.read_marks == its.read_marks).all()
+        assert (mine.written_marks == its.written_marks).all()
         assert (mine.content is None) is (its.content is None)
     assert [(end.step.index, end.ctas, end.reasons) for end in one.ended] == [
         (end.step.index, end.ctas, end.reasons) for end in other.ended
@@ -253,21 +253,19 @@ def assert_same(one: Ran, other: Ran, *, joined: bool = False) -> None:
         return
     assert one.registers.keys() == other.registers.keys()
     for name, value in one.registers.items():
-        value, was = whole_of(value), whole_of(other.registers[name])
-        if isinstance(value, Unknown):
-            assert isinstance(was, Unknown), name
-            assert np.all(value.bad == was.bad), name
-            assert value.why == was.why, name
+        value, was = as_array_value(value), as_array_value(other.registers[name])
+        if isinstance(value, UnknownValue):
+            assert isinstance(was, UnknownValue), name
+            assert np.all(value.unknown_bits == was.unknown_bits), name
+            assert value.missing_inputs == was.missing_inputs, name
         else:
             assert np.array_equal(*np.broadcast_arrays(value, was)), name
 
 
 @pytest.mark.parametrize("ctas", [1, 2, MANY])
 @pytest.mark.parametrize("name", LOOPS)
-def test_what_is_proven_is_what_runs_one_by_one(
-    name: str, ctas: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = run(LOOPS[name] + AGAIN, ctas, Loops(), monkeypatch)
+def test_what_is_proven_is_what_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = run(LOOPS[name] + AGAIN, ctas, LoopAccelerator(), monkeypatch)
     assert_same(found, run(LOOPS[name] + AGAIN, ctas, None, monkeypatch))
     assert max(found.proven, default=0) >= 20 or name in ONE_BY_ONE
 
@@ -276,7 +274,7 @@ def test_what_is_proven_is_what_runs_one_by_one(
 @pytest.mark.parametrize("name", REFUSING)
 def test_what_cannot_be_proven_runs_one_by_one(name: str, ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = REFUSING[name] + AGAIN
-    assert_same(run(body, ctas, Loops(), monkeypatch), run(body, ctas, None, monkeypatch))
+    assert_same(run(body, ctas, LoopAccelerator(), monkeypatch), run(body, ctas, None, monkeypatch))
 
 
 def test_what_the_last_trip_left_is_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +289,7 @@ def test_what_the_last_trip_left_is_what_is_there(monkeypatch: pytest.MonkeyPatc
     .L_9:
     NOP
     """
-    found = run(body, 1, Loops(), monkeypatch)
+    found = run(body, 1, LoopAccelerator(), monkeypatch)
     assert_same(found, run(body, 1, None, monkeypatch))
     assert max(found.proven) >= 20
     assert found.registers["R11"].ravel()[:3].tolist() == [0, 39, 78]
@@ -300,7 +298,7 @@ def test_what_the_last_trip_left_is_what_is_there(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("ctas", [1, 3, MANY])
 def test_ctas_that_go_round_differently_often(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = LOOPS["a sum grows"] + AGAIN.replace("R8, 0x28", "R8, R10").replace("0x1, RZ", "0x100, RZ")
-    assert_same(run(body, ctas, Loops(), monkeypatch), run(body, ctas, None, monkeypatch), joined=True)
+    assert_same(run(body, ctas, LoopAccelerator(), monkeypatch), run(body, ctas, None, monkeypatch), joined=True)
 
 
 START = """
@@ -334,40 +332,38 @@ PARTING = """
 @pytest.mark.parametrize("ctas", [2, 5, MANY])
 def test_ctas_that_part_in_every_trip_meet_again(ctas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = START + PARTING + AGAIN.replace("0x28", "0x10")
-    found, alone = (run(body, ctas, loops, monkeypatch, 100_000) for loops in (Loops(), None))
+    found, alone = (run(body, ctas, loops, monkeypatch, 100_000) for loops in (LoopAccelerator(), None))
     assert_same(found, alone, joined=True)
     assert found.counts.spent < 1500 < alone.counts.spent or ctas == 2
 
 
 def test_ctas_of_which_some_end_do_not_wait_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = (
-        START + PARTING.replace("IMAD R6", "ISETP.EQ.AND P2, PT, R12, 0x3, PT\n@P2 EXIT\nIMAD R6", 1) + AGAIN
-    )
-    assert_same(run(body, 9, Loops(), monkeypatch), run(body, 9, None, monkeypatch), joined=True)
+    body = START + PARTING.replace("IMAD R6", "ISETP.EQ.AND P2, PT, R12, 0x3, PT\n@P2 EXIT\nIMAD R6", 1) + AGAIN
+    assert_same(run(body, 9, LoopAccelerator(), monkeypatch), run(body, 9, None, monkeypatch), joined=True)
 
 
 def test_a_loop_that_does_not_end_meets_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = run(".L_1:\nIADD3 R8, R8, 0x1, RZ\nBRA `(.L_1)", 1, Loops(), monkeypatch)
+    found = run(".L_1:\nIADD3 R8, R8, 0x1, RZ\nBRA `(.L_1)", 1, LoopAccelerator(), monkeypatch)
     assert [end.reasons for end in found.ended] == [("no end after 20000 steps",)]
 
 
 def test_what_the_next_trips_add_is_read_off_those_before() -> None:
-    seen = [changes.Change({"R1": step}) for step in (1, 1, 7, 1, 1, 7, 1)]
-    loop = trips._Loop()
+    seen = [state_changes.StateChange({"R1": step}) for step in (1, 1, 7, 1, 1, 7, 1)]
+    loop = loops._LoopHistory()
     loop.changes = seen
-    assert [change.added["R1"] for change in loop.foresee()[0]] == [1, 7, 1]
+    assert [change.increments["R1"] for change in loop.predict_changes()[0]] == [1, 7, 1]
     loop.changes = seen[:3]
-    assert loop.foresee() == ([], set())
-    loop.learned = seen[:3]
+    assert loop.predict_changes() == ([], set())
+    loop.proven_changes = seen[:3]
     loop.changes = [seen[2]]
-    assert [change.added["R1"] for change in loop.foresee()[0]] == [1, 1, 7]
+    assert [change.increments["R1"] for change in loop.predict_changes()[0]] == [1, 1, 7]
 
 
 def test_what_no_period_tells_is_odd() -> None:
-    loop = trips._Loop()
-    loop.changes = [changes.Change({"R1": 4, "R2": step}) for step in (1, 2, 4, 8, 16, 32)]
-    foreseen, odd = loop.foresee()
-    assert [change.added for change in foreseen] == [{"R1": 4}]
+    loop = loops._LoopHistory()
+    loop.changes = [state_changes.StateChange({"R1": 4, "R2": step}) for step in (1, 2, 4, 8, 16, 32)]
+    foreseen, odd = loop.predict_changes()
+    assert [change.increments for change in foreseen] == [{"R1": 4}]
     assert odd == {"R2"}
 
 
@@ -380,6 +376,6 @@ def test_what_no_period_tells_is_odd() -> None:
     ],
 )
 def test_a_register_goes_round_with_its_trips(value: int, added: list[int], expected: list[int]) -> None:
-    found = changes.foresee(value, added, 3, ctas=1)
-    assert found.all.ravel().tolist() == expected
-    assert found.last == expected[-1]
+    found = state_changes.predict_register(value, added, 3, ctas=1)
+    assert found.all_values.ravel().tolist() == expected
+    assert found.final_value == expected[-1]

@@ -26,17 +26,17 @@ from artifact_inspector.facts.kernel_reading import KernelReading
 from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.files import digests
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.files.digests import state_of_files
-from artifact_inspector.files.index import SWITCH, Index
+from artifact_inspector.files.digests import snapshot_files
+from artifact_inspector.files.index import INDEX_VARIABLE, Index
 from artifact_inspector.findings import Finding, find_findings
 from artifact_inspector.model import TritonVersion
 from artifact_inspector.model.limits import NESTING
-from artifact_inspector.report import rows
+from artifact_inspector.report import kernel_rows
+from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.cache import cache_document
 from artifact_inspector.report.json.streamed import write_cache
-from artifact_inspector.report.text import CacheReport
 
 SOME = ("gemv_one_warp", "layer_norm", "softmax")
 
@@ -148,9 +148,7 @@ def test_a_stored_fact_that_cannot_be_read_is_found_anew(cache: Path) -> None:
     kernel = facts_of(artifact, source)
     first = (kernel.verdict, kernel.pipelines)
     for other in (b"", b"[", b'["x"]', b"12", b'{"a": 1}', b"[[1, 2, 3]]", b"[" * 9999):
-        damaged = b"\n".join(
-            line if at == 0 or at % 2 else other for at, line in enumerate(source.text().split(b"\n"))
-        )
+        damaged = b"\n".join(line if at == 0 or at % 2 else other for at, line in enumerate(source.text().split(b"\n")))
         again = facts_of(artifact, FactSource(artifact, damaged))
         assert (again.verdict, again.pipelines) == first
 
@@ -205,7 +203,7 @@ def test_another_version_of_this_package_finds_for_itself(
     cache: Path, index: Path, read: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recall(cache, index)
-    monkeypatch.setattr(fact_index, "digest_of_package", lambda: b"another")
+    monkeypatch.setattr(fact_index, "package_digest", lambda: b"another")
     recall(cache, index)
     assert set(read.values()) == {2}
 
@@ -215,11 +213,11 @@ def test_what_is_disassembled_is_not_kept(cache: Path, index: Path) -> None:
     assert not index.exists()
 
 
-@pytest.mark.parametrize("step", [digests._LONGEST_STEP, 0])
+@pytest.mark.parametrize("step", [digests._MAX_TIMESTAMP_STEP, 0])
 def test_what_was_written_while_it_was_read_is_not_kept(
     step: int, cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digests, "_LONGEST_STEP", step)
+    monkeypatch.setattr(digests, "_MAX_TIMESTAMP_STEP", step)
 
     def write(kernel: KernelFacts) -> None:
         path = kernel.artifact.files["ttir"]
@@ -235,17 +233,17 @@ def test_what_lies_there_for_long_is_not_read_again_to_be_kept(
     cache: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: Counter[bytes] = Counter()
-    real = digests.state_of_files
+    real = digests.snapshot_files
 
-    def state_of_files(artifact: Artifact) -> digests.State | None:
+    def state_of_files(artifact: Artifact) -> digests.FilesSnapshot | None:
         counted[artifact.hash.encode()] += 1
         return real(artifact)
 
-    monkeypatch.setattr(digests, "state_of_files", state_of_files)
-    monkeypatch.setattr(fact_index, "state_of_files", state_of_files)
+    monkeypatch.setattr(digests, "snapshot_files", state_of_files)
+    monkeypatch.setattr(fact_index, "snapshot_files", state_of_files)
     recall(cache, index)
     assert set(counted.values()) == {2}
-    monkeypatch.setattr(digests, "_LONGEST_STEP", 0)
+    monkeypatch.setattr(digests, "_MAX_TIMESTAMP_STEP", 0)
     counted.clear()
     with Index(index, print) as kept:
         kept.clear()
@@ -264,9 +262,7 @@ def test_problems_are_looked_up_with_the_facts(cache: Path, index: Path, read: C
     assert read == {}
 
 
-def test_kernels_on_all_cores_are_those_of_one_in_the_same_order(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_on_all_cores_are_those_of_one_in_the_same_order(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "WORTHWHILE", 0)
     assert recall(cache, None, None, cores=3) == recall(cache, None, None)
 
@@ -296,10 +292,8 @@ def test_small_caches_start_no_processes(cache: Path, monkeypatch: pytest.Monkey
 # -- the commands ----------------------------------------------------------------------
 
 
-def run(
-    *arguments: object, home: Path, before: Callable[[], None] | None = None
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: "", "COLUMNS": "140"}
+def run(*arguments: object, home: Path, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home), INDEX_VARIABLE: "", "COLUMNS": "140"}
     command = [sys.executable, "-m", "artifact_inspector", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, check=False, timeout=60, preexec_fn=before
@@ -310,7 +304,7 @@ def run(
 def test_a_second_run_prints_the_same(some: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     words = [str(some), *options]
     plain = CliRunner(env={"COLUMNS": "140"}).invoke(app, words).stdout
-    kept = CliRunner(env={"COLUMNS": "140", "XDG_CACHE_HOME": str(tmp_path), SWITCH: ""})
+    kept = CliRunner(env={"COLUMNS": "140", "XDG_CACHE_HOME": str(tmp_path), INDEX_VARIABLE: ""})
     first, second = (run(*words, home=tmp_path) if not options else kept.invoke(app, words) for _ in range(2))
     assert first.stdout == second.stdout == plain
     assert first.stderr == second.stderr == ""
@@ -325,7 +319,7 @@ def imported(cache: Path, home: Path, switch: str = "", *options: str) -> str:
         "names = [n for n in sys.modules if n.startswith(('artifact_inspector.formats', 'artifact_inspector.files.elf', 'networkx'))]\n"
         "print(names, file=sys.stderr)"
     )
-    environment = {**os.environ, "XDG_CACHE_HOME": str(home), SWITCH: switch}
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home), INDEX_VARIABLE: switch}
     words = [sys.executable, "-c", code, str(cache), *options]
     answer = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
     assert "kernel" in answer.stdout
@@ -365,13 +359,11 @@ def test_what_is_not_read_is_not_read_for_the_index_either(tmp_path: Path) -> No
     assert "1048576 MiB" in answer.stdout
 
 
-def test_other_bounds_and_another_record_are_another_key(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_bounds_and_another_record_are_another_key(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (entry,) = open_cache(cache / SOME[0]).entries
-    found = [state_of_files(entry), state_of_files(replace(entry, triton_version=TritonVersion("2.1")))]
-    monkeypatch.setenv(NESTING.switch, "7")
-    found.append(state_of_files(entry))
+    found = [snapshot_files(entry), snapshot_files(replace(entry, triton_version=TritonVersion("2.1")))]
+    monkeypatch.setenv(NESTING.variable, "7")
+    found.append(snapshot_files(entry))
     assert len({state.digest for state in found if state is not None}) == 3
 
 
@@ -413,7 +405,7 @@ def test_a_second_run_of_a_command_reads_no_kernel(
     words: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Counter[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv(SWITCH, "")
+    monkeypatch.setenv(INDEX_VARIABLE, "")
     recorded = tmp_path / "recorded.json"
     assert CliRunner().invoke(app, ["baseline", str(cache), "-o", str(recorded)]).exit_code == 0
     ptx = next(cache.rglob("*.ptx"))
@@ -454,7 +446,7 @@ def test_the_row_of_a_kernel_is_made_once(cache: Path, index: Path, monkeypatch:
         return find_findings(kernel)
 
     recall(cache, index, CacheReport.view)
-    monkeypatch.setattr(rows, "find_findings", found)
+    monkeypatch.setattr(kernel_rows, "find_findings", found)
     kernels = recall(cache, index, CacheReport.view)
-    assert to_text(CacheReport(open_cache(cache), kernels, narrowed=False), 200)
+    assert to_text(CacheReport(open_cache(cache), kernels, is_narrowed=False), 200)
     assert made == Counter(kernel.artifact.directory for kernel in kernels)

@@ -15,7 +15,7 @@ from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.findings._rule import Remark
 from artifact_inspector.findings.not_pipelined import UNPIPELINED
-from artifact_inspector.model import Stage, Verdict
+from artifact_inspector.model import OrderVerdict, Stage
 
 A_KERNEL = "3.6.0/sm_75/matmul_grouped"
 
@@ -40,9 +40,15 @@ def test_a_rule_that_fails_is_a_named_problem_and_the_others_still_speak(
 
 
 def test_every_order_in_which_a_loop_may_load_for_itself_counts_as_not_pipelined() -> None:
-    ahead = {Verdict.PIPELINED, Verdict.WARP_SPECIALISED}
-    nothing = {Verdict.UNROLLED, Verdict.GONE, Verdict.NO_LOADS, Verdict.NO_COMPUTE, Verdict.UNKNOWN}
-    assert set(Verdict) - UNPIPELINED == ahead | nothing | {Verdict.SINGLE}
+    ahead = {OrderVerdict.PIPELINED, OrderVerdict.WARP_SPECIALISED}
+    nothing = {
+        OrderVerdict.UNROLLED,
+        OrderVerdict.GONE,
+        OrderVerdict.NO_LOADS,
+        OrderVerdict.NO_COMPUTE,
+        OrderVerdict.UNKNOWN,
+    }
+    assert set(OrderVerdict) - UNPIPELINED == ahead | nothing | {OrderVerdict.SINGLE}
 
 
 def test_a_loop_that_waits_for_all_of_its_wgmma_is_told_by_machine_code_too() -> None:

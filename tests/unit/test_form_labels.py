@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.vocabulary.forms import Compiled, label_form, label_forms, tile_of, vary_in
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-A_DOT = Program(
+A_DOT = KernelProgram(
     ("*fp16:16", "*fp16:16", "i32:16"), (Tile("load 128×32"), Tile("dot 128×64×32"), Tile("store 128×64"))
 )
 
@@ -32,7 +32,7 @@ def test_tile_type_warps_and_stages_are_always_told() -> None:
 
 
 def test_a_kernel_without_dots_is_known_by_its_first_access() -> None:
-    assert tile_of(Program(("*fp32",), (Tile("load 1024"), Tile("store 1024")))) == "1024"
+    assert tile_of(KernelProgram(("*fp32",), (Tile("load 1024"), Tile("store 1024")))) == "1024"
     assert tile_of(None) == ""
 
 
@@ -71,8 +71,7 @@ def test_forms_that_differ_in_a_later_tile_or_a_type_alone_are_told_apart() -> N
         "128×64×32 f16 w4 s3 arg2:i32",
     ]
     named = [
-        Compiled(an_artifact(hash=h), p._replace(arguments=("a", "b", "n")))
-        for h, p in (("a", A_DOT), ("b", odd))
+        Compiled(an_artifact(hash=h), p._replace(arguments=("a", "b", "n"))) for h, p in (("a", A_DOT), ("b", odd))
     ]
     assert [label.rpartition(" ")[2] for label in labels(*named)] == ["n:i32:16", "n:i32"]
 

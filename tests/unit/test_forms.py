@@ -18,7 +18,7 @@ from artifact_inspector.comparison.matrix import Form, Matrix, find_matrix, show
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.report.matrix import MatrixReport
+from artifact_inspector.report.variant_matrix import MatrixReport
 
 pytestmark = pytest.mark.usefixtures("recalled")
 MATMUL = saved_kernels(version="3.6.0", kernel="matmul_grouped")
@@ -79,7 +79,7 @@ def test_figures_are_those_of_the_kernel_alone(kernel: Saved) -> None:
     assert form.figures["spills"] == resources["spill_bytes"]
     assert form.figures["occupancy"] == resources["occupancy"]["blocks_per_sm"]
     assert form.figures["instructions"] == last["instructions"]
-    assert form.figures["mma"] == loop["matrix"] / loop["unrolled_by"]
+    assert form.figures["mma"] == loop["matrix"] / loop["unroll_factor"]
     assert form.verdicts["assembly"] == loop["phrase"]
 
 
@@ -119,9 +119,7 @@ def test_targets_stand_in_the_order_of_their_numbers() -> None:
 def test_tiles_stand_in_the_order_of_their_numbers() -> None:
     (facts,) = (kernel.facts for kernel in MATMUL if kernel.target == "sm_80")
     assert facts.program is not None
-    programs = [
-        facts.program._replace(tiles=(Tile(tile),)) for tile in ("load 1024", "load 2048", "load 256")
-    ]
+    programs = [facts.program._replace(tiles=(Tile(tile),)) for tile in ("load 1024", "load 2048", "load 256")]
     found = find_matrix([with_fields(facts, program=program) for program in programs])
     assert [form.configuration[0].split()[-1] for form in found.forms] == ["256", "1024", "2048"]
     lines = printed(found, 120).splitlines()
@@ -136,8 +134,7 @@ def test_a_long_label_is_cut_and_no_figure_is() -> None:
         for one in constants
     )
     (wide,), (narrow,) = (
-        [line for line in printed(found, width).splitlines() if line.endswith("11111111")]
-        for width in (160, 100)
+        [line for line in printed(found, width).splitlines() if line.endswith("11111111")] for width in (160, 100)
     )
     assert wide.startswith("128×32×32 f16 w4 s4 SPLIT_K=1 SEQUENCE_LENGTH=2048 ")
     assert narrow.partition("… ")[2].split() == wide.partition("2048 ")[2].split() != []

@@ -17,8 +17,11 @@ def test_the_reads_of_a_tf32_dot_are_told_apart_by_operand(target: str, rows: in
     assert len(re.findall(r"^\s*ldmatrix\.", text, re.M)) == rows
     assert len(re.findall(r"^\s*ld\.shared\.b32", text, re.M)) == words
     reads = kernel.facts.stages[Stage.PTX].work["loop@41"].operand_reads
-    assert (sum(found.rows for found in reads), sum(found.words for found in reads)) == (rows, words)
-    assert all(not (found.rows and found.words) for found in reads)
+    assert (sum(found.row_reads for found in reads), sum(found.word_reads for found in reads)) == (
+        rows,
+        words,
+    )
+    assert all(not (found.row_reads and found.word_reads) for found in reads)
     for found in reads:
         inside = text.split("\n")[found.lines[0] - 1 : found.lines[1]]
         assert any("ldmatrix" in line or "ld.shared" in line for line in inside)
@@ -28,10 +31,10 @@ def test_operands_of_a_half_precision_matmul_come_by_rows_alone() -> None:
     work = saved("3.6.0/sm_80/matmul_grouped").facts.stages[Stage.PTX].work
     reads = [found for region in work.values() for found in region.operand_reads]
     assert reads
-    assert all(found.rows and not found.words for found in reads)
+    assert all(found.row_reads and not found.word_reads for found in reads)
 
 
 def test_no_operand_is_read_so_where_there_is_no_such_instruction() -> None:
     last = saved("3.6.0/gfx942/matmul_grouped").facts.last
     assert last is not None
-    assert not any(found.rows or found.words for work in last.work.values() for found in work.operand_reads)
+    assert not any(found.row_reads or found.word_reads for work in last.work.values() for found in work.operand_reads)

@@ -20,8 +20,8 @@ from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.model.printable import escaped
-from artifact_inspector.report.console import WIDEST, make_console, show, to_text
+from artifact_inspector.model.escaping import escape_unprintable
+from artifact_inspector.report.console import MAX_WIDTH, make_console, show, to_text
 from artifact_inspector.report.corpus import CorpusReport
 from artifact_inspector.report.exchange.annotations import workflow_commands
 from artifact_inspector.report.exchange.junit import junit_text
@@ -78,9 +78,7 @@ def test_no_report_gives_an_order_to_who_runs_it(corpus: Corpus) -> None:
     assert_harmless(as_text(corpus_document(corpus, GATES), "utf-8"))
     assert_harmless(as_text(corpus_document(corpus, GATES), "ascii"))
     assert_harmless(junit_text(corpus, GATES))
-    assert_harmless(
-        as_text(sarif_document(GATE_RULES, change_remarks(corpus, GATES, lambda _: None)), "utf-8")
-    )
+    assert_harmless(as_text(sarif_document(GATE_RULES, change_remarks(corpus, GATES, lambda _: None)), "utf-8"))
 
 
 def test_what_is_escaped_for_a_frame_reads_back_as_it_was(corpus: Corpus) -> None:
@@ -88,7 +86,7 @@ def test_what_is_escaped_for_a_frame_reads_back_as_it_was(corpus: Corpus) -> Non
     document = json.loads(as_text(corpus_document(corpus, GATES), "utf-8"))
     assert document["only_left"][0]["name"] == name
     cases = ElementTree.fromstring(junit_text(corpus, GATES)).iter("testcase")
-    assert any(case.get("name", "").startswith(escaped(name)) for case in cases)
+    assert any(case.get("name", "").startswith(escape_unprintable(name)) for case in cases)
 
 
 def test_markdown_keeps_its_table_and_its_code(corpus: Corpus) -> None:
@@ -121,7 +119,7 @@ def test_evidence_of_a_test_orders_nothing() -> None:
 
 
 def test_markers_show_as_they_are_written() -> None:
-    assert escaped("a\x1b[2J\u202eb\U000e0041") == "a\\x1b[2J\\u202eb\\U000e0041"
+    assert escape_unprintable("a\x1b[2J\u202eb\U000e0041") == "a\\x1b[2J\\u202eb\\U000e0041"
     with redirect_stdout(io.StringIO()) as out:
         show(Text("a\u202eb"), out)
     assert out.getvalue() == "a\\u202eb\n"
@@ -134,7 +132,7 @@ def test_a_width_that_is_none_or_beyond_any_screen_is_bounded(
 ) -> None:
     monkeypatch.setenv(variable, said)
     stream = io.StringIO()
-    assert make_console(stream).width <= WIDEST
+    assert make_console(stream).width <= MAX_WIDTH
     show(Text("x", justify="right"), stream)
     assert stream.getvalue().strip() == to_text(Text("x"), 80).strip() == "x"
 

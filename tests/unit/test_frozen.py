@@ -10,8 +10,8 @@ from dataclasses import is_dataclass
 import artifact_inspector.analysis
 import artifact_inspector.comparison
 
-MADE_STEP_BY_STEP = {"Ahead", "LocatedRound", "LocatedStatement", "Measure"}
-WITH_A_CACHE = {"Candidate", "Recorded", "Values"}
+MADE_STEP_BY_STEP = {"LoopPrefetch", "LocatedRound", "LocatedStatement", "RegionMeasurement"}
+WITH_A_CACHE = {"Candidate", "Recorded", "SsaValues"}
 
 
 def dataclasses() -> Iterator[type]:

@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 from works import dot, mma, replace_op, tiled
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.matrix.generation import Generation, count_packed_dots, describe_generation
-from artifact_inspector.analysis.matrix.work import MatrixWork, Tiling
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.matrix.generation import (
+    MatrixGeneration,
+    count_packed_dots,
+    describe_generation,
+)
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, Tiling
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import parse_target
@@ -17,7 +21,7 @@ from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
 
-def generation(target: str, works: list[MatrixWork], **more: object) -> Generation:
+def generation(target: str, works: list[MatrixWork], **more: object) -> MatrixGeneration:
     return describe_generation(parse_target(target), works, 0, **more)  # type: ignore[arg-type]
 
 
@@ -28,7 +32,11 @@ def with_types(work: MatrixWork, types: str, **more: object) -> MatrixWork:
 
 def test_an_older_generation_is_named_beside_the_newest() -> None:
     found = generation("sm_90", [mma(4)])
-    assert (found.words, found.reason, found.is_newest) == ("mma.sync, where sm_90 has wgmma", "", False)
+    assert (found.description, found.reason, found.is_newest) == (
+        "mma.sync, where sm_90 has wgmma",
+        "",
+        False,
+    )
     assert found.lines == (10, 20)
 
 
@@ -84,11 +92,11 @@ def test_why_a_dot_is_scalar_is_said_where_a_source_says_so(
     target: str, types: str, precision: str | None, reason: str
 ) -> None:
     found = generation(target, [], dots=[with_types(BLOCKED, types, precision=precision)])
-    assert (found.words, found.reason) == ("MMA 0, FMA 0", reason)
+    assert (found.description, found.reason) == ("MMA 0, FMA 0", reason)
 
 
 def test_dots_laid_out_for_a_matrix_unit_are_not_scalar_where_they_have_moved_away() -> None:
-    assert generation("sm_80", [], dots=[LAID_OUT]).words == ""
+    assert generation("sm_80", [], dots=[LAID_OUT]).description == ""
 
 
 def test_one_scalar_dot_beside_others_is_not_hidden_by_them() -> None:
@@ -97,31 +105,31 @@ def test_one_scalar_dot_beside_others_is_not_hidden_by_them() -> None:
         with_types(dot(64, 64, 16), "f16×f16→f32", precision="tf32"),
         with_types(dot(64, 64, 16), "f32×f32→f32", sources=("k.py:2",)),
     ]
-    found = describe_generation(parse_target("sm_80"), [mma(8)], 512, dots=[LAID_OUT, exact], asked=asked)
-    assert found.words == "mma.sync; 1 of 2 dots by FMA 512"
+    found = describe_generation(parse_target("sm_80"), [mma(8)], 512, dots=[LAID_OUT, exact], program_dots=asked)
+    assert found.description == "mma.sync; 1 of 2 dots by FMA 512"
     assert found.reason == "mma.sync supports 32-bit floats only as tf32, but the dot requests full precision"
 
 
 def test_the_types_that_the_program_asked_for_count_and_not_those_they_were_widened_to() -> None:
     widened = with_types(BLOCKED, "f32×f32→f32")
     asked = with_types(dot(64, 64, 16), "f16×f16→f32")
-    found = generation("sm_75", [], dots=[widened], asked=[asked])
+    found = generation("sm_75", [], dots=[widened], program_dots=[asked])
     assert found.reason == "this version of Triton lowers the dots of sm_75 to FMA"
 
 
 def test_a_region_without_dots_has_no_generation_to_speak_of() -> None:
     found = generation("sm_90", [])
-    assert (found.words, found.is_newest) == ("", None)
+    assert (found.description, found.is_newest) == ("", None)
 
 
 def test_a_target_without_a_row_has_no_newest() -> None:
     found = generation("sm_61", [mma(4)])
-    assert (found.newest, found.words, found.is_newest) == (None, "mma.sync", None)
+    assert (found.newest, found.description, found.is_newest) == (None, "mma.sync", None)
 
 
 def test_instructions_of_unknown_work_are_no_scalar_dot() -> None:
     found = generation("sm_100", [replace(mma(1), op="tcgen05.mma.kind::f16", matrix=None)], dots=[LAID_OUT])
-    assert (found.words, found.reason) == ("tcgen05.mma.kind::f16", "")
+    assert (found.description, found.reason) == ("tcgen05.mma.kind::f16", "")
 
 
 def test_dot_products_of_lanes_are_counted_apart() -> None:
@@ -134,8 +142,8 @@ k:
 \ts_endpgm
 """
     (function,) = format_of(Stage.AMDGCN).parse(SourceText("k", text), Stage.AMDGCN).functions
-    code = Code(function, format_of(Stage.AMDGCN))
+    code = FunctionCode(function, format_of(Stage.AMDGCN))
     (region,) = find_regions(code, (), exact=False)
     assert count_packed_dots(code, region) == 2
     found = describe_generation(parse_target("gfx906"), (), 3, dots=[BLOCKED], packed=2)
-    assert found.words == "MMA 0, FMA 3, 2 of them dot products"
+    assert found.description == "MMA 0, FMA 3, 2 of them dot products"

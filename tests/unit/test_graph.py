@@ -13,12 +13,12 @@ from saved import ROOT, saved
 from typer.testing import CliRunner
 
 from artifact_inspector import inspect
-from artifact_inspector.analysis.flow.graph import Graph, Node
+from artifact_inspector.analysis.flow.function_graph import FunctionGraph, GraphNode
 from artifact_inspector.api import Inspection
 from artifact_inspector.cli import app
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.exchange.graph import FORMATS
 
 pytestmark = pytest.mark.usefixtures("recalled")
@@ -40,13 +40,13 @@ def test_two_loads_feed_a_dot_that_adds_to_itself_and_is_stored(matmul: Inspecti
     graph = matmul.graph("ttir")
     first, second = by_kind(graph, "global_load")
     (dot,), (store,) = by_kind(graph, "matrix"), by_kind(graph, "global_store")
-    data = {(a, b): edge["carried"] for a, b, edge in graph.edges(data=True) if edge["kind"] == "data"}
+    data = {(a, b): edge["is_loop_carried"] for a, b, edge in graph.edges(data=True) if edge["kind"] == "data"}
     assert data == {(first, dot): False, (second, dot): False, (dot, dot): True, (dot, store): False}
 
 
 def test_blocks_are_joined_by_control_flow_and_hold_their_instructions(matmul: Inspection) -> None:
     graph = matmul.graph("ttir")
-    control = {(a, b): edge["carried"] for a, b, edge in graph.edges(data=True) if edge["kind"] == "control"}
+    control = {(a, b): edge["is_loop_carried"] for a, b, edge in graph.edges(data=True) if edge["kind"] == "control"}
     assert control == {("b0", "b1"): False, ("b1", "b1"): True, ("b1", "b2"): False}
     (dot,) = by_kind(graph, "matrix")
     holders = [a for a, _, edge in graph.in_edges(dot, data=True) if edge["kind"] == "holds"]
@@ -109,23 +109,21 @@ def test_the_formats_say_the_same_graph(matmul: Inspection) -> None:
     read = networkx.read_graphml(io.BytesIO(said["graphml"].encode()))
     assert dict(read.nodes) == dict(expected.nodes)
     assert dict(read.edges) == dict(expected.edges)
-    assert networkx.utils.graphs_equal(
-        networkx.node_link_graph(json.loads(said["json"]), edges="edges"), expected
-    )
+    assert networkx.utils.graphs_equal(networkx.node_link_graph(json.loads(said["json"]), edges="edges"), expected)
     assert said["dot"].count(" -> ") == expected.number_of_edges()
     assert said["dot"].count("[label=") == expected.number_of_nodes()
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2J", "a\ufffeb\x00", "a\nb", "##[error]x", 'a"]\\', "]]>&<"])
 def test_what_a_file_holds_stays_in_its_place(name: str) -> None:
-    graph = Graph((Node("i1", "load", name, 3, name),), ())
+    graph = FunctionGraph((GraphNode("i1", "load", name, 3, name),), ())
     said = {one: write(graph) for one, write in FORMATS.items()}
     read = networkx.read_graphml(io.BytesIO(said["graphml"].encode()))
-    assert read.nodes["i1"]["label"] == escaped(name).replace("\n", "\\n")
+    assert read.nodes["i1"]["label"] == escape_unprintable(name).replace("\n", "\\n")
     assert json.loads(said["json"])["nodes"][0]["label"] == name
     assert said["dot"].splitlines()[1].count("label=") == 1
     assert len(said["dot"].splitlines()) == 3
-    assert all(escaped(text) == text for text in said.values())
+    assert all(escape_unprintable(text) == text for text in said.values())
     assert "##[" not in said["json"]
 
 

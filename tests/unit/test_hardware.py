@@ -11,7 +11,7 @@ ALL = pytest.mark.parametrize("target", KNOWN_TARGETS, ids=str)
 @ALL
 def test_every_number_of_a_row_has_a_source(target: Target) -> None:
     gpu = target.gpu
-    assert gpu.marketing
+    assert gpu.product_names
     assert gpu.limits.source
     for part in (gpu.caches, gpu.rates):
         assert part is None or part.source
@@ -45,9 +45,7 @@ def test_a_row_holds_what_its_architecture_can_hold(target: Target) -> None:
         ("gfx950", "AMD Instinct MI350X", 1),
     ],
 )
-def test_rates_units_and_clock_multiply_to_the_peak_of_the_data_sheet(
-    arch: str, device: str, share: float
-) -> None:
+def test_rates_units_and_clock_multiply_to_the_peak_of_the_data_sheet(arch: str, device: str, share: float) -> None:
     gpu, peaks = parse_target(arch).gpu, find_peaks(device)
     product, rates = gpu.product, gpu.rates
     cycles = product.multiprocessors * product.megahertz * 1e6

@@ -24,9 +24,7 @@ def compiled(path: str) -> SimpleNamespace:
     artifact = saved(path).artifact
     asm = {suffix: file.read_bytes() for suffix, file in artifact.files.items() if suffix != "json"}
     texts = {s: content if s in ("cubin", "hsaco") else content.decode() for s, content in asm.items()}
-    return SimpleNamespace(
-        asm=texts, metadata=dict(artifact.metadata), src=SimpleNamespace(name=artifact.stem)
-    )
+    return SimpleNamespace(asm=texts, metadata=dict(artifact.metadata), src=SimpleNamespace(name=artifact.stem))
 
 
 def group(path: str) -> dict[str, str]:
@@ -49,18 +47,14 @@ def triton(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_a_listener_hears_of_every_compile_and_hands_on_to_the_one_before(triton: ModuleType) -> None:
     told: list[object] = []
-    triton.knobs = SimpleNamespace(
-        compilation=SimpleNamespace(listener=lambda **said: told.append(said["cache_hit"]))
-    )
+    triton.knobs = SimpleNamespace(compilation=SimpleNamespace(listener=lambda **said: told.append(said["cache_hit"])))
     before = triton.knobs.compilation.listener
     with watch() as kernels:
         for hit in (False, True):
             triton.knobs.compilation.listener(
                 src=None, metadata={}, metadata_group=group(MATMUL), times=None, cache_hit=hit
             )
-        triton.knobs.compilation.listener(
-            src=None, metadata={}, metadata_group=group(GEMV), times=None, cache_hit=True
-        )
+        triton.knobs.compilation.listener(src=None, metadata={}, metadata_group=group(GEMV), times=None, cache_hit=True)
         assert len(kernels) == 2  # one of them twice
     assert triton.knobs.compilation.listener is before
     assert told == [False, True, True]

@@ -15,22 +15,22 @@ from saved import FIXTURES, ROOT, saved
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.pressure import pressure_of
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.files.sources import read_python
+from artifact_inspector.files.sources import read_python_source
 from artifact_inspector.model import Stage
 from artifact_inspector.report.html import NO_SOURCES, Sources, cache_page, view_kernel
-from artifact_inspector.report.html.code import Code, Pane, linked_code
-from artifact_inspector.report.html.page import data
+from artifact_inspector.report.html.code import FilePane, LinkedCode, linked_code
+from artifact_inspector.report.html.rendering import data_element
 
 MATMUL = "3.6.0/sm_80/matmul_grouped"
 
 
-def code_of(kernel: KernelFacts, files: Mapping[str, str] | None = None) -> Code:
+def code_of(kernel: KernelFacts, files: Mapping[str, str] | None = None) -> LinkedCode:
     if files is None:
-        return linked_code({"": kernel}, Sources(lambda file: read_python(file, ROOT)))
+        return linked_code({"": kernel}, Sources(lambda file: read_python_source(file, ROOT)))
     return linked_code({"": kernel}, Sources(lambda file: files.get(Path(file).name)))
 
 
-def pane(code: Code, name: str) -> Pane:
+def pane(code: LinkedCode, name: str) -> FilePane:
     return next(one for one in code.panes if one.name == name)
 
 
@@ -69,11 +69,7 @@ def test_registers_alive_stand_beside_machine_code() -> None:
     """The most of them is what the command for registers says, and no more than a thread is given."""
     kernel = saved("3.6.0/gfx942/matmul_grouped").facts
     margins = {margin.title: margin for margin in pane(code_of(kernel, {}), "amdgcn").margins}
-    assert (
-        margins["registers"].most
-        == pressure_of(kernel.artifact).peak
-        <= (kernel.resources.registers.value or 0)
-    )
+    assert margins["registers"].maximum == pressure_of(kernel.artifact).peak <= (kernel.resources.registers.value or 0)
 
 
 def test_a_page_says_what_it_cannot_draw() -> None:
@@ -84,7 +80,7 @@ def test_a_page_says_what_it_cannot_draw() -> None:
 
 @pytest.mark.parametrize("text", ["</script>", "<!--", "\u202e", "a\x00b", "\u2028", "&lt;"])
 def test_data_in_a_page_end_no_element_and_turn_no_line_round(text: str) -> None:
-    element = str(data("x", {text: [text]}))
+    element = str(data_element("x", {text: [text]}))
     assert element.count("<") == 2
     assert element.isascii()
     assert element.isprintable()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.files import index as module
-from artifact_inspector.files.index import LAYOUT, Index, default_place
+from artifact_inspector.files.index import SCHEMA_VERSION, Index, default_path
 
 SOME = {bytes([n]) * 32: f"value {n}".encode() * n for n in range(1, 60)}
 
@@ -27,14 +27,14 @@ def kept(place: Path, values: dict[bytes, bytes] = SOME) -> list[str]:
     """What is said while values are kept."""
     said: list[str] = []
     with Index(place, said.append) as index:
-        index.write(values)
+        index.put(values)
     return said
 
 
 def found(place: Path, keys: object = None) -> tuple[dict[bytes, bytes], list[str]]:
     said: list[str] = []
     with Index(place, said.append) as index:
-        return index.read(SOME if keys is None else keys), said  # type: ignore[arg-type]
+        return index.get(SOME if keys is None else keys), said  # type: ignore[arg-type]
 
 
 def test_what_was_kept_is_found_by_the_next(place: Path) -> None:
@@ -62,14 +62,12 @@ def test_more_keys_than_one_question_may_hold(place: Path) -> None:
 
 def test_it_lies_in_the_users_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_place() == tmp_path / "artifact-inspector" / "facts.sqlite3"
+    assert default_path() == tmp_path / "artifact-inspector" / "facts.sqlite3"
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
-    assert default_place() == tmp_path / "me" / ".cache" / "artifact-inspector" / "facts.sqlite3"
-    monkeypatch.setenv(
-        "XDG_CACHE_HOME", "relative"
-    )  # is to be ignored, by the XDG base directory specification
-    assert default_place() == tmp_path / "me" / ".cache" / "artifact-inspector" / "facts.sqlite3"
+    assert default_path() == tmp_path / "me" / ".cache" / "artifact-inspector" / "facts.sqlite3"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # is to be ignored, by the XDG base directory specification
+    assert default_path() == tmp_path / "me" / ".cache" / "artifact-inspector" / "facts.sqlite3"
 
 
 def test_nobody_else_may_read_it(place: Path) -> None:
@@ -151,7 +149,7 @@ def test_an_older_layout_is_made_anew(place: Path) -> None:
     place.parent.mkdir(parents=True)
     with sqlite3.connect(place) as old:
         old.execute("CREATE TABLE facts (key TEXT, other TEXT)")
-        old.execute(f"PRAGMA user_version = {LAYOUT - 1}")
+        old.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
     old.close()
     (said,) = kept(place)
     assert "an older version wrote it" in said
@@ -161,7 +159,7 @@ def test_an_older_layout_is_made_anew(place: Path) -> None:
 def test_a_newer_layout_is_left_as_it_is(place: Path) -> None:
     kept(place)
     with sqlite3.connect(place) as new:
-        new.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+        new.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     new.close()
     before = place.read_bytes()
     values, (said,) = found(place)
@@ -177,8 +175,8 @@ def test_a_newer_layout_is_left_as_it_is(place: Path) -> None:
 def test_no_home_is_passed_over() -> None:
     said: list[str] = []
     with Index(None, said.append) as index:
-        index.write(SOME)
-        assert index.read(SOME) == {}
+        index.put(SOME)
+        assert index.get(SOME) == {}
         assert index.stats() is None
         index.clear()
     assert said == ["Ignoring the index of facts: there is no home directory."]
@@ -210,18 +208,16 @@ def test_a_full_disk_costs_the_values_alone(place: Path, monkeypatch: pytest.Mon
     said: list[str] = []
     with Index(place, said.append) as index:
         index._connection.execute("PRAGMA max_page_count = 12")  # type: ignore[union-attr]
-        index.write({bytes([n]) * 32: random.Random(n).randbytes(9000) for n in range(99)})
-        index.write(SOME)
-        assert index.read(SOME) == {}
+        index.put({bytes([n]) * 32: random.Random(n).randbytes(9000) for n in range(99)})
+        index.put(SOME)
+        assert index.get(SOME) == {}
     (sentence,) = said
     assert "could not be written" in sentence
     assert found(place) == ({}, [])
 
 
-def test_a_process_that_never_ends_writing_is_not_waited_for(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
+def test_a_process_that_never_ends_writing_is_not_waited_for(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY_TIMEOUT", 0.05)
     kept(place)
     other = sqlite3.connect(place, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -237,7 +233,7 @@ def test_a_process_that_never_ends_writing_is_not_waited_for(
 
 
 def test_the_oldest_go_where_there_are_too_many(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_BYTES", 100_000)
     clock = iter(range(0, 10**9, 10))
     monkeypatch.setattr(module.time, "time", lambda: next(clock))
     for n in range(100):
@@ -245,9 +241,7 @@ def test_the_oldest_go_where_there_are_too_many(place: Path, monkeypatch: pytest
     said: list[str] = []
     with Index(place, said.append) as index:
         stats = index.stats()
-        left = sorted(
-            int.from_bytes(key, "big") for key in index.read(n.to_bytes(32, "big") for n in range(100))
-        )
+        left = sorted(int.from_bytes(key, "big") for key in index.get(n.to_bytes(32, "big") for n in range(100)))
     assert stats is not None
     assert stats.bytes <= 100_000
     assert left == list(range(100 - len(left), 100))
@@ -256,7 +250,7 @@ def test_the_oldest_go_where_there_are_too_many(place: Path, monkeypatch: pytest
 
 
 def test_what_is_asked_for_counts_as_young(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 500_000)
+    monkeypatch.setattr(module, "MAX_BYTES", 500_000)
     now = [0]
     monkeypatch.setattr(module.time, "time", lambda: now[0])
     first = {b"a" * 32: random.Random(1).randbytes(150_000), b"b" * 32: random.Random(2).randbytes(150_000)}
@@ -272,7 +266,7 @@ def test_what_is_asked_for_counts_as_young(place: Path, monkeypatch: pytest.Monk
 def test_what_a_few_values_take_to_be_kept_does_not_grow_with_what_is_there(
     place: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", most)
+    monkeypatch.setattr(module, "MAX_BYTES", most)
     chance, steps, taken = random.Random(1), 0, []
 
     def step() -> None:
@@ -284,7 +278,7 @@ def test_what_a_few_values_take_to_be_kept_does_not_grow_with_what_is_there(
         index._connection.set_progress_handler(step, 10)
         for _ in range(2000):
             before = steps
-            index.write({chance.randbytes(32): chance.randbytes(900)})
+            index.put({chance.randbytes(32): chance.randbytes(900)})
             taken.append(steps - before)
     assert sum(taken[1600:]) < 4 * sum(taken[:400])
 
@@ -310,17 +304,15 @@ from artifact_inspector.files.index import Index
 own = int(sys.argv[2])
 for turn in range(15):
     with Index(Path(sys.argv[1]), lambda said: print(said)) as index:
-        index.write({bytes([own, turn]) * 16: f"{own} {turn}".encode()})
-        got = index.read([bytes([own, n]) * 16 for n in range(turn + 1)])
+        index.put({bytes([own, turn]) * 16: f"{own} {turn}".encode()})
+        got = index.get([bytes([own, n]) * 16 for n in range(turn + 1)])
         assert got == {bytes([own, n]) * 16: f"{own} {n}".encode() for n in range(turn + 1)}, got
 """
 
 
 def test_several_processes_write_and_read_at_once(place: Path) -> None:
     writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(place), str(n)], stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, "-c", WRITER, str(place), str(n)], stdout=subprocess.PIPE, text=True)
         for n in range(4)
     ]
     said = [writer.communicate()[0] for writer in writers]
@@ -335,7 +327,7 @@ def test_several_threads_make_it_at_once(place: Path) -> None:
 
     def write(n: int) -> None:
         with Index(place, said.append) as index:
-            index.write({bytes([n]) * 32: b"x"})
+            index.put({bytes([n]) * 32: b"x"})
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(8)]
     for thread in threads:

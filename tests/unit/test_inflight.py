@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.overlap.inflight import InFlight, find_in_flight
-from artifact_inspector.analysis.overlap.steady_state import walk_through
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight, find_in_flight
+from artifact_inspector.analysis.overlap.steady_state import walk_function
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Instruction, Module, Queue, Stage, Transfer
 from artifact_inspector.model.text import SourceText
@@ -23,21 +23,21 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 def in_flight(
     text: str, stage: Stage, threads: int | None = 128, unrolled: dict[str, int] | None = None
-) -> dict[str, InFlight]:
+) -> dict[str, LoadsInFlight]:
     language = format_of(stage)
     module = language.parse(SourceText("k", text), stage)
     (function,) = module.functions
-    code = Code(function, language)
-    walk = walk_through(code, find_regions(code, (), exact=False), module, language, threads)
+    code = FunctionCode(function, language)
+    walk = walk_function(code, find_regions(code, (), exact=False), module, language, threads)
     return find_in_flight(walk, unrolled=unrolled or {})
 
 
-def saved(kernel: str, stage: Stage) -> dict[str, InFlight]:
+def saved(kernel: str, stage: Stage) -> dict[str, LoadsInFlight]:
     (path,) = (FIXTURES / kernel).glob(f"*/*.{stage.value}")
     return in_flight(path.read_text(encoding="utf-8"), stage)
 
 
-def loop_of(found: dict[str, InFlight]) -> InFlight:
+def loop_of(found: dict[str, LoadsInFlight]) -> LoadsInFlight:
     """The only loop."""
     (loop,) = (facts for name, facts in found.items() if name.startswith("loop"))
     return loop
@@ -71,13 +71,13 @@ def test_a_matmul_of_four_stages_keeps_two_iterations_in_flight_at_its_wait() ->
     loop = loop_of(saved("3.6.0/sm_80/matmul_grouped", Stage.PTX))
     (wait,) = loop.waits
     assert (wait.op, wait.depth, wait.queue) == ("cp.async.wait_group", 4, Queue.GROUP)
-    assert (wait.before, wait.after, wait.groups, wait.iterations) == (15, 10, 4, 2)
+    assert (wait.in_flight_before, wait.in_flight_after, wait.groups, wait.iterations) == (15, 10, 4, 2)
     assert (loop.max_loads, loop.max_bytes_per_thread) == (15, 15 * 16)
     # The copies behind the wait of a trip are done at the wait three trips later. The body has 75
     # instructions; counted from the wait (1), the copies are numbers 47, 49, 51, 53 and 61:
     # 3·75 + 1 - 47 - 1 = 178 for the first, 3·75 + 1 - 61 - 1 = 164 for the last.
     assert loop.distance == (164, 178)
-    assert loop.compute_covered == 1  # the 16 mma stand behind the wait, which leaves 10 copies
+    assert loop.compute_overlap == 1  # the 16 mma stand behind the wait, which leaves 10 copies
     assert loop.drains == ()
     # Lines of the wait and of the five copies.
     assert loop.levels == ((347, 10), (431, 11), (435, 12), (439, 13), (443, 14), (455, 15))
@@ -89,7 +89,7 @@ def test_registers_loaded_for_the_next_iteration_are_in_flight_across_the_back_e
     # four are in flight, and two at the mma.
     found = saved("3.6.0/sm_80/manual_prefetch", Stage.PTX)
     loop = loop_of(found)
-    assert (loop.max_loads, loop.max_bytes_per_thread, loop.compute_covered) == (4, 64, 1)
+    assert (loop.max_loads, loop.max_bytes_per_thread, loop.compute_overlap) == (4, 64, 1)
     assert loop.levels == ((148, 3), (160, 4), (172, 3), (181, 2))  # two ld.global, two st.shared
     # 57 instructions in the body. From its label on the loads are numbers 6 and 15, the stores 25 and 33:
     # 57 + 25 - 6 - 1 = 75, 57 + 33 - 15 - 1 = 74.
@@ -101,12 +101,12 @@ def test_a_loop_of_vmcnt_waits_drains_at_vmcnt_0() -> None:
     # Two loads of 16 bytes and one of 8; then the four mfma; `vmcnt(1)` lets only the youngest fly on, which
     # `vmcnt(0)` waits for. Lines as in the file.
     loop = loop_of(saved("3.6.0/gfx942/matmul_grouped", Stage.AMDGCN))
-    assert [(w.line, w.op, w.depth, w.before, w.after) for w in loop.waits] == [
+    assert [(w.line, w.op, w.depth, w.in_flight_before, w.in_flight_after) for w in loop.waits] == [
         (570, "s_waitcnt vmcnt", 1, 3, 1),
         (574, "s_waitcnt vmcnt", 0, 1, 0),
     ]
     assert loop.drains == (574,)
-    assert (loop.max_loads, loop.max_bytes_per_thread, loop.compute_covered) == (3, 40, 1)
+    assert (loop.max_loads, loop.max_bytes_per_thread, loop.compute_overlap) == (3, 40, 1)
     assert loop.levels == ((488, 1), (489, 2), (519, 3), (570, 1), (574, 0))
     # Of the lines from the first load on, less the two `; sched_barrier`: the wait for the first load is 60
     # instructions behind it (59 between), that for the third 38 behind it (37 between).
@@ -118,12 +118,12 @@ def test_copies_of_two_buffers_fly_while_the_third_is_computed_on() -> None:
     # loop ends the elder phase, wgmma runs on it, and two copies begin the next phase.
     found = saved("3.6.0/sm_90/matmul_descriptor", Stage.PTX)
     loop = loop_of(found)
-    assert [(w.op, w.queue, w.before, w.after, w.groups) for w in loop.waits] == [
+    assert [(w.op, w.queue, w.in_flight_before, w.in_flight_after, w.groups) for w in loop.waits] == [
         ("mbarrier.try_wait", Queue.PHASE, 4, 2, 1),
         # two wgmma a trip in one group; that of the trip before is waited for
         ("wgmma.wait_group", Queue.MATRIX, 4, 2, 1),
     ]
-    assert (loop.max_loads, loop.compute_covered) == (4, 1)
+    assert (loop.max_loads, loop.compute_overlap) == (4, 1)
     assert loop.levels == ((394, 2), (454, 3), (463, 4))  # the wait, the copies of A and of B
     # 61 instructions in the body; from its bar.sync on the wait is number 2, the copies are 43 and 49.
     # They are done at the wait two trips later: 2·61 + 2 - 43 - 1 = 80, 2·61 + 2 - 49 - 1 = 74.
@@ -135,7 +135,7 @@ def test_a_gemv_has_all_loads_of_a_round_in_flight() -> None:
     # rounds). The first arithmetic on them stands behind the last conversion, the first use of each.
     facts = saved("3.2.0/sm_75/gemv_splitk", Stage.PTX)["straight"]
     assert (facts.max_loads, facts.max_bytes_per_thread) == (17, 2 + 16 * 16)
-    assert facts.compute_covered == 0
+    assert facts.compute_overlap == 0
     assert facts.waits == ()
 
 
@@ -146,7 +146,7 @@ COMMIT = "cp.async.commit_group"
 FMA = "fma.rn.f32 %r9, %r8, %r7, %r9"
 
 
-def ptx_loop(*body: str, before: tuple[str, ...] = ()) -> InFlight:
+def ptx_loop(*body: str, before: tuple[str, ...] = ()) -> LoadsInFlight:
     return loop_of(in_flight(ptx(*before, "$L__BB0_1:", *body, "@%p1 bra $L__BB0_1"), Stage.PTX))
 
 
@@ -155,13 +155,13 @@ def test_a_pipeline_of_n_stages_settles_whatever_stood_in_front_of_it(stages: in
     # Nothing is copied in front: the loop fills the pipeline itself, one copy and one group a trip.
     loop = ptx_loop(COPY, COMMIT, f"cp.async.wait_group {stages - 1}", FMA)
     assert loop.max_loads == stages
-    assert (loop.waits[0].before, loop.waits[0].after) == (stages, stages - 1)
+    assert (loop.waits[0].in_flight_before, loop.waits[0].in_flight_after) == (stages, stages - 1)
     assert loop.waits[0].iterations == stages - 1
 
 
 def test_a_wait_of_zero_drains_the_pipeline() -> None:
     loop = ptx_loop(COPY, COMMIT, "cp.async.wait_group 0", FMA)
-    assert (loop.waits[0].after, loop.drains, loop.compute_covered) == (0, (loop.waits[0].line,), 0)
+    assert (loop.waits[0].in_flight_after, loop.drains, loop.compute_overlap) == (0, (loop.waits[0].line,), 0)
 
 
 def test_a_wait_that_empties_one_counter_drains_no_pipeline_of_another() -> None:
@@ -177,7 +177,7 @@ def test_a_wait_that_empties_one_counter_drains_no_pipeline_of_another() -> None
     )
     loop = loop_of(in_flight(amdgcn(*body, target="gfx1250"), Stage.AMDGCN))
     loads, copies = loop.waits
-    assert [(w.op, w.before, w.after) for w in loop.waits] == [
+    assert [(w.op, w.in_flight_before, w.in_flight_after) for w in loop.waits] == [
         ("s_wait_loadcnt", 1, 0),
         ("s_wait_asynccnt", 1, 0),
     ]
@@ -197,23 +197,26 @@ def test_what_was_loaded_in_front_of_a_loop_to_be_used_behind_it_keeps_no_drain_
     )
     loop = loop_of(in_flight(text, Stage.PTX))
     (wait,) = loop.waits
-    assert (wait.before, wait.after, wait.drains, loop.drains) == (1, 0, True, (wait.line,))
+    assert (wait.in_flight_before, wait.in_flight_after, wait.drains, loop.drains) == (
+        1,
+        0,
+        True,
+        (wait.line,),
+    )
     assert loop.levels[-1] == (wait.line, 1)  # that load flies on
 
 
 def test_a_load_of_the_loop_that_flies_on_behind_a_wait_is_a_pipeline_not_drained() -> None:
-    loop = ptx_loop(
-        "ld.global.b32 %r20, [%rd9]", COPY, COMMIT, "cp.async.wait_group 0", "add.f32 %f9, %r20, %r20"
-    )
+    loop = ptx_loop("ld.global.b32 %r20, [%rd9]", COPY, COMMIT, "cp.async.wait_group 0", "add.f32 %f9, %r20, %r20")
     (wait,) = loop.waits
-    assert (wait.before, wait.after, wait.drains) == (1, 0, False)
+    assert (wait.in_flight_before, wait.in_flight_after, wait.drains) == (1, 0, False)
 
 
 def test_a_wait_that_finds_nothing_in_flight_drains_nothing() -> None:
     # The first waits for what stood in front of the loop, which no later trip has.
     loop = ptx_loop("cp.async.wait_group 0", COPY, COMMIT, "cp.async.wait_group 0", FMA)
     first, last = loop.waits
-    assert (first.before, first.drains, last.drains) == (0, False, True)
+    assert (first.in_flight_before, first.drains, last.drains) == (0, False, True)
 
 
 def test_iterations_left_are_those_of_the_source_where_the_compiler_copied_the_body() -> None:
@@ -225,18 +228,18 @@ def test_iterations_left_are_those_of_the_source_where_the_compiler_copied_the_b
 
 def test_a_wait_outside_loops_drains_no_pipeline() -> None:
     facts = in_flight(ptx(COPY, COMMIT, "cp.async.wait_group 0"), Stage.PTX)["straight"]
-    assert (facts.waits[0].before, facts.waits[0].after, facts.drains) == (1, 0, ())
+    assert (facts.waits[0].in_flight_before, facts.waits[0].in_flight_after, facts.drains) == (1, 0, ())
 
 
 def test_a_commit_of_nothing_is_a_group_too() -> None:
     # PTX ISA 9.7.9.25.3.2: with no copies before it, commit_group makes an empty group.
     facts = in_flight(ptx(COPY, COMMIT, COMMIT, COMMIT, "cp.async.wait_group 2"), Stage.PTX)["straight"]
-    assert (facts.waits[0].before, facts.waits[0].after) == (1, 0)
+    assert (facts.waits[0].in_flight_before, facts.waits[0].in_flight_after) == (1, 0)
 
 
 def test_copies_of_no_group_are_waited_for_by_wait_all_only() -> None:
     after = {
-        wait: in_flight(ptx(COPY, wait), Stage.PTX)["straight"].waits[0].after
+        wait: in_flight(ptx(COPY, wait), Stage.PTX)["straight"].waits[0].in_flight_after
         for wait in ("cp.async.wait_group 0", "cp.async.wait_all")
     }
     assert after == {"cp.async.wait_group 0": 1, "cp.async.wait_all": 0}
@@ -245,7 +248,9 @@ def test_copies_of_no_group_are_waited_for_by_wait_all_only() -> None:
 def test_commits_of_stores_and_matrix_operations_close_no_group_of_copies() -> None:
     body = (COPY, COMMIT, "wgmma.commit_group.sync.aligned", "cp.async.bulk.commit_group")
     loop = ptx_loop(*body, "cp.async.wait_group 1", "wgmma.wait_group.sync.aligned 0")
-    assert [(w.op, w.before, w.after, w.iterations) for w in loop.waits] == [("cp.async.wait_group", 2, 1, 1)]
+    assert [(w.op, w.in_flight_before, w.in_flight_after, w.iterations) for w in loop.waits] == [
+        ("cp.async.wait_group", 2, 1, 1)
+    ]
 
 
 def test_a_wait_for_matrix_operations_leaves_as_many_groups_as_it_says() -> None:
@@ -253,7 +258,7 @@ def test_a_wait_for_matrix_operations_leaves_as_many_groups_as_it_says() -> None
     # are pending at the wait, 2 + 2 operations, and 1 leaves the younger group with its 2.
     multiply = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 { %r1 }, %rd1, %rd2, 1, 1, 1, 0, 0"
     loop = ptx_loop(multiply, multiply, "wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned 1")
-    assert [(w.queue, w.before, w.after, w.groups) for w in loop.waits] == [(Queue.MATRIX, 4, 2, 1)]
+    assert [(w.queue, w.in_flight_before, w.in_flight_after, w.groups) for w in loop.waits] == [(Queue.MATRIX, 4, 2, 1)]
     assert (loop.max_loads, loop.drains) == (0, ())
 
 
@@ -282,7 +287,7 @@ def test_a_part_of_what_is_loaded_is_a_use() -> None:
 def test_a_move_is_no_use(move: str) -> None:
     source = "%rs2" if "rs2" in move else "%rd5" if "rd5" in move else "%r5"
     found = in_flight(ptx(LOAD, move, FMA, f"cvt.f32.f16 %r6, {source}"), Stage.PTX)["straight"]
-    assert (found.distance, found.compute_covered) == ((2, 2), 1)
+    assert (found.distance, found.compute_overlap) == ((2, 2), 1)
 
 
 def test_the_value_for_a_mask_that_is_off_ends_no_load() -> None:
@@ -344,9 +349,7 @@ def test_phis_of_one_block_move_all_at_once() -> None:
     )
     for phis in ((old, new), (new, old)):
         body = ("%next = load float, ptr addrspace(1) %p, align 4", "%used = fadd float %old, %old")
-        text = llir(
-            "br label %loop", "loop:", *phis, *body, "br i1 %c, label %loop, label %end", "end:", "ret void"
-        )
+        text = llir("br label %loop", "loop:", *phis, *body, "br i1 %c, label %loop, label %end", "end:", "ret void")
         assert loop_of(in_flight(text, Stage.LLIR)).max_loads == 3
 
 
@@ -361,17 +364,17 @@ def test_a_store_takes_a_place_in_vmcnt_up_to_gfx9(target: str, after: int) -> N
     # One load, one store, vmcnt(1): where stores count the load must be done (CDNA 3 ISA 4.4); from gfx10
     # on they have vscnt (RDNA 2 ISA 4.4).
     found = in_flight(amdgcn(GLOBAL, STORE, "s_waitcnt vmcnt(1)", target=target), Stage.AMDGCN)["straight"]
-    assert (found.waits[0].before, found.waits[0].after) == (1, after)
+    assert (found.waits[0].in_flight_before, found.waits[0].in_flight_after) == (1, after)
 
 
 def test_registers_of_amdgcn_are_complete_at_the_wait_not_at_the_use() -> None:
     found = in_flight(amdgcn(GLOBAL, "v_add_f32_e32 v5, v0, v0", "s_waitcnt vmcnt(0)"), Stage.AMDGCN)
-    assert (found["straight"].distance, found["straight"].compute_covered) == ((1, 1), 1)
+    assert (found["straight"].distance, found["straight"].compute_overlap) == ((1, 1), 1)
 
 
 def test_a_load_behind_a_branch_around_it_is_read_in_line() -> None:
     body = ("s_cbranch_execz .LBB0_2", GLOBAL, ".LBB0_2:", "s_waitcnt vmcnt(0)")
-    assert in_flight(amdgcn(*body), Stage.AMDGCN)["straight"].waits[0].before == 1
+    assert in_flight(amdgcn(*body), Stage.AMDGCN)["straight"].waits[0].in_flight_before == 1
 
 
 def test_a_wait_behind_a_branch_around_it_is_read_in_line() -> None:
@@ -381,7 +384,7 @@ def test_a_wait_behind_a_branch_around_it_is_read_in_line() -> None:
 
 def test_of_two_arms_the_one_that_leaves_more_in_flight_counts() -> None:
     arms = ("s_cbranch_scc1 .LBB0_2", GLOBAL, GLOBAL, "s_branch .LBB0_3", ".LBB0_2:", GLOBAL, ".LBB0_3:")
-    assert in_flight(amdgcn(*arms, "s_waitcnt vmcnt(0)"), Stage.AMDGCN)["straight"].waits[0].before == 2
+    assert in_flight(amdgcn(*arms, "s_waitcnt vmcnt(0)"), Stage.AMDGCN)["straight"].waits[0].in_flight_before == 2
 
 
 def test_the_order_of_blocks_in_the_text_does_not_matter() -> None:
@@ -399,7 +402,7 @@ def test_the_order_of_blocks_in_the_text_does_not_matter() -> None:
         "s_branch .LBB0_2",
     )
     waits = [in_flight(text, Stage.AMDGCN)["straight"].waits[0] for text in (straight, turned)]
-    assert [(w.before, w.after) for w in waits] == [(2, 1), (2, 1)]
+    assert [(w.in_flight_before, w.in_flight_after) for w in waits] == [(2, 1), (2, 1)]
 
 
 def test_a_loop_that_never_waits_is_not_guessed_at() -> None:
@@ -425,9 +428,7 @@ def test_many_nested_loops_cost_no_more_than_a_few_trips_each() -> None:
 
 # -- barriers ------------------------------------------------------------------------------------------
 
-TMA = (
-    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], "
-)
+TMA = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], "
 
 
 def tma(*body: str, slots: int = 2) -> tuple[str, ...]:
@@ -461,13 +462,13 @@ def test_a_wait_for_another_array_of_barriers_completes_no_copy() -> None:
     # The second wait is for matrix operations: no copy arrives at its barriers, so it is no wait for loads.
     body = tma(expect("%r11"), TMA + "[%r11]", wait_for("%r12"), FMA, wait_for("%r11"))
     loop = loop_of(in_flight(ptx(*body), Stage.PTX))
-    assert [(w.before, w.after) for w in loop.waits] == [(1, 0)]
-    assert (loop.max_loads, loop.compute_covered) == (1, 1)
+    assert [(w.in_flight_before, w.in_flight_after) for w in loop.waits] == [(1, 0)]
+    assert (loop.max_loads, loop.compute_overlap) == (1, 1)
 
 
 def test_copies_of_one_phase_are_complete_together() -> None:
     body = tma(expect("%r11"), TMA + "[%r11]", TMA + "[%r11]", wait_for("%r11"))
-    assert loop_of(in_flight(ptx(*body), Stage.PTX)).waits[0].before == 2
+    assert loop_of(in_flight(ptx(*body), Stage.PTX)).waits[0].in_flight_before == 2
 
 
 def test_an_array_of_barriers_holds_no_more_phases_than_it_has_barriers() -> None:
@@ -476,15 +477,13 @@ def test_an_array_of_barriers_holds_no_more_phases_than_it_has_barriers() -> Non
     body = tma(wait_for("%r12"), expect("%r11"), TMA + "[%r11]", TMA + "[%r11]")
     loop = loop_of(in_flight(ptx(*body), Stage.PTX))
     assert (loop.max_loads, loop.distance, loop.waits) == (4, None, ())
-    assert loop.notes == (
-        "copies complete in other code: at most one phase of each of their barriers is in flight",
-    )
+    assert loop.notes == ("copies complete in other code: at most one phase of each of their barriers is in flight",)
 
 
 def test_a_barrier_of_unknown_place_leaves_the_loads_in_flight_unknown() -> None:
     body = tma("ld.param.b32 %r30, [k_0]", expect("%r30"), TMA + "[%r30]", wait_for("%r11"))
     loop = loop_of(in_flight(ptx(*body), Stage.PTX))
-    assert (loop.max_loads, loop.compute_covered) == (None, None)
+    assert (loop.max_loads, loop.compute_overlap) == (None, None)
     assert "unknown which copies a barrier waits for" in loop.notes[0]
 
 
@@ -494,14 +493,14 @@ def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
 
     def transfer(instruction: Instruction, module: Module) -> Transfer | None:
         if "expect_tx" in instruction.opcode:
-            return Transfer(4096, Queue.PHASE, of_block=True, barrier="%r11")
+            return Transfer(4096, Queue.PHASE, is_per_block=True, barrier="%r11")
         return language.transfer(instruction, module)
 
     body = tma(expect("%r11"), TMA + "[%r11]", TMA + "[%r11]", wait_for("%r11"))
     module = language.parse(SourceText("k", ptx(*body)), Stage.PTX)
-    code = Code(module.functions[0], language)
+    code = FunctionCode(module.functions[0], language)
     regions = find_regions(code, (), exact=False)
-    found = find_in_flight(walk_through(code, regions, module, replace(language, transfer=transfer), 128))
+    found = find_in_flight(walk_function(code, regions, module, replace(language, transfer=transfer), 128))
     assert (loop_of(found).max_loads, loop_of(found).max_bytes_per_thread) == (2, 4096 / 128)
 
 
@@ -515,7 +514,7 @@ def test_a_barrier_behind_an_array_is_not_one_of_it() -> None:
     )
     body = tma(expect("%r11"), TMA + "[%r11]", wait_for("%r40"), FMA, wait_for("%r11"))
     loop = loop_of(in_flight(ptx(*single, *body), Stage.PTX))
-    assert [(w.before, w.after) for w in loop.waits] == [(1, 0)]
+    assert [(w.in_flight_before, w.in_flight_after) for w in loop.waits] == [(1, 0)]
 
 
 def test_a_barrier_at_a_constant_address_is_one_of_the_array_it_lies_in() -> None:
@@ -523,7 +522,7 @@ def test_a_barrier_at_a_constant_address_is_one_of_the_array_it_lies_in() -> Non
     prologue = ("mov.b32 %r10, global_smem", "add.s32 %r41, %r10, 4104", TMA + "[%r41]")
     found = in_flight(ptx(*prologue, *tma(wait_for("%r11"), expect("%r11"), TMA + "[%r11]")), Stage.PTX)
     assert found["straight"].max_loads == 1
-    assert [(w.before, w.after) for w in loop_of(found).waits] == [(1, 0)]
+    assert [(w.in_flight_before, w.in_flight_after) for w in loop_of(found).waits] == [(1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -537,9 +536,7 @@ def test_a_barrier_at_a_constant_address_is_one_of_the_array_it_lies_in() -> Non
         ("3.9.0/sm_100/tma_warp_specialized", Stage.PTX),
     ],
 )
-def test_a_producer_fills_its_buffers_and_a_consumer_waits_for_copies_of_others(
-    kernel: str, stage: Stage
-) -> None:
+def test_a_producer_fills_its_buffers_and_a_consumer_waits_for_copies_of_others(kernel: str, stage: Stage) -> None:
     # Three buffers, copies of A and of B into each: at most 6. The other partitions only wait.
     loops = [facts for name, facts in saved(kernel, stage).items() if name.startswith("loop")]
     producers = [facts for facts in loops if facts.max_loads]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from handwritten import indices_of, tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.integers import body_of, is_integer_reduction
-from artifact_inspector.analysis.order.rounds import Round, find_rounds
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.integer_computes import body_of, is_integer_reduction
+from artifact_inspector.analysis.order.rounds import ProgramRound, find_rounds
 
 T = "tensor<8xi32>"
 P = "tensor<8x!tt.ptr<i32>>"
 HEAD = f"%q: {P}, %n: i32, %z: {T}, %o: {P}"
 
 
-def rounds(body: str) -> tuple[Code, tuple[Round, ...]]:
+def rounds(body: str) -> tuple[FunctionCode, tuple[ProgramRound, ...]]:
     code = tensor_code(body, head=HEAD)
     found = find_rounds(code)
     assert found is not None
@@ -87,12 +87,8 @@ REDUCTION = """
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "combine", "expected"), [("i32", "arith.addi", True), ("f32", "arith.addf", False)]
-)
-def test_a_reduction_is_one_of_integers_by_what_combines_two_elements(
-    kind: str, combine: str, expected: bool
-) -> None:
+@pytest.mark.parametrize(("kind", "combine", "expected"), [("i32", "arith.addi", True), ("f32", "arith.addf", False)])
+def test_a_reduction_is_one_of_integers_by_what_combines_two_elements(kind: str, combine: str, expected: bool) -> None:
     text = REDUCTION.replace("KIND", kind).replace("COMBINE", combine)
     code = tensor_code(text, head=f"%t: tensor<8x{kind}>")
     (reduction,) = indices_of(code, "tt.reduce")
@@ -140,7 +136,7 @@ def test_a_load_of_two_counts_is_of_the_first_with_its_comparison_alone_and_shar
     code, (only,) = rounds(TWO_COUNTS)
     assert [only.anchor] == indices_of(code, "addi")
     assert list(only.computes) == indices_of(code, "cmpi")[:1]
-    assert [statement.shared for statement in only.statements] == [True]
+    assert [statement.is_shared for statement in only.statements] == [True]
 
 
 @pytest.mark.parametrize(("operand", "anchor"), [("%f", "tt.reduce"), ("%b", "addi")])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.shared.conversions import find_conversions
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.shared.layout_conversions import find_conversions
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
@@ -39,10 +39,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
 
 def test_what_a_loop_does_not_change_and_what_it_does_not_always_convert_is_told() -> None:
     module = FORMAT.parse(SourceText("k.ttgir", LOOP), Stage.TTGIR)
-    code = Code(module.functions[0], FORMAT)
+    code = FunctionCode(module.functions[0], FORMAT)
     outer, inner = (region for region in find_regions(code, (), exact=False) if region.loop is not None)
     found = {
-        LOOP.splitlines()[one.line - 1].split()[0]: (one.changes, one.always)
+        LOOP.splitlines()[one.line - 1].split()[0]: (one.is_loop_variant, one.is_unconditional)
         for region in (outer, inner)
         for one in find_conversions(code, region, module, FORMAT)
     }

@@ -102,7 +102,7 @@ def _judge():
     import torch
     from triton.runtime import interpreter
 
-    from artifact_inspector.measuring.check import deviation, poison
+    from artifact_inspector.measuring.check import fill_with_poison, relative_error
 
     for name, size in SMALL.items():
         if name == "matmul_scaled" and not hasattr(interpreter.InterpreterBuilder, "create_dot_scaled"):
@@ -110,9 +110,9 @@ def _judge():
             continue
         torch.manual_seed(0)
         workload = import_module(f"artifact_inspector.kernels.{name}").workload("cpu", **size)
-        poison(workload)
+        fill_with_poison(workload)
         workload.launch()
-        found = deviation(workload, workload.expected())
+        found = relative_error(workload, workload.expected())
         yield name, 0.0 if found == 0 else found / workload.tolerance
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from artifact_inspector.cli._launches import read_requests
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.selection import parse_which
-from artifact_inspector.files.beside import MANIFEST
+from artifact_inspector.facts.selection import parse_filters
 from artifact_inspector.files.cache import Cache, open_cache
+from artifact_inspector.files.records import MANIFEST
 
 RECORDED = {"kernel": "scale", "hash": None, "grid": [7, 1, 1], "args": {"M": 512, "N": 64}}
 
@@ -85,26 +85,24 @@ def tuned(tmp_path: Path) -> Cache:
 
 
 def test_only_launches_of_the_target_that_is_asked_for_are_taken(tuned: Cache) -> None:
-    (one,) = read_requests([], None, None, tuned, "scale", parse_which(["sm_90"]))
-    assert one.hash == "b" * 64
+    (one,) = read_requests([], None, None, tuned, "scale", parse_filters(["sm_90"]))
+    assert one.kernel_hash == "b" * 64
 
 
 def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_one_that_was(
     tuned: Cache,
 ) -> None:
-    only = parse_which(["sm_80", "w8"])
-    with pytest.raises(
-        UsageError, match="other forms of this kernel: scale aaaaaa for sm_80, grid 7,1,1"
-    ) as caught:
+    only = parse_filters(["sm_80", "w8"])
+    with pytest.raises(UsageError, match="other forms of this kernel: scale aaaaaa for sm_80, grid 7,1,1") as caught:
         read_requests([], None, None, tuned, "scale", only)
     assert "--grid" in str(caught.value.remedy)
     (one,) = read_requests([], "3", None, tuned, "scale", only)
-    assert (one.hash, one.grid, one.arguments) == (None, (3,), {"M": 512, "N": 64})
+    assert (one.kernel_hash, one.grid, one.arguments) == (None, (3,), {"M": 512, "N": 64})
 
 
 def test_with_a_grid_every_form_can_be_put_in_order(tuned: Cache) -> None:
-    wanted = parse_which(["sm_80"])
-    (one,) = read_requests([], "3", None, tuned, "scale", wanted, every=True)
-    assert one.hash is None
+    wanted = parse_filters(["sm_80"])
+    (one,) = read_requests([], "3", None, tuned, "scale", wanted, all_variants=True)
+    assert one.kernel_hash is None
     (own,) = read_requests([], "3", None, tuned, "scale", wanted)
-    assert own.hash == "a" * 64
+    assert own.kernel_hash == "a" * 64

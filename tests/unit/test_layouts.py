@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.shared.layouts import Layout, extent_along, read_layout, span
+from artifact_inspector.analysis.shared.register_layouts import Layout, extent_along, read_layout, span
 from artifact_inspector.formats.mlir.types import parse_types
 from artifact_inspector.model.encoding import LayoutKind
 
 ROWS = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
 MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>"
-WGMMA = (
-    "#ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>"
-)
+WGMMA = "#ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>"
 MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32], isTransposed = true}>"
 WMMA = "#ttg.amd_wmma<{version = 1, warpsPerCTA = [2, 2]}>"
 

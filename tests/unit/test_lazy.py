@@ -85,9 +85,7 @@ def test_a_fact_is_found_once_however_often_it_is_asked_for(artifact: Artifact, 
     assert runs["conversions"] == stages
 
 
-def test_a_fact_that_is_asked_for_late_is_found_from_the_files_anew(
-    artifact: Artifact, runs: Counter[str]
-) -> None:
+def test_a_fact_that_is_asked_for_late_is_found_from_the_files_anew(artifact: Artifact, runs: Counter[str]) -> None:
     kernel = inspect_artifact(artifact, view=lambda kernel: kernel.stages)
     read = runs["module"]
     assert kernel.pipelines == saved(A_KERNEL).facts.pipelines
@@ -126,16 +124,14 @@ def test_a_fault_costs_the_facts_that_need_it_and_no_others(
         assert getattr(kernel, fact)
     for fact in lost:
         assert not getattr(kernel, fact)
-    assert [facts.regions for facts in kernel.stages.values()] == [
-        facts.regions for facts in whole.stages.values()
-    ]
+    assert [facts.regions for facts in kernel.stages.values()] == [facts.regions for facts in whole.stages.values()]
 
 
 def test_a_fault_is_told_once_with_its_file(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch, "in_flight")
     kernel = inspect_artifact(artifact)
     assert {problem.path for problem in kernel.problems} == {
-        artifact.relative(stage.value) for stage in kernel.stages
+        artifact.display_path(stage.value) for stage in kernel.stages
     }
     assert {problem.problem for problem in kernel.problems} == {
         "the inspector itself failed here (KeyError: 'in_flight'); please report it"
@@ -161,9 +157,7 @@ def test_a_fault_in_one_stage_leaves_the_others(artifact: Artifact, monkeypatch:
     assert kernel.verdict == saved(A_KERNEL).facts.verdict
 
 
-def test_a_view_is_told_the_problems_of_what_it_asked_for(
-    artifact: Artifact, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_view_is_told_the_problems_of_what_it_asked_for(artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch, "bill")
     kernel = inspect_artifact(artifact, view=lambda kernel: kernel.verdict)
     assert kernel.problems == ()

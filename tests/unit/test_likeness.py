@@ -44,9 +44,7 @@ def test_files_are_named_by_their_kind_in_the_order_of_compilation() -> None:
         ("arith.addf", "arith.mulf", Likeness.DIFFERENT),
     ],
 )
-def test_a_text_is_compared_but_for_names_and_places(
-    tmp_path: Path, old: str, new: str, likeness: Likeness
-) -> None:
+def test_a_text_is_compared_but_for_names_and_places(tmp_path: Path, old: str, new: str, likeness: Likeness) -> None:
     assert likeness_of(saved(KERNEL).artifact, edited(tmp_path, "ttir", old, new), "ttir") is likeness
 
 

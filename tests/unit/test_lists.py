@@ -19,8 +19,8 @@ from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Cache, open_cache
-from artifact_inspector.report.rows import shorten
-from artifact_inspector.report.text import CacheReport
+from artifact_inspector.report.cache_report import CacheReport
+from artifact_inspector.report.kernel_rows import shorten
 from artifact_inspector.vocabulary.choice import order
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -57,10 +57,8 @@ def names(text: str) -> list[str]:
     return [line.split()[0] for line in table.splitlines()[1:]]
 
 
-def test_many_kernels_begin_with_a_summary_and_fit_two_screens(
-    cache: Cache, kernels: list[KernelFacts]
-) -> None:
-    lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False))
+def test_many_kernels_begin_with_a_summary_and_fit_two_screens(cache: Cache, kernels: list[KernelFacts]) -> None:
+    lines = on_a_terminal(CacheReport(cache, kernels, is_narrowed=False))
     assert len(lines) <= 60
     assert lines[0].startswith(f"{len(kernels)} kernels in ")
     assert lines[2].startswith("targets   gfx942 32")
@@ -69,7 +67,7 @@ def test_many_kernels_begin_with_a_summary_and_fit_two_screens(
 
 
 def test_groups_that_are_left_out_are_counted(cache: Cache, kernels: list[KernelFacts]) -> None:
-    lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False, limit=5))
+    lines = on_a_terminal(CacheReport(cache, kernels, is_narrowed=False, limit=5))
     (left,) = [line for line in lines if "Not shown" in line]
     listed = [name for name, _ in sorted(Counter(kernel.artifact.name for kernel in kernels).items())][:5]
     rest = sum(kernel.artifact.name not in listed for kernel in kernels)
@@ -77,7 +75,7 @@ def test_groups_that_are_left_out_are_counted(cache: Cache, kernels: list[Kernel
 
 
 def test_zero_lists_every_kernel(cache: Cache, kernels: list[KernelFacts]) -> None:
-    lines = on_a_terminal(CacheReport(cache, kernels, narrowed=False, limit=0), width=160)
+    lines = on_a_terminal(CacheReport(cache, kernels, is_narrowed=False, limit=0), width=160)
     assert sum(line.startswith("matmul_kernel ") for line in lines) == 10
 
 
@@ -85,18 +83,16 @@ def test_a_pipe_has_each_kernel_on_one_line_uncut(cache: Cache, kernels: list[Ke
     long = "triton_poi_fused_" + "_".join(["native_layer_norm"] * 12)
     named = [replaced(kernels[0], long), *kernels[1:]]
     out = io.StringIO()
-    Console(file=out, width=200).print(CacheReport(cache, named, narrowed=False), crop=False)
+    Console(file=out, width=200).print(CacheReport(cache, named, is_narrowed=False), crop=False)
     lines = out.getvalue().splitlines()
     assert sum(line.startswith(long) for line in lines) == 1
     assert sum("gfx942 " in line for line in lines) == 32
 
 
-def test_a_long_name_leaves_the_table_as_it_is_on_a_terminal(
-    cache: Cache, kernels: list[KernelFacts]
-) -> None:
+def test_a_long_name_leaves_the_table_as_it_is_on_a_terminal(cache: Cache, kernels: list[KernelFacts]) -> None:
     long = "triton_poi_fused_" + "_".join(["native_layer_norm"] * 12)
     few = [replaced(kernels[0], long), *kernels[1:8]]
-    lines = on_a_terminal(CacheReport(cache, few, narrowed=False), width=140)
+    lines = on_a_terminal(CacheReport(cache, few, is_narrowed=False), width=140)
     (row,) = [line for line in lines if line.startswith(shorten(long))]
     assert "gfx" in row
     assert len(shorten(long)) < 45
@@ -172,8 +168,8 @@ def test_one_long_label_and_one_long_verdict_leave_every_row_on_a_line(cache: Ca
         for letter, constants in (("a", {"SPLIT_K": 1, "SEQUENCE": 77}), ("b", {"SPLIT_K": 2, "SEQUENCE": 5}))
     ]
     few = replace(cache, entries=tuple(kernel.artifact for kernel in (*long, *others)))
-    wide = on_a_terminal(CacheReport(few, [*long, *others], narrowed=False), width=160)
-    lines = on_a_terminal(CacheReport(few, [*long, *others], narrowed=False), width=88)
+    wide = on_a_terminal(CacheReport(few, [*long, *others], is_narrowed=False), width=160)
+    lines = on_a_terminal(CacheReport(few, [*long, *others], is_narrowed=False), width=88)
     assert sum("SPLIT_K=1 SEQUENCE=77" in line for line in wide) == 1
     rows = [line for line in lines if re.match("matmul_kernel|softmax_kernel", line)]
     assert len(rows) == len(long) + len(others)

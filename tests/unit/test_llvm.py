@@ -7,7 +7,7 @@ import re
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.llvm.reading import FORMAT, OPCODES
+from artifact_inspector.formats.llvm.parser import FORMAT, OPCODES
 from artifact_inspector.model import (
     EventKind,
     Frame,
@@ -18,13 +18,13 @@ from artifact_inspector.model import (
     Queue,
     Stage,
     Transfer,
-    Wait,
+    WaitOp,
 )
 from artifact_inspector.model.text import SourceText
 
 
-def vmcnt(depth: int) -> Wait:
-    return Wait("s_waitcnt vmcnt", depth, Queue.LOADS, spelt="{op}({depth})")
+def vmcnt(depth: int) -> WaitOp:
+    return WaitOp("s_waitcnt vmcnt", depth, Queue.LOADS, template="{op}({depth})")
 
 
 NOTHING = Module(Stage.LLIR, "k.llir", (), {})
@@ -52,9 +52,7 @@ def read(text: str) -> Module:
     return FORMAT.parse(SourceText("k.llir", text), Stage.LLIR)
 
 
-def function(
-    body: str, header: str = "define ptx_kernel void @k(ptr addrspace(1) %0, i32 %1) !dbg !4 {"
-) -> Function:
+def function(body: str, header: str = "define ptx_kernel void @k(ptr addrspace(1) %0, i32 %1) !dbg !4 {") -> Function:
     module = read(f"{header}\n{body}\n}}\n{METADATA}")
     assert module.problems == ()
     return module.functions[0]
@@ -105,7 +103,7 @@ def test_a_barrier_wait_loop_is_one_wait_whatever_stands_around_it():
     wait = one(
         r'  tail call void asm sideeffect "\0A{\0A\09@!$2 bra.uni skipWait;\0A\09.reg .pred complete;\0A\09waitLoop:\0A\09mbarrier.try_wait.parity.shared::cta.b64 complete, [$0], $1;\0A\09@!complete bra.uni waitLoop;\0A\09skipWait:\0A}\0A", "r,r,b"(ptr addrspace(3) getelementptr (i8, ptr addrspace(3) @global_smem, i32 98304), i32 %9, i1 %67) #7'
     )
-    assert FORMAT.wait(wait, NOTHING) == Wait(
+    assert FORMAT.wait(wait, NOTHING) == WaitOp(
         "mbarrier.try_wait",
         None,
         Queue.PHASE,
@@ -118,7 +116,7 @@ def test_a_comment_inside_asm_is_no_statement():
     wait = one(
         r'  %3 = tail call { float, i32 } asm sideeffect "// wait for regs: $0,$1\0A\09wgmma.wait_group.sync.aligned 1;", "=f,=r,0,1"(float %1, i32 %2) #2'
     )
-    assert FORMAT.wait(wait, NOTHING) == Wait("wgmma.wait_group", 1, Queue.MATRIX)
+    assert FORMAT.wait(wait, NOTHING) == WaitOp("wgmma.wait_group", 1, Queue.MATRIX)
 
 
 @pytest.mark.parametrize(
@@ -201,10 +199,7 @@ def test_amd_asm_ends_statements_with_the_line_and_comments_with_a_semicolon():
 
 
 def test_a_buffer_load_to_lds_inside_asm_is_an_async_copy():
-    assert (
-        kind(r'  call void asm sideeffect "buffer_load_dword $0, $1, 0 offen lds", "v,s"(i32 %1)')
-        == "ASYNC_COPY"
-    )
+    assert kind(r'  call void asm sideeffect "buffer_load_dword $0, $1, 0 offen lds", "v,s"(i32 %1)') == "ASYNC_COPY"
 
 
 @pytest.mark.parametrize(
@@ -353,39 +348,47 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
         (
             "  call void @llvm.nvvm.cp.async.wait.group(i32 2)",
             "",
-            Wait("cp.async.wait_group", 2, Queue.GROUP),
+            WaitOp("cp.async.wait_group", 2, Queue.GROUP),
         ),
         (
             "  call void @llvm.nvvm.cp.async.wait.all()",
             "",
-            Wait("cp.async.wait_all", 0, Queue.GROUP, closes=True),
+            WaitOp("cp.async.wait_all", 0, Queue.GROUP, includes_uncommitted=True),
         ),
         (
             "  call void @llvm.nvvm.cp.async.bulk.wait.group.read(i32 0)",
             "",
-            Wait("cp.async.bulk.wait_group.read", 0, Queue.STORES),
+            WaitOp("cp.async.bulk.wait_group.read", 0, Queue.STORES),
         ),
         (
             '  call void asm sideeffect "cp.async.wait_group 0x4;", ""() #3',
             "",
-            Wait("cp.async.wait_group", 4, Queue.GROUP),
+            WaitOp("cp.async.wait_group", 4, Queue.GROUP),
         ),
         (
             "  call void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 1)",
             "",
-            Wait("wgmma.wait_group", 1, Queue.MATRIX),
+            WaitOp("wgmma.wait_group", 1, Queue.MATRIX),
         ),
-        ("  call void @llvm.nvvm.tcgen05.wait.ld() #2", "", Wait("tcgen05.wait", None, Queue.TENSOR_MEMORY)),
+        (
+            "  call void @llvm.nvvm.tcgen05.wait.ld() #2",
+            "",
+            WaitOp("tcgen05.wait", None, Queue.TENSOR_MEMORY),
+        ),
         (
             '  call void asm sideeffect "tcgen05.wait::st.sync.aligned;", ""() #4',
             "",
-            Wait("tcgen05.wait", None, Queue.TENSOR_MEMORY),
+            WaitOp("tcgen05.wait", None, Queue.TENSOR_MEMORY),
         ),
-        ("  call void @llvm.amdgcn.wait.asyncmark(i16 1)", "gfx950", Wait("wait.asyncmark", 1, Queue.GROUP)),
+        (
+            "  call void @llvm.amdgcn.wait.asyncmark(i16 1)",
+            "gfx950",
+            WaitOp("wait.asyncmark", 1, Queue.GROUP),
+        ),
         (
             "  call void @llvm.amdgcn.s.wait.asynccnt(i16 3)",
             "gfx1250",
-            Wait("s_wait_asynccnt", 3, Queue.COPIES),
+            WaitOp("s_wait_asynccnt", 3, Queue.COPIES),
         ),
         ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", vmcnt(0)),
         ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", vmcnt(16)),
@@ -564,7 +567,7 @@ def test_the_module_says_its_target_where_the_file_does(line, attributes):
 def test_a_text_without_a_function_is_an_error_at_its_start(text):
     with pytest.raises(ParseError) as caught:
         read(text)
-    assert caught.value.span.place == "k.llir:1:1"
+    assert caught.value.span.label == "k.llir:1:1"
 
 
 @pytest.mark.parametrize(
@@ -700,7 +703,7 @@ def test_every_row_of_the_table_starts_as_llvm_writes_its_names():
         ),
         (
             "  tail call void @llvm.amdgcn.tensor.load.to.lds(<4 x i32> %0, <8 x i32> %1, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer, <8 x i32> zeroinitializer, i32 0)",
-            Transfer(None, Queue.TENSORS, of_block=True),
+            Transfer(None, Queue.TENSORS, is_per_block=True),
         ),
         (
             r'  %2 = tail call { i32, i32, i32, i32 } asm sideeffect "mov.u32 $0, 0x0;\0A\09@$5 ld.global.L1::evict_first.v4.b32 { $0, $1, $2, $3 }, [ $4 + 0 ];", "=r,=r,=r,=r,l,b"(ptr addrspace(1) %0, i1 %1)',
@@ -713,7 +716,7 @@ def test_every_row_of_the_table_starts_as_llvm_writes_its_names():
         # $5 is the sixth operand, and none of them is an output
         (
             '  tail call void asm sideeffect "@$0 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [$1], [$2, {$3, $4}], [$5];", "b,r,l,r,r,r"(i1 %1, ptr addrspace(3) %2, ptr %3, i32 0, i32 %4, ptr addrspace(3) %5)',
-            Transfer(None, Queue.PHASE, of_block=True, barrier="%5"),
+            Transfer(None, Queue.PHASE, is_per_block=True, barrier="%5"),
         ),
         (
             "  call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %1, ptr addrspace(1) %0)",
@@ -721,7 +724,7 @@ def test_every_row_of_the_table_starts_as_llvm_writes_its_names():
         ),
         (
             "  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d(ptr addrspace(3) %1, ptr addrspace(3) %2, ptr %3, i32 0, i32 0, i16 0, i64 0, i1 false, i1 false)",
-            Transfer(None, Queue.PHASE, of_block=True, barrier="%2"),
+            Transfer(None, Queue.PHASE, is_per_block=True, barrier="%2"),
         ),
         ("  %2 = load float, ptr addrspace(3) %0, align 4", None),
         ("  %2 = fadd float %0, %1", None),
@@ -850,4 +853,4 @@ def test_outputs_of_inline_assembly_are_numbered_before_its_inputs() -> None:
         r'  %2 = call i32 asm sideeffect "{\0A\09.reg .pred p;\0A\09mbarrier.try_wait.parity.shared.b64 p, [$1], $2;\0A\09selp.b32 $0, 1, 0, p;\0A}", "=r,r,r"(ptr addrspace(3) %0, i32 %1)'
     )
     # $0 is the result, so $1 is the first value handed over
-    assert FORMAT.wait(found, NOTHING) == Wait("mbarrier.try_wait", None, Queue.PHASE, "%0")
+    assert FORMAT.wait(found, NOTHING) == WaitOp("mbarrier.try_wait", None, Queue.PHASE, "%0")

@@ -3,7 +3,7 @@
 import pytest
 from handwritten import OFFSETS, address, ptx, ptx_load, stage, tensors
 
-from artifact_inspector.analysis.access.load_widths import LoadWidth, Reason, explain_widths
+from artifact_inspector.analysis.access.load_widths import LoadWidth, NarrowReason, explain_widths
 from artifact_inspector.model import EventKind, Stage
 
 DIVISIBILITY = {"%p": 16, "%n": 16}
@@ -23,7 +23,7 @@ def explained(body: str, opcode: str, *, elements: int = 1024, layout: str = BLO
     return found
 
 
-def reasons(found: LoadWidth) -> list[tuple[Reason, int, str]]:
+def reasons(found: LoadWidth) -> list[tuple[NarrowReason, int, str]]:
     return [(cause.reason, cause.limit, cause.name) for cause in found.causes]
 
 
@@ -35,7 +35,7 @@ def test_a_load_of_full_width_needs_no_cause() -> None:
 def test_a_pointer_without_divisibility_is_named() -> None:
     # An address of f16 that is known to be a multiple of nothing: one element at a time.
     found = explained(OFFSETS + address("%q"), "ld.global.b16")
-    assert reasons(found) == [(Reason.UNALIGNED, 2, "q")]
+    assert reasons(found) == [(NarrowReason.UNALIGNED, 2, "q")]
     assert (found.source, found.name, found.widths) == ("k.py:5", "x", {2: 1})
 
 
@@ -45,7 +45,7 @@ def test_an_offset_argument_without_divisibility_is_named() -> None:
     %j = arith.addi %i, %t : tensor<1024xi32>
     """
     assert reasons(explained(OFFSETS + shifted + address("%p", "%j"), "ld.global.b16")) == [
-        (Reason.UNALIGNED, 2, "odd")
+        (NarrowReason.UNALIGNED, 2, "odd")
     ]
 
 
@@ -55,15 +55,15 @@ def test_a_stride_between_neighbours_is_named() -> None:
     %j = arith.muli %i, %t : tensor<1024xi32>
     """
     found = explained(OFFSETS + strided + address("%p", "%j"), "ld.global.b16")
-    assert reasons(found) == [(Reason.STRIDE, 2, "n")]
+    assert reasons(found) == [(NarrowReason.STRIDE, 2, "n")]
 
 
 @pytest.mark.parametrize(
     ("bound", "opcode", "expected"),
-    [("%odd", "ld.global.b16", [(Reason.MODULO, 2, "odd")]), ("%n", "ld.global.v4.b32", [])],
+    [("%odd", "ld.global.b16", [(NarrowReason.MODULO, 2, "odd")]), ("%n", "ld.global.v4.b32", [])],
 )
 def test_a_remainder_is_a_cause_where_its_bound_divides_by_too_little(
-    bound: str, opcode: str, expected: list[tuple[Reason, int, str]]
+    bound: str, opcode: str, expected: list[tuple[NarrowReason, int, str]]
 ) -> None:
     wrapped = f"""
     %t = tt.splat {bound} : i32 -> tensor<1024xi32>
@@ -75,15 +75,15 @@ def test_a_remainder_is_a_cause_where_its_bound_divides_by_too_little(
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        ("%c1 = arith.constant dense<1> : tensor<1024xi32>\n%j = arith.addi %i, %c1 : tensor<1024xi32>", (Reason.OFFSET, "")),
+        ("%c1 = arith.constant dense<1> : tensor<1024xi32>\n%j = arith.addi %i, %c1 : tensor<1024xi32>", (NarrowReason.OFFSET, "")),
         ("%c3 = arith.constant 3 : i32\n%h = arith.muli %pid, %c3 : i32\n%t = tt.splat %h : i32 -> tensor<1024xi32>\n"
-         "%j = arith.addi %i, %t : tensor<1024xi32>", (Reason.OFFSET, "")),
-        ("%t = tt.splat %n : i32 -> tensor<1024xi32>\n%j = arith.divsi %i, %t : tensor<1024xi32>", (Reason.DIVISION, "n")),
+         "%j = arith.addi %i, %t : tensor<1024xi32>", (NarrowReason.OFFSET, "")),
+        ("%t = tt.splat %n : i32 -> tensor<1024xi32>\n%j = arith.divsi %i, %t : tensor<1024xi32>", (NarrowReason.DIVISION, "n")),
         ("%h = arith.muli %pid, %odd : i32\n%t = tt.splat %h : i32 -> tensor<1024xi32>\n"
-         "%j = arith.addi %i, %t : tensor<1024xi32>", (Reason.UNALIGNED, "odd")),
+         "%j = arith.addi %i, %t : tensor<1024xi32>", (NarrowReason.UNALIGNED, "odd")),
     ],
 )  # fmt: skip
-def test_what_moves_the_addresses_apart_is_the_cause(operation: str, expected: tuple[Reason, str]) -> None:
+def test_what_moves_the_addresses_apart_is_the_cause(operation: str, expected: tuple[NarrowReason, str]) -> None:
     (found,) = reasons(explained(f"{OFFSETS}\n{operation}\n{address('%p', '%j')}", "ld.global.b16"))
     assert (found[0], found[2]) == expected
 
@@ -97,13 +97,10 @@ def test_loaded_addresses_are_a_gather() -> None:
     )
     first = tensors(
         Stage.TTIR,
-        OFFSETS
-        + gathered
-        + address("%p", "%j")
-        + '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)',
+        OFFSETS + gathered + address("%p", "%j") + '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)',
     )
     _, found = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
-    assert reasons(found) == [(Reason.GATHER, 2, "j")]
+    assert reasons(found) == [(NarrowReason.GATHER, 2, "j")]
 
 
 def test_a_bound_without_divisibility_masks_neighbours_apart() -> None:
@@ -113,7 +110,7 @@ def test_a_bound_without_divisibility_masks_neighbours_apart() -> None:
     """
     found = explained(OFFSETS + address("%p") + masked, "ld.global.b16")
     assert found.masked
-    assert reasons(found) == [(Reason.MASK, 2, "odd")]
+    assert reasons(found) == [(NarrowReason.MASK, 2, "odd")]
 
 
 def test_a_tile_smaller_than_the_block_can_load_at_once_is_a_cause() -> None:
@@ -125,18 +122,18 @@ def test_a_tile_smaller_than_the_block_can_load_at_once_is_a_cause() -> None:
         elements=256,
         layout=pairs,
     )
-    assert reasons(found) == [(Reason.TILE, 4, "")]
+    assert reasons(found) == [(NarrowReason.TILE, 4, "")]
 
 
 @pytest.mark.parametrize(
     ("pointer", "opcode", "expected"),
     [
-        ("%q", "ld.global.b16", [(Reason.UNALIGNED, 2, "q")]),
-        ("%p", "ld.global.v2.b32", [(Reason.LAYOUT, 8, "blocked")]),
+        ("%q", "ld.global.b16", [(NarrowReason.UNALIGNED, 2, "q")]),
+        ("%p", "ld.global.v2.b32", [(NarrowReason.LAYOUT, 8, "blocked")]),
     ],
 )
 def test_a_row_that_many_threads_hold_alike_is_not_narrow_for_want_of_elements(
-    pointer: str, opcode: str, expected: list[tuple[Reason, int, str]]
+    pointer: str, opcode: str, expected: list[tuple[NarrowReason, int, str]]
 ) -> None:
     # 64 elements of 2 bytes for 128 threads, one byte each; but every thread reads four of a row for all rows.
     rows = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], order = [1, 0]}>"
@@ -153,7 +150,7 @@ def test_a_layout_of_fewer_neighbours_is_a_cause_where_nothing_else_is() -> None
     # 4 neighbours of 2 bytes.
     narrow = BLOCKED.replace("sizePerThread = [8]", "sizePerThread = [4]")
     found = explained(OFFSETS + address("%p"), "ld.global.v2.b32", layout=narrow)
-    assert reasons(found) == [(Reason.LAYOUT, 8, "blocked")]
+    assert reasons(found) == [(NarrowReason.LAYOUT, 8, "blocked")]
 
 
 def test_what_the_back_end_overcame_is_no_cause() -> None:
@@ -167,9 +164,7 @@ def test_a_width_that_nothing_explains_has_no_cause() -> None:
 
 
 def test_a_load_that_is_not_found_has_no_width() -> None:
-    first = tensors(
-        Stage.TTIR, OFFSETS + address("%p") + '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":9:1)'
-    )
+    first = tensors(Stage.TTIR, OFFSETS + address("%p") + '%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":9:1)')
     (found,) = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
     assert (found.width, found.widths, found.causes) == (None, {}, ())
 
@@ -184,7 +179,7 @@ def test_without_places_the_width_is_known_where_all_loads_have_one() -> None:
 def test_a_number_for_the_whole_block_is_as_wide_as_it_is() -> None:
     first = tensors(Stage.TTIR, '%x = tt.load %p : !tt.ptr<f16> loc("k.py":5:1)')
     (found,) = explain_widths(first, ptx_load("ld.global.b16"), None, DIVISIBILITY)
-    assert reasons(found) == [(Reason.SCALAR, 2, "")]
+    assert reasons(found) == [(NarrowReason.SCALAR, 2, "")]
 
 
 def test_several_causes_with_one_limit_are_all_named() -> None:
@@ -193,7 +188,7 @@ def test_several_causes_with_one_limit_are_all_named() -> None:
     %m = arith.cmpi slt, %i, %t : tensor<1024xi32>
     """
     found = explained(OFFSETS + address("%q") + masked, "ld.global.b16")
-    assert reasons(found) == [(Reason.UNALIGNED, 2, "q"), (Reason.MASK, 2, "odd")]
+    assert reasons(found) == [(NarrowReason.UNALIGNED, 2, "q"), (NarrowReason.MASK, 2, "odd")]
 
 
 def test_a_helper_that_is_called_may_rely_on_more_than_its_own_text_says() -> None:
@@ -211,7 +206,7 @@ def test_a_helper_that_is_called_may_rely_on_more_than_its_own_text_says() -> No
     )
     (alone,) = explain_widths(helper, ptx_load("ld.global.b16"), None, {})
     (relied_on,) = explain_widths(called, ptx_load("ld.global.b16"), None, {})
-    assert reasons(alone) == [(Reason.UNALIGNED, 2, "q")]
+    assert reasons(alone) == [(NarrowReason.UNALIGNED, 2, "q")]
     assert relied_on.causes == ()
 
 
@@ -222,7 +217,7 @@ def test_a_scale_that_is_read_once_for_several_columns_is_no_wider_than_its_layo
     body = OFFSETS.replace("1024", "64") + address("%p", elements=64)
     for opcode, width in (("ld.global.b32", 4), ("ld.global.b16", 2)):
         found = explained(body, opcode, elements=64, layout=sliced)
-        assert reasons(found) == [(Reason.LAYOUT, width, "nvidia_mma")]
+        assert reasons(found) == [(NarrowReason.LAYOUT, width, "nvidia_mma")]
 
 
 def test_a_store_is_explained_as_a_load_is_and_neither_counts_for_the_other() -> None:
@@ -237,7 +232,7 @@ def test_a_store_is_explained_as_a_load_is_and_neither_counts_for_the_other() ->
     last = ptx(".loc 1 5 1", "ld.global.b32 { %r1 }, [ %rd1 + 0 ];", "st.global.b16 [ %rd1 + 0 ], { %rs1 };")
     stores = frozenset({EventKind.GLOBAL_STORE})
     (found,) = explain_widths(tensors(Stage.TTIR, body), last, None, DIVISIBILITY, stores)
-    assert reasons(found) == [(Reason.UNALIGNED, 2, "q")]
+    assert reasons(found) == [(NarrowReason.UNALIGNED, 2, "q")]
     assert (found.source, found.name, found.widths) == ("k.py:5", "", {2: 1})
 
 
@@ -249,7 +244,7 @@ def test_a_bound_that_is_the_same_for_two_neighbours_leaves_two_together() -> No
     %m = arith.cmpi slt, %h, %u : tensor<1024xi32>
     """
     found = explained(OFFSETS + address("%p") + masked, "ld.global.b32")
-    assert reasons(found) == [(Reason.MASK, 4, "odd")]
+    assert reasons(found) == [(NarrowReason.MASK, 4, "odd")]
 
 
 def test_offsets_that_begin_anew_after_two_leave_two_together() -> None:
@@ -258,16 +253,13 @@ def test_offsets_that_begin_anew_after_two_leave_two_together() -> None:
     %j = arith.remsi %i, %two : tensor<1024xi32>
     """
     found = explained(OFFSETS + turned + address("%p", "%j"), "ld.global.b32")
-    assert reasons(found) == [(Reason.MODULO, 4, "2")]
+    assert reasons(found) == [(NarrowReason.MODULO, 4, "2")]
 
 
 def test_the_widths_of_a_load_stand_widest_first() -> None:
-    first = tensors(
-        Stage.TTIR, f'{OFFSETS}{address("%p")}%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)'
-    )
+    first = tensors(Stage.TTIR, f'{OFFSETS}{address("%p")}%x = tt.load %a : tensor<1024x!tt.ptr<f16>> loc("k.py":5:1)')
     loads = [
-        f"ld.global{opcode} {{ %r{n} }}, [ %rd1 + 0 ];"
-        for n, opcode in enumerate((".b16", ".v4.b32", ".b16", ".b32"))
+        f"ld.global{opcode} {{ %r{n} }}, [ %rd1 + 0 ];" for n, opcode in enumerate((".b16", ".v4.b32", ".b16", ".b32"))
     ]
     (found,) = explain_widths(first, ptx(".loc 1 5 1", *loads), None, DIVISIBILITY)
     assert list(found.widths.items()) == [(16, 1), (4, 1), (2, 2)]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from handwritten import made, tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.locate import locate
-from artifact_inspector.analysis.order.placement import Memory, Placement
-from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.placement import Placement, PreviousStage
+from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import Region, find_regions
+from artifact_inspector.analysis.order.round_locator import locate_rounds
 from artifact_inspector.model import Basis, EventKind, Operands
 
 T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
@@ -33,29 +33,29 @@ PROGRAM = (
 )  # fmt: skip
 
 
-def program(body: str = PROGRAM) -> tuple[Code, tuple[ReferenceRegion, ...]]:
+def program(body: str = PROGRAM) -> tuple[FunctionCode, tuple[ReferenceRegion, ...]]:
     code = tensor_code(body, head=HEAD)
     return code, find_reference(code)
 
 
-def straight(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool = False) -> Region:
+def straight(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, exact: bool = False) -> Region:
     return find_regions(code, reference, exact=exact)[0]
 
 
-def placed(*blocks: str, before: Memory | None = None, home: int | None = None) -> Placement:
+def placed(*blocks: str, before: PreviousStage | None = None, home: int | None = None) -> Placement:
     _, reference = program()
     code = made(*blocks, home=home)
-    return locate(code, straight(code, reference), before, exact=False)
+    return locate_rounds(code, straight(code, reference), before, exact=False)
 
 
 def loads(found: Placement) -> list[list[list[int]]]:
     return [[statement.loads for statement in item.statements] for item in found.rounds]
 
 
-def memory(found: Placement) -> Memory:
+def memory(found: Placement) -> PreviousStage:
     """What a stage tells the next one."""
     statements = [statement for item in found.rounds for statement in item.statements]
-    return Memory(
+    return PreviousStage(
         {s.statement.index: len(s.loads) for s in statements},
         {number: len(item.computes) for number, item in enumerate(found.rounds)},
         {}, 1,
@@ -64,46 +64,46 @@ def memory(found: Placement) -> Memory:
 
 def test_the_stage_of_the_program_has_its_rounds_as_they_are() -> None:
     code, reference = program()
-    found = locate(code, straight(code, reference, exact=True), None, exact=True)
+    found = locate_rounds(code, straight(code, reference, exact=True), None, exact=True)
     assert [len(item.statements) for item in found.rounds] == [1, 2]
-    assert all(item.found == frozenset(item.computes) for item in found.rounds)
-    assert (found.basis, found.other, found.uncertain) == (Basis.SOURCE, ["k.py:10"], False)
+    assert all(item.identified_computes == frozenset(item.computes) for item in found.rounds)
+    assert (found.basis, found.unassigned, found.is_uncertain) == (Basis.SOURCE, ["k.py:10"], False)
 
 
 def test_loads_and_computes_are_found_again_by_their_place() -> None:
     found = placed("L3 L3 F4 S5 L6 L7 F8 S9 L10 S11")
     assert loads(found) == [[[0, 1]], [[4], [5]]]
     assert [item.computes for item in found.rounds] == [[2], [6]]
-    assert (found.basis, found.notes, found.other) == (Basis.SOURCE, [], ["k.py:10"])
+    assert (found.basis, found.notes, found.unassigned) == (Basis.SOURCE, [], ["k.py:10"])
     assert all(item.identity is not None for item in found.rounds)
 
 
 def test_without_a_program_rounds_are_runs_of_loads() -> None:
     code = made("L F")
-    assert locate(code, straight(code, ()), None, exact=False).basis is Basis.DATAFLOW
+    assert locate_rounds(code, straight(code, ()), None, exact=False).basis is Basis.DATAFLOW
 
 
 def test_what_is_left_of_a_loop_has_no_rounds() -> None:
     code, reference = made("L3 F4"), program()[1]
-    gone = replace(straight(code, reference), remains=(0,))
-    assert locate(code, gone, None, exact=False) == Placement([], [], Basis.SOURCE)
+    gone = replace(straight(code, reference), residue=(0,))
+    assert locate_rounds(code, gone, None, exact=False) == Placement([], [], Basis.SOURCE)
     lineless = made("L F")
-    assert locate(lineless, gone, None, exact=False).basis is Basis.DATAFLOW
+    assert locate_rounds(lineless, gone, None, exact=False).basis is Basis.DATAFLOW
 
 
 def test_a_stage_without_lines_is_read_by_dataflow() -> None:
     code, reference = made("L L F L L F"), program()[1]
-    assert locate(code, straight(code, reference), None, exact=False).basis is Basis.DATAFLOW
+    assert locate_rounds(code, straight(code, reference), None, exact=False).basis is Basis.DATAFLOW
 
 
 def test_loads_that_lost_their_line_are_taken_in_order_for_what_is_missing() -> None:
     found = placed("L3 F4 S5 L1 L7 F8 S9 L10", home=1)
     assert loads(found) == [[[0]], [[3], [4]]]
-    assert found.rounds[1].statements[0].guessed
-    assert not found.rounds[0].statements[0].guessed
+    assert found.rounds[1].statements[0].is_uncertain
+    assert not found.rounds[0].statements[0].is_uncertain
     assert found.rounds[1].identity is None
     (note,) = found.notes
-    assert note.said == ("loads without a line were assigned, in order, to the statements without a load")
+    assert note.message == ("loads without a line were assigned, in order, to the statements without a load")
 
 
 def test_too_few_of_them_are_taken_for_none() -> None:
@@ -114,29 +114,26 @@ def test_too_few_of_them_are_taken_for_none() -> None:
 def test_a_load_without_a_line_of_its_own_may_be_part_of_its_neighbours_wider_one() -> None:
     found = placed("L3 F4 S5 L6 F8 S9 L10")
     assert loads(found) == [[[0]], [[3], [3]]]
-    assert [s.merged for s in found.rounds[1].statements] == [False, True]
+    assert [s.is_merged for s in found.rounds[1].statements] == [False, True]
     (note,) = found.notes
-    assert note.said == "the load of k.py:7 has no line of its own: it is merged with the load of k.py:6"
+    assert note.message == "the load of k.py:7 has no line of its own: it is merged with the load of k.py:6"
 
 
 def test_one_wide_load_may_be_several_of_a_pointer_in_a_row() -> None:
     three = loaded("a", 3) + loaded("b", 4) + loaded("c", 5)
-    body = (
-        three
-        + f"\n%d = arith.mulf %a, %b : {T} @6\n%e = arith.mulf %d, %c : {T} @7\ntt.store %o, %e : {P} @8"
-    )
+    body = three + f"\n%d = arith.mulf %a, %b : {T} @6\n%e = arith.mulf %d, %c : {T} @7\ntt.store %o, %e : {P} @8"
     _, reference = program(body)
     code = made("L3 F6 F7 S8")
-    found = locate(code, straight(code, reference), None, exact=False)
+    found = locate_rounds(code, straight(code, reference), None, exact=False)
     assert loads(found) == [[[0], [0], [0]]]
-    assert [s.merged for s in found.rounds[0].statements] == [False, True, True]
+    assert [s.is_merged for s in found.rounds[0].statements] == [False, True, True]
 
 
 def test_only_loads_from_one_pointer_can_be_one() -> None:
     other = PROGRAM.replace("%bb = tt.splat %q", "%bb = tt.splat %qq")
     code = tensor_code(other, head=HEAD + ", %qq: !tt.ptr<f32>")
     stage = made("L3 F4 S5 L7 F8 S9 L10")
-    found = locate(stage, straight(stage, find_reference(code)), None, exact=False)
+    found = locate_rounds(stage, straight(stage, find_reference(code)), None, exact=False)
     assert loads(found) == [[[0]], [[], [3]]]
 
 
@@ -151,19 +148,19 @@ def test_loads_at_a_place_of_none_are_taken_if_they_are_as_many_as_are_missing()
     # line 8 is that of a compute, which loads nothing
     found = placed("L3 F4 S5 L6 L8 F8 S9 L10", before=before)
     assert loads(found) == [[[0]], [[3], [4]]]
-    assert placed("L3 F4 S5 L6 L8 L8 F8 S9 L10", before=before).rounds[1].statements[1].merged
+    assert placed("L3 F4 S5 L6 L8 L8 F8 S9 L10", before=before).rounds[1].statements[1].is_merged
 
 
 def test_of_what_the_stage_before_did_not_hold_nothing_is_due() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
     fewer = replace(before, loads=dict(list(before.loads.items())[:2]))
-    assert placed("L3 F4 S5 L6 L8 F8 S9 L10", before=fewer).rounds[1].statements[1].merged
+    assert placed("L3 F4 S5 L6 L8 F8 S9 L10", before=fewer).rounds[1].statements[1].is_merged
 
 
 def test_a_store_of_a_loaded_value_at_its_line_is_no_stray_load() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
     found = placed("L3 F4 S5 L6 L9 F8 S9 L10", before=before)  # 9 is the line of a store
-    assert found.rounds[1].statements[1].merged
+    assert found.rounds[1].statements[1].is_merged
 
 
 TWICE = loaded("a", 3) + loaded("b", 3) + f"\n%d = arith.mulf %a, %b : {T} @4\ntt.store %o, %d : {P} @5"
@@ -176,9 +173,9 @@ def test_loads_at_one_place_are_shared_in_equal_runs_and_an_odd_number_is_a_gues
         ("L3 L3 L3 F4", [[0], [1, 2]], True),
     ):
         code = made(letters)
-        found = locate(code, straight(code, reference), None, exact=False)
+        found = locate_rounds(code, straight(code, reference), None, exact=False)
         assert loads(found) == [runs]
-        assert [s.guessed for s in found.rounds[0].statements] == [guessed, guessed]
+        assert [s.is_uncertain for s in found.rounds[0].statements] == [guessed, guessed]
 
 
 def test_loads_at_one_place_are_told_apart_by_what_they_were_at_the_stage_before() -> None:
@@ -192,21 +189,21 @@ def test_loads_at_one_place_are_told_apart_by_what_they_were_at_the_stage_before
         ({first: load, second: load}, [[0, 1, 2], [3, 4, 5]]),
         ({first: copies}, [[0, 1, 2], [3, 4, 5]]),
     ):
-        before = replace(memory(locate(code, region, None, exact=False)), kinds=kinds)
-        assert loads(locate(code, region, before, exact=False)) == [runs]
+        before = replace(memory(locate_rounds(code, region, None, exact=False)), kinds=kinds)
+        assert loads(locate_rounds(code, region, before, exact=False)) == [runs]
 
 
 SCALAR = EventKind.SCALAR_LOAD
 
 
-def scalar(letters: str, before: Memory | None, *, at: int = 1, made_by: int = 0) -> list[list[list[int]]]:
+def scalar(letters: str, before: PreviousStage | None, *, at: int = 1, made_by: int = 0) -> list[list[list[int]]]:
     """Loads of the program where one goes through the scalar cache, to an address that another made."""
     code = made(letters)
     instructions = list(code.function.instructions)
     instructions[at] = instructions[at]._replace(kind=SCALAR, decode=lambda _: Operands((), ("s4",)))
     instructions[made_by] = instructions[made_by]._replace(decode=lambda _: Operands(("s4",), ()))
-    changed = Code(replace(code.function, instructions=tuple(instructions)), code.language)
-    return loads(locate(changed, straight(changed, program()[1]), before, exact=False))
+    changed = FunctionCode(replace(code.function, instructions=tuple(instructions)), code.language)
+    return loads(locate_rounds(changed, straight(changed, program()[1]), before, exact=False))
 
 
 def test_a_load_through_the_scalar_cache_counts_where_it_is_due() -> None:
@@ -226,8 +223,8 @@ def test_one_at_another_line_is_that_of_the_statement_that_lacks_a_load() -> Non
 def test_of_loads_in_one_clause_those_that_only_follow_are_left_to_others() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
     code = made("L3 L3 F4 S5 L7 F8 S9 L10")  # the second load bears the line of the clause's first
-    clause = Code(replace(code.function, followers=frozenset({1})), code.language)
-    found = locate(clause, straight(clause, program()[1]), before, exact=False)
+    clause = FunctionCode(replace(code.function, clause_followers=frozenset({1})), code.language)
+    found = locate_rounds(clause, straight(clause, program()[1]), before, exact=False)
     assert loads(found) == [[[0]], [[1], [4]]]
 
 
@@ -242,25 +239,25 @@ def test_loads_in_front_of_a_loop_are_its_prologue() -> None:
     """)
     code = made("A22 A22", "F23 A22 b21", "S25", to={1: (1, 2)})
     loop = find_regions(code, reference, exact=False)[1]
-    found = locate(code, loop, None, exact=False)
+    found = locate_rounds(code, loop, None, exact=False)
     ((statement,),) = (item.statements for item in found.rounds)
-    assert (statement.loads, statement.front) == ([3], [0, 1])
+    assert (statement.loads, statement.loads_before_loop) == ([3], [0, 1])
 
 
 def test_the_first_load_of_all_may_be_the_wider_one_too() -> None:
     body = loaded("a", 3) + loaded("b", 4) + f"\n%d = arith.mulf %a, %b : {T} @5\ntt.store %o, %d : {P} @6"
     _, reference = program(body)
     code = made("L3 F5 S6")
-    found = locate(code, straight(code, reference), None, exact=False)
+    found = locate_rounds(code, straight(code, reference), None, exact=False)
     assert loads(found) == [[[0], [0]]]
-    assert [statement.merged for statement in found.rounds[0].statements] == [False, True]
+    assert [statement.is_merged for statement in found.rounds[0].statements] == [False, True]
 
 
 def test_of_loads_in_a_clause_the_last_are_left_where_the_stage_before_had_fewer() -> None:
     _, reference = program()
     before = memory(placed("L3 L3 F4 S5 L6 L7 F8 S9 L10"))
     plain = made("L3 L3 L3 L3 F4 S5 L6 L7 F8 S9 L10")
-    code = Code(replace(plain.function, followers=frozenset({1, 2, 3})), plain.language)
-    found = locate(code, straight(code, reference), before, exact=False)
+    code = FunctionCode(replace(plain.function, clause_followers=frozenset({1, 2, 3})), plain.language)
+    found = locate_rounds(code, straight(code, reference), before, exact=False)
     # two were due, four stand there: the one clause has one end, and that load is nobody's
     assert loads(found)[0] == [[0, 1, 2]]

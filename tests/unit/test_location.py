@@ -29,18 +29,18 @@ LIBRARY = Frame("/lib/python3/site-packages/triton/language/standard.py", 290, 3
     ],
 )
 def test_a_line_is_the_innermost_of_the_users_code(location: tuple[Frame, ...], words: str) -> None:
-    assert SourceLine.of(location) == words
+    assert SourceLine.from_location(location) == words
 
 
 def test_a_line_knows_its_file_and_the_whole_chain() -> None:
-    line = SourceLine.of((OTHER, HELPER, KERNEL))
+    line = SourceLine.from_location((OTHER, HELPER, KERNEL))
     assert (line.file, line.number, line.innermost) == ("tiles.py", 5, "tiles.py:5")
     assert line.called_from == ("fa.py:79", "fa.py:442")
     assert encode([line, line.called_from]) == ["tiles.py:5", ["fa.py:79", "fa.py:442"]]
 
 
 def test_a_copy_of_a_line_knows_as_much() -> None:
-    line = SourceLine.of((HELPER, KERNEL))
+    line = SourceLine.from_location((HELPER, KERNEL))
     for other in (pickle.loads(pickle.dumps(line)), copy.deepcopy(line)):
         assert (other, other.chain) == (line, line.chain)
 

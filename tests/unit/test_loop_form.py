@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from handwritten import made, tensor_code
 
-from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.overlap.loop_form import LoopForm, find_loop_form
+from artifact_inspector.analysis.overlap.loop_properties import LoopProperties, find_loop_properties
 
 T, P = "tensor<16x16xf16>", "tensor<16x16x!tt.ptr<f16>>"
 ACC = "tensor<16x16xf32>"
@@ -15,15 +15,15 @@ HEAD = f"%x: {P}, %y: {P}, %n: i32, %b: i1, %z: {ACC}, %t: {T}, %f: tensor<16x16
 DOT = f"%d = tt.dot %u, %v, %acc : {T} * {T} -> {ACC}"
 
 
-def forms(body: str, *, exact: bool = True) -> list[LoopForm | None]:
+def forms(body: str, *, exact: bool = True) -> list[LoopProperties | None]:
     """Of each loop, in execution order; the first operation stands in line 3."""
     code = tensor_code(body, head=HEAD)
     reference = find_reference(code)
     regions = find_regions(code, reference, exact=exact)
-    return [find_loop_form(code, region, exact=exact) for region in regions if region.loop is not None]
+    return [find_loop_properties(code, region, exact=exact) for region in regions if region.loop is not None]
 
 
-def form(body: str, *, exact: bool = True) -> LoopForm:
+def form(body: str, *, exact: bool = True) -> LoopProperties:
     (found,) = forms(body, exact=exact)
     assert found is not None
     return found
@@ -48,12 +48,17 @@ MATMUL = f"      %u = tt.load %x : {P}\n      %v = tt.load %y : {P}\n      {DOT}
 
 def test_a_counted_loop_is_told_with_the_line_where_it_begins() -> None:
     found = form(loop(MATMUL))
-    assert (found.line, found.is_counted, found.inner, found.old_values) == (8, True, None, None)
-    assert found.asked is None
+    assert (found.line, found.is_counted, found.inner_loop_line, found.unchanged_value_line) == (
+        8,
+        True,
+        None,
+        None,
+    )
+    assert found.requested_stages is None
 
 
 def test_the_stages_that_a_loop_asks_for_itself_are_read() -> None:
-    assert form(loop(MATMUL, attributes=" {tt.num_stages = 4 : i32}")).asked == 4
+    assert form(loop(MATMUL, attributes=" {tt.num_stages = 4 : i32}")).requested_stages == 4
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_the_stages_that_a_loop_asks_for_itself_are_read() -> None:
     ],
 )  # fmt: skip
 def test_trips_are_counted_where_the_bounds_are_constants(bounds: str, trips: int | None) -> None:
-    assert form(loop(MATMUL, bounds)).trips == trips
+    assert form(loop(MATMUL, bounds)).trip_count == trips
 
 
 def test_a_while_loop_has_no_bounds() -> None:
@@ -81,7 +86,7 @@ def test_a_while_loop_has_no_bounds() -> None:
           scf.yield %d : {ACC}
         }}
     """)
-    assert (found.is_counted, found.trips) == (False, None)
+    assert (found.is_counted, found.trip_count) == (False, None)
 
 
 def test_a_loop_inside_is_told_by_its_line() -> None:
@@ -97,7 +102,7 @@ def test_a_loop_inside_is_told_by_its_line() -> None:
     """)
     assert outer is not None
     assert inner is not None
-    assert (outer.line, outer.inner, inner.line, inner.inner) == (3, 5, 5, None)
+    assert (outer.line, outer.inner_loop_line, inner.line, inner.inner_loop_line) == (3, 5, 5, None)
 
 
 def levels(body: str) -> list[set[int]]:
@@ -135,12 +140,12 @@ def test_an_operand_comes_through_the_result_of_a_branch() -> None:
       %d = tt.dot %s, %t, %acc : {T} * {T} -> {ACC}""")
     )
     ((load,),) = found.rounds
-    assert (set(load.levels), load.conditional) == ({0}, True)
+    assert (set(load.levels), load.is_conditional) == ({0}, True)
 
 
 def test_a_load_of_the_body_itself_runs_in_every_iteration() -> None:
     loads = [load for item in form(loop(MATMUL)).rounds for load in item]
-    assert [load.conditional for load in loads] == [False, False]
+    assert [load.is_conditional for load in loads] == [False, False]
     assert [load.line for load in loads] == [9, 10]
     assert [load.label for load in loads] == ["u", "v"]
 
@@ -154,14 +159,14 @@ def test_a_load_behind_a_branch_that_closes_again_runs_in_every_iteration() -> N
       {DOT.replace("%v", "%t")}""")
     )
     ((load,),) = found.rounds
-    assert not load.conditional
+    assert not load.is_conditional
 
 
 def test_rounds_are_told_at_the_stage_that_they_were_read_from_alone() -> None:
     assert form(loop(MATMUL), exact=False).rounds == ()
 
 
-def carrying(yielded: str) -> LoopForm:
+def carrying(yielded: str) -> LoopProperties:
     return form(f"""
         %r:2 = scf.for %i = %n to %n step %n iter_args(%acc = %z, %old = %t) -> ({ACC}, {T})  : i32 {{
           %u = tt.load %x : {P}
@@ -172,8 +177,8 @@ def carrying(yielded: str) -> LoopForm:
 
 
 def test_a_value_handed_on_as_it_came_is_older_than_one_iteration() -> None:
-    assert carrying("%d, %u").old_values is None
-    assert carrying("%d, %old").old_values is None  # in its own place it never changes
+    assert carrying("%d, %u").unchanged_value_line is None
+    assert carrying("%d, %old").unchanged_value_line is None  # in its own place it never changes
     swapped = form(f"""
         %r:3 = scf.for %i = %n to %n step %n iter_args(%acc = %z, %one = %t, %two = %t) -> ({ACC}, {T}, {T})  : i32 {{
           %u = tt.load %x : {P}
@@ -181,10 +186,10 @@ def test_a_value_handed_on_as_it_came_is_older_than_one_iteration() -> None:
           scf.yield %d, %u, %one : {ACC}, {T}, {T}
         }}
     """)
-    assert swapped.old_values == 6
+    assert swapped.unchanged_value_line == 6
 
 
 def test_blocks_that_go_round_without_an_operation_of_their_own_have_no_form() -> None:
     code = made("L3 F4", "L5 F6", "S7", to={1: (1, 2)})
     (region,) = (region for region in find_regions(code, (), exact=False) if region.loop is not None)
-    assert find_loop_form(code, region, exact=False) is None
+    assert find_loop_properties(code, region, exact=False) is None

@@ -20,9 +20,9 @@ from artifact_inspector.comparison.matching import (
     parse_axes,
 )
 from artifact_inspector.errors import UsageError
-from artifact_inspector.files.cache import Artifact, hold_files, open_cache
+from artifact_inspector.files.cache import Artifact, cache_in_memory, open_cache
 from artifact_inspector.model import TritonVersion
-from artifact_inspector.report.corpus import describe_lonely, suggest_axes
+from artifact_inspector.report.corpus import describe_unmatched, suggest_axes
 
 PROGRAM = """module {{
   tt.func public @{name}(%p: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %n: {number}) {{
@@ -60,7 +60,7 @@ def kernel(
     if text is not None:
         program = text.format(name=name, constant=constant, load=load, store=store, number=number)
         contents["ttir"] = program.encode()
-    (artifact,) = hold_files(name, contents).entries
+    (artifact,) = cache_in_memory(name, contents).entries
     return replace(artifact, triton_version=version and TritonVersion(version))
 
 
@@ -187,9 +187,9 @@ def test_the_axis_that_would_help_is_suggested(axis: Axis) -> None:
 def test_kernels_without_a_partner_are_told_which_axis_would_help() -> None:
     left, right = crossed(Axis.CONFIG)
     lonely = Corpus((), match(left[:1], right[:1]), ())
-    assert list(describe_lonely(lonely))[-1] == "--across config would match 1 of these"
+    assert list(describe_unmatched(lonely))[-1] == "--across config would match 1 of these"
     only_left = Corpus((), match(left[:1], []), ())
-    assert not any("--across" in said for said in describe_lonely(only_left))
+    assert not any("--across" in said for said in describe_unmatched(only_left))
 
 
 def test_warps_tell_configurations_apart() -> None:
@@ -239,13 +239,11 @@ def test_one_target_in_common_is_enough_to_keep_the_others_apart() -> None:
 
 
 def test_an_edited_source_keeps_its_partner() -> None:
-    edited = PROGRAM.replace(
-        "    tt.print", "    tt.store %0, %1 : tensor<{load}x!tt.ptr<f16>>\n    tt.print"
-    )
+    edited = PROGRAM.replace("    tt.print", "    tt.store %0, %1 : tensor<{load}x!tt.ptr<f16>>\n    tt.print")
     found = match([kernel("a")], [kernel("b", text=edited)])
     assert pairs(found) == [("a", "b")]
     ((one, other),) = found.pairs
-    assert [(x.axis, x.what) for x in find_differences(one, other)] == [(Axis.CONFIG, "tiles")]
+    assert [(x.axis, x.facet) for x in find_differences(one, other)] == [(Axis.CONFIG, "tiles")]
 
 
 def test_other_arguments_make_another_kernel_in_one_version() -> None:

@@ -15,8 +15,8 @@ from measured import H200, a_measurement
 from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import DeviceError, UsageError
 from artifact_inspector.hardware.peaks import find_peaks
-from artifact_inspector.measuring import _device, measure
-from artifact_inspector.measuring.measure import plan
+from artifact_inspector.measuring import gpu_process, measure
+from artifact_inspector.measuring.measure import plan_jobs
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="What a kernel writes is a tensor.")
 
@@ -77,10 +77,10 @@ def file(tmp_path):
 
 
 def rows(file, kernel="double", **options):
-    (job,) = plan([f"{file}:{kernel}"], file.parent / "out", **options)
+    (job,) = plan_jobs([f"{file}:{kernel}"], file.parent / "out", **options)
     cache = os.environ.get("TRITON_CACHE_DIR")
     try:
-        found = _device.measure_rows(job, lambda launch, milliseconds: (2.0, 1.9, 2.1))
+        found = gpu_process.measure_rows(job, lambda launch, milliseconds: (2.0, 1.9, 2.1))
         return [pickle.loads(pickle.dumps(row)) for row in found]  # as they come over the pipe
     finally:
         if cache is None:
@@ -92,16 +92,16 @@ def rows(file, kernel="double", **options):
 @needs_torch
 def test_a_right_result_has_a_time_and_next_to_no_deviation(file):
     (row,) = rows(file)
-    assert (row.measured.milliseconds, row.measured.spread) == (2.0, (1.9, 2.1))
-    assert (row.measured.deviation, row.measured.message, row.measured.config) == (0.0, None, {})
-    assert (row.function, row.measured.flop, row.measured.bytes) == ("double", 4, 32)
+    assert (row.measurement.milliseconds, row.measurement.spread) == (2.0, (1.9, 2.1))
+    assert (row.measurement.deviation, row.measurement.message, row.measurement.config) == (0.0, None, {})
+    assert (row.function, row.measurement.flop, row.measurement.bytes) == ("double", 4, 32)
 
 
 @needs_torch
 def test_every_configuration_is_a_row_with_a_cache_directory_of_its_own(file):
     right, wrong = rows(file, configs="all")
-    assert (right.measured.config, right.measured.deviation) == ({"FACTOR": 2}, 0.0)
-    assert (wrong.measured.config, wrong.measured.deviation) == ({"FACTOR": 3}, 0.5)
+    assert (right.measurement.config, right.measurement.deviation) == ({"FACTOR": 2}, 0.0)
+    assert (wrong.measurement.config, wrong.measurement.deviation) == ({"FACTOR": 3}, 0.5)
     assert right.directory != wrong.directory
 
 
@@ -110,34 +110,38 @@ def test_what_a_kernel_leaves_unwritten_is_no_result_of_the_launch_before(file):
     # the launch before wrote it all, and right
     rows(file)
     (row,) = rows(file, workload="forgetful")
-    assert row.measured.deviation == float("inf")
+    assert row.measurement.deviation == float("inf")
 
 
 @needs_torch
 def test_a_kernel_that_adds_starts_from_zero(file):
     (row,) = rows(file, workload="adding")
-    assert row.measured.deviation == 0.0
+    assert row.measurement.deviation == 0.0
 
 
 @needs_torch
 def test_without_an_expected_result_nothing_is_checked(file):
     (row,) = rows(file, kernel="tuned", workload="lazy_workload")
-    assert (row.measured.deviation, row.measured.tolerance, row.measured.milliseconds) == (None, None, 2.0)
+    assert (row.measurement.deviation, row.measurement.tolerance, row.measurement.milliseconds) == (
+        None,
+        None,
+        2.0,
+    )
 
 
 @needs_torch
 def test_a_launch_that_fails_is_a_row_with_the_first_sentence(file):
     (row,) = rows(file, workload="failing")
-    assert row.measured.milliseconds is None
-    assert row.measured.message == "RuntimeError: out of resource: shared memory"
+    assert row.measurement.milliseconds is None
+    assert row.measurement.message == "RuntimeError: out of resource: shared memory"
 
 
 @needs_torch
 def test_an_autotuner_is_left_with_the_configuration_that_is_measured(file):
     found = rows(file, kernel="tuned", configs="2")
     # spread over the four; and each launch saw one configuration, as the result says
-    assert [row.measured.config["BLOCK"] for row in found] == [1, 3]
-    assert [row.measured.deviation for row in found] == [0.0, 0.0]
+    assert [row.measurement.config["BLOCK"] for row in found] == [1, 3]
+    assert [row.measurement.deviation for row in found] == [0.0, 0.0]
 
 
 @needs_torch
@@ -159,14 +163,14 @@ def test_what_a_file_lacks_is_named(file, kernel, options, said):
 def test_a_mapping_with_a_wrong_key_is_named():
     module = SimpleNamespace(__file__="m.py", workload=lambda: {"launch": print, "flops": 1})
     with pytest.raises(UsageError, match="flops"):
-        _device.find_workload(module, "k", None)
+        gpu_process.find_workload(module, "k", None)
 
 
 def test_the_workload_named_after_the_kernel_comes_first():
     own, general = Workload(print), Workload(len)
     module = SimpleNamespace(__file__="m.py", workload=lambda: general, k_workload=lambda: own)
-    assert _device.find_workload(module, "k", None) is own
-    assert _device.find_workload(module, "other", None) is general
+    assert gpu_process.find_workload(module, "k", None) is own
+    assert gpu_process.find_workload(module, "other", None) is general
 
 
 @pytest.mark.parametrize(
@@ -182,13 +186,13 @@ def test_the_workload_named_after_the_kernel_comes_first():
 )
 def test_a_request_that_makes_no_sense_is_refused_before_anything_runs(words, options, said, tmp_path):
     with pytest.raises(UsageError, match=said):
-        plan(words, tmp_path, **options)
+        plan_jobs(words, tmp_path, **options)
 
 
 def test_every_reference_kernel_is_planned_by_default(tmp_path):
     from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 
-    assert [job.kernel for job in plan([], tmp_path)] == list(REFERENCE_KERNELS)
+    assert [job.kernel for job in plan_jobs([], tmp_path)] == list(REFERENCE_KERNELS)
 
 
 def test_without_a_gpu_the_error_says_what_is_missing(tmp_path):
@@ -198,7 +202,7 @@ def test_without_a_gpu_the_error_says_what_is_missing(tmp_path):
         if torch.cuda.is_available():
             pytest.skip("There is a GPU here.")
     with pytest.raises(DeviceError, match=r"No GPU that|Kernels cannot be launched here"):
-        measure.measure(plan(["softmax"], tmp_path))
+        measure.measure(plan_jobs(["softmax"], tmp_path))
 
 
 def _die(job, answers):
@@ -211,24 +215,20 @@ def _hang(job, answers):
     time.sleep(60)
 
 
-@pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="Only a forked child sees it."
-)
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="Only a forked child sees it.")
 @pytest.mark.parametrize(("serve", "said"), [(_die, "ended with 9"), (_hang, "took longer than 0.5 s")])
 def test_a_process_that_dies_or_hangs_costs_its_own_row(serve, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(_device, "serve", serve)
-    (job,) = plan(["softmax"], tmp_path)
-    _, row = measure._answers(multiprocessing.get_context("fork"), job, 0.5)
-    assert said in row.measured.message
-    assert row.measured.milliseconds is None
+    monkeypatch.setattr(gpu_process, "run_job", serve)
+    (job,) = plan_jobs(["softmax"], tmp_path)
+    _, row = measure._run_job(multiprocessing.get_context("fork"), job, 0.5)
+    assert said in row.measurement.message
+    assert row.measurement.milliseconds is None
 
 
 def test_the_share_is_that_of_what_takes_longer_at_its_peak():
     bound, share = a_measurement().share(H200.peaks)
     assert (bound, round(share, 3)) == ("memory", 0.5)
-    product = a_measurement(
-        flop=2 * 8192**3, bytes=3 * 2 * 8192**2, unit="fp16", milliseconds=2 * 8192**3 / 989.5e9
-    )
+    product = a_measurement(flop=2 * 8192**3, bytes=3 * 2 * 8192**2, unit="fp16", milliseconds=2 * 8192**3 / 989.5e9)
     bound, share = product.share(H200.peaks)
     assert (bound, round(share, 3)) == ("fp16", 1.0)
     assert product.flops == pytest.approx(989.5e12)
@@ -242,9 +242,9 @@ def test_no_share_without_a_time_a_cost_or_a_known_device():
 
 @pytest.mark.parametrize("deviation", [3e-3, float("inf"), float("nan")])
 def test_a_deviation_beyond_the_tolerance_is_wrong(deviation):
-    assert a_measurement(deviation=deviation).wrong
-    assert not a_measurement(deviation=2e-3).wrong
-    assert not a_measurement(deviation=None).wrong
+    assert a_measurement(deviation=deviation).is_wrong
+    assert not a_measurement(deviation=2e-3).is_wrong
+    assert not a_measurement(deviation=None).is_wrong
 
 
 @needs_torch
@@ -255,5 +255,5 @@ def test_a_workload_draws_the_same_numbers_in_every_run():
     module = types.SimpleNamespace(workload=lambda: drawn.append(torch.rand(3)) or Workload(lambda: None))
     for _ in range(2):
         torch.rand(1)  # whatever was drawn before
-        _device.find_workload(module, "k", None)
+        gpu_process.find_workload(module, "k", None)
     assert torch.equal(*drawn)

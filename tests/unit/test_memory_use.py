@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.shared.memory_use import MemoryUse
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.shared.live_ranges import SharedMemoryLiveness
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
@@ -32,22 +32,22 @@ def other(name: str) -> str:
     return f"%{name} = arith.constant 7 : i32"
 
 
-def use_of(*body: str) -> tuple[MemoryUse, int]:
+def use_of(*body: str) -> tuple[SharedMemoryLiveness, int]:
     """Who uses memory in a function, and the operation that allocates %a."""
     text = HEAD + "\n".join(body) + "\n    tt.return\n  }\n}\n"
     (function,) = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR).functions
     index = next(at for at, one in enumerate(function.instructions) if one.text.strip().startswith("%a = "))
-    return MemoryUse(Code(function, FORMAT, is_whole=True), FORMAT), index
+    return SharedMemoryLiveness(FunctionCode(function, FORMAT, is_complete=True), FORMAT), index
 
 
-def text_at(memory: MemoryUse, index: int) -> str:
+def text_at(memory: SharedMemoryLiveness, index: int) -> str:
     return memory.code.function.instructions[index].text.strip()
 
 
 def lived(*body: str) -> tuple[str, str]:
     """The first and the last operation at which %a is live."""
     memory, index = use_of(*body)
-    first, last = memory.live(index, memory.aliases(index)[0])
+    first, last = memory.live_range(index, memory.aliases(index)[0])
     return text_at(memory, first), text_at(memory, last)
 
 
@@ -132,9 +132,9 @@ def test_an_operation_with_partitions_counts_behind_all_they_hold() -> None:
     texts = [one.text.strip() for one in memory.code.function.instructions]
     (operation,) = (at for at, text in enumerate(texts) if text.startswith("ttg.warp_specialize"))
     last = texts.index("ttg.warp_return {last}")
-    assert memory.at(operation) == 2 * last + 1
-    assert memory.at(index) == 2 * index
-    assert memory.at(last) < memory.at(operation) < memory.at(last + 1)
+    assert memory.time_of(operation) == 2 * last + 1
+    assert memory.time_of(index) == 2 * index
+    assert memory.time_of(last) < memory.time_of(operation) < memory.time_of(last + 1)
 
 
 def test_memory_of_a_partition_is_its_own() -> None:

@@ -7,9 +7,9 @@ from textwrap import dedent
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.mlir.reading import FORMAT, OPCODES
+from artifact_inspector.formats.mlir.parser import FORMAT, OPCODES
 from artifact_inspector.model import (
-    Access,
+    AccessOperands,
     EventKind,
     Frame,
     Function,
@@ -20,7 +20,7 @@ from artifact_inspector.model import (
     Stage,
     TensorType,
     Transfer,
-    Wait,
+    WaitOp,
 )
 from artifact_inspector.model.text import SourceText
 
@@ -51,7 +51,7 @@ def edges(found: Function) -> dict[str, list[str]]:
 
 
 def flows(found: Function) -> set[tuple[str, str, bool]]:
-    return {(flow.source, flow.target, flow.back) for flow in found.flows}
+    return {(flow.source, flow.target, flow.is_back_edge) for flow in found.flows}
 
 
 # -- instructions --------------------------------------------------------------------------------
@@ -117,27 +117,30 @@ def test_several_results_are_named_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("line", "access"),
     [
-        ("%a = tt.load %p, %m, %o : f16", Access(("%p",), ("%m",), ("%o",))),
-        ("%a = tt.load %p : f16", Access(("%p",), (), ())),
-        ("tt.store %p, %v, %m : f16", Access(("%p",), ("%m",), ("%v",))),
-        ("tt.store %p, %v : f16", Access(("%p",), (), ("%v",))),
-        ("%o = tt.atomic_rmw fadd, relaxed, gpu, %p, %v, %m : f32", Access(("%p",), ("%m",), ("%v",))),
-        ("%a = amdg.buffer_load %p[%off], %m, %o : f16", Access(("%p", "%off"), ("%m",), ("%o",))),
-        ("amdg.buffer_store %v, %p[%off], %m : f16", Access(("%p", "%off"), ("%m",), ("%v",))),
+        ("%a = tt.load %p, %m, %o : f16", AccessOperands(("%p",), ("%m",), ("%o",))),
+        ("%a = tt.load %p : f16", AccessOperands(("%p",), (), ())),
+        ("tt.store %p, %v, %m : f16", AccessOperands(("%p",), ("%m",), ("%v",))),
+        ("tt.store %p, %v : f16", AccessOperands(("%p",), (), ("%v",))),
+        (
+            "%o = tt.atomic_rmw fadd, relaxed, gpu, %p, %v, %m : f32",
+            AccessOperands(("%p",), ("%m",), ("%v",)),
+        ),
+        ("%a = amdg.buffer_load %p[%off], %m, %o : f16", AccessOperands(("%p", "%off"), ("%m",), ("%o",))),
+        ("amdg.buffer_store %v, %p[%off], %m : f16", AccessOperands(("%p", "%off"), ("%m",), ("%v",))),
         (
             "%a = ttg.async_copy_global_to_local %p, %buf mask %m other %o : f16",
-            Access(("%p",), ("%m",), ("%o",)),
+            AccessOperands(("%p",), ("%m",), ("%o",)),
         ),
-        ("%a = ttg.async_copy_global_to_local %p, %buf : f16", Access(("%p",), (), ())),
+        ("%a = ttg.async_copy_global_to_local %p, %buf : f16", AccessOperands(("%p",), (), ())),
         (
             "%9 = triton_gpu.insert_slice_async %p, %buf, %i, %m, %o : f16",
-            Access(("%p",), ("%m",), ("%buf", "%o")),
+            AccessOperands(("%p",), ("%m",), ("%buf", "%o")),
         ),
     ],
 )
-def test_reads_of_a_memory_operation_are_told_by_role(line: str, access: Access) -> None:
-    assert FORMAT.access is not None
-    assert FORMAT.access(one(line)) == access
+def test_reads_of_a_memory_operation_are_told_by_role(line: str, access: AccessOperands) -> None:
+    assert FORMAT.access_operands is not None
+    assert FORMAT.access_operands(one(line)) == access
 
 
 @pytest.mark.parametrize(
@@ -154,11 +157,9 @@ def test_reads_of_a_memory_operation_are_told_by_role(line: str, access: Access)
         ("%x = amdg.async_wait %y {num_inst = 4 : i32}", 4, Queue.COPIES, None),
     ],
 )
-def test_a_wait_names_what_it_leaves_pending(
-    line: str, depth: int | None, queue: Queue, barrier: str | None
-) -> None:
+def test_a_wait_names_what_it_leaves_pending(line: str, depth: int | None, queue: Queue, barrier: str | None) -> None:
     found = one(line)
-    assert FORMAT.wait(found, NOTHING) == Wait(found.opcode, depth, queue, barrier)
+    assert FORMAT.wait(found, NOTHING) == WaitOp(found.opcode, depth, queue, barrier)
 
 
 def test_no_other_operation_is_a_wait() -> None:
@@ -186,9 +187,7 @@ def test_a_reduction_is_one_float_operation_and_its_body_none() -> None:
     assert len(found.blocks) == 1
 
 
-@pytest.mark.parametrize(
-    ("axis", "shape", "kind"), [(0, "1x64", "MOVE"), (1, "1x64", "FLOAT"), (1, "64x1", "MOVE")]
-)
+@pytest.mark.parametrize(("axis", "shape", "kind"), [(0, "1x64", "MOVE"), (1, "1x64", "FLOAT"), (1, "64x1", "MOVE")])
 def test_a_reduction_along_an_axis_of_extent_one_moves(axis: int, shape: str, kind: str) -> None:
     assert function(REDUCE.format(axis=axis, shape=shape)).instructions[0].kind.name == kind
 
@@ -198,10 +197,8 @@ def test_a_reduction_bears_the_types_behind_its_body(location: str) -> None:
     body = REDUCE.format(axis=1, shape="64x16").rstrip() + location
     found = function(body, tail='#loc1 = loc("k.py":3:5)')
     reduction = found.instructions[0]
-    assert reduction.text == (
-        '%s = "tt.reduce"(%x) <{axis = 1 : i32}> : (tensor<64x16xf32>) -> tensor<64xf32>'
-    )
-    assert FORMAT.types(reduction, NOTHING) == (
+    assert reduction.text == ('%s = "tt.reduce"(%x) <{axis = 1 : i32}> : (tensor<64x16xf32>) -> tensor<64xf32>')
+    assert FORMAT.tensor_types(reduction, NOTHING) == (
         TensorType((64, 16), "f32", 32, "", False),
         TensorType((64,), "f32", 32, "", False),
     )
@@ -431,7 +428,7 @@ def test_a_place_that_no_line_defines_shows_that_the_file_is_cut_off() -> None:
         "    tt.store %p, %a : !tt.ptr<f32> loc(#loc99)\n    tt.return\n  }\n}\n" + PLACES
     )
     assert found.problems == ("line 3: #loc99 is not defined in the file, which must be truncated",)
-    assert not found.is_whole
+    assert not found.is_complete
     assert found.functions[0].instructions[0].location is None
 
 
@@ -441,11 +438,9 @@ def test_a_place_that_no_line_defines_shows_that_the_file_is_cut_off() -> None:
 def test_a_place_that_is_cut_off_shows_that_the_file_is(cut: str) -> None:
     tail = f'#loc1 = loc("k.py":20:17)\n#loc2 = loc("(h.py":2:1)\n#loc3 = loc({cut}'
     body = "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32 loc(#loc3)\n    tt.return\n  }\n}\n"
-    assert read(body + tail + ")").problems == (
-        "line 3: #loc3 is not defined in the file, which must be truncated",
-    )
+    assert read(body + tail + ")").problems == ("line 3: #loc3 is not defined in the file, which must be truncated",)
     if "at #loc1" in cut:
-        assert read(f"{body}{tail}))\n").is_whole
+        assert read(f"{body}{tail}))\n").is_complete
 
 
 def test_an_operation_with_regions_is_placed_by_its_closing_brace() -> None:
@@ -455,9 +450,7 @@ def test_an_operation_with_regions_is_placed_by_its_closing_brace() -> None:
 
 # -- text that is not whole ----------------------------------------------------------------------
 
-WHOLE = (
-    "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32\n    tt.return\n  }\n}\n"
-)
+WHOLE = "module {\n  tt.func public @k(%p: !tt.ptr<f32>) {\n    %a = tt.load %p : f32\n    tt.return\n  }\n}\n"
 
 
 def test_a_truncated_function_is_kept_as_far_as_it_goes_and_named() -> None:
@@ -467,9 +460,9 @@ def test_a_truncated_function_is_kept_as_far_as_it_goes_and_named() -> None:
 
 
 def test_carriage_returns_change_nothing() -> None:
-    assert [
-        (x.line, x.opcode, x.kind) for x in read(WHOLE.replace("\n", "\r\n")).functions[0].instructions
-    ] == [(x.line, x.opcode, x.kind) for x in read(WHOLE).functions[0].instructions]
+    assert [(x.line, x.opcode, x.kind) for x in read(WHOLE.replace("\n", "\r\n")).functions[0].instructions] == [
+        (x.line, x.opcode, x.kind) for x in read(WHOLE).functions[0].instructions
+    ]
 
 
 def test_a_line_that_is_not_understood_is_a_named_problem() -> None:
@@ -481,7 +474,7 @@ def test_a_line_that_is_not_understood_is_a_named_problem() -> None:
 def test_text_without_a_triton_function_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(ParseError, match="no Triton function") as caught:
         read(text)
-    assert caught.value.span.place == "k.ttgir:1:1"
+    assert caught.value.span.label == "k.ttgir:1:1"
     assert caught.value.remedy is not None
 
 
@@ -537,93 +530,96 @@ def test_triton_2_0_leaves_out_the_dialect_of_functions_returns_and_selections()
         # 128 × 32 halves are 8192 bytes
         (
             "%a = tt.load %p, %m, %o evictionPolicy = evict_last : tensor<128x32x!tt.ptr<f16>, #b>",
-            Transfer(8192, Queue.USE, ("evict_last",), of_block=True),
+            Transfer(8192, Queue.USE, ("evict_last",), is_per_block=True),
         ),
         # TritonAttrDefs.td until 2.3: none, ca, cg … are 1, 2, 3 …; normal, first, last are 1, 2, 3
         (
             "%a = tt.load %p {cache = 3 : i32, evict = 2 : i32, isVolatile = true} : tensor<1x64xf16, #b>",
-            Transfer(128, Queue.USE, ("cg", "evict_first", "volatile"), of_block=True),
+            Transfer(128, Queue.USE, ("cg", "evict_first", "volatile"), is_per_block=True),
         ),
         (
             "%a = tt.load %p {cache = 1 : i32, evict = 1 : i32, isVolatile = false} : tensor<1x64xf16>",
-            Transfer(128, Queue.USE, of_block=True),
+            Transfer(128, Queue.USE, is_per_block=True),
         ),
         (
             "%a = tt.load %p cacheModifier = ca {isVolatile = true} : tensor<64x!tt.ptr<f32>>",
-            Transfer(256, Queue.USE, ("ca", "volatile"), of_block=True),
+            Transfer(256, Queue.USE, ("ca", "volatile"), is_per_block=True),
         ),
         (
             "%a = tt.load %p {cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_first>}"
             " : tensor<64x!tt.ptr<i8>>",
-            Transfer(64, Queue.USE, ("cg", "evict_first"), of_block=True),
+            Transfer(64, Queue.USE, ("cg", "evict_first"), is_per_block=True),
         ),
-        ("%a = tt.load %p : !tt.ptr<i64>", Transfer(8, Queue.USE, of_block=True)),
-        ("%a = tt.load %p {cache = 1 : i32, evict = 1 : i32} : bf16", Transfer(2, Queue.USE, of_block=True)),
+        ("%a = tt.load %p : !tt.ptr<i64>", Transfer(8, Queue.USE, is_per_block=True)),
+        (
+            "%a = tt.load %p {cache = 1 : i32, evict = 1 : i32} : bf16",
+            Transfer(2, Queue.USE, is_per_block=True),
+        ),
         (
             "%a = tt.load %p {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<128x64xf16>>",
-            Transfer(16384, Queue.USE, of_block=True),
+            Transfer(16384, Queue.USE, is_per_block=True),
         ),
         (
             "%a = amdg.buffer_load %p[%o], %m cacheModifier = cs stride = %s : !tt.ptr<f16> -> tensor<128x32xf16, #b>",
-            Transfer(8192, Queue.USE, ("cs",), of_block=True),
+            Transfer(8192, Queue.USE, ("cs",), is_per_block=True),
         ),
         (
             "%a = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x32xf16, #s>> -> tensor<64x32xf16>",
-            Transfer(4096, Queue.USE, of_block=True),
+            Transfer(4096, Queue.USE, is_per_block=True),
         ),
         (
             "tt.descriptor_store %d[%i, %j], %v : !tt.tensordesc<64x32xf16>, tensor<64x32xf16>",
-            Transfer(4096, None, of_block=True),
+            Transfer(4096, None, is_per_block=True),
         ),
-        ("tt.store %p, %v, %m : tensor<256x!tt.ptr<f32>, #b>", Transfer(1024, None, of_block=True)),
+        ("tt.store %p, %v, %m : tensor<256x!tt.ptr<f32>, #b>", Transfer(1024, None, is_per_block=True)),
         (
             "amdg.buffer_store %v, %p[%o], %m : !tt.ptr<f16> -> tensor<128x32xf16, #mma>",
-            Transfer(8192, None, of_block=True),
+            Transfer(8192, None, is_per_block=True),
         ),
         (
             "%r = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %m : (tensor<256x!tt.ptr<f16>>, tensor<256xf16>, tensor<256xi1>) -> tensor<256xf16>",
-            Transfer(512, Queue.USE, of_block=True),
+            Transfer(512, Queue.USE, is_per_block=True),
         ),
         (
             "%r = tt.atomic_rmw add, acq_rel, gpu, %p, %v, %m : (!tt.ptr<i32>, i32, i1) -> i32",
-            Transfer(4, Queue.USE, of_block=True),
+            Transfer(4, Queue.USE, is_per_block=True),
         ),
         (
             "%r = amdg.buffer_atomic_rmw fadd, relaxed, gpu, %v, %p[%o] : !tt.ptr<f32> -> tensor<256xf32, #b>",
-            Transfer(1024, Queue.USE, of_block=True),
+            Transfer(1024, Queue.USE, is_per_block=True),
         ),
         # the third of three slices: what is copied is the tile of pointers
         (
             "%r = triton_gpu.insert_slice_async %p, %buf, %c2, %m, %o {axis = 0 : i32, cache = 3 : i32} : tensor<128x32x!tt.ptr<f16>, #b> -> tensor<3x128x32xf16, #s>",
-            Transfer(8192, Queue.GROUP, ("cg",), of_block=True),
+            Transfer(8192, Queue.GROUP, ("cg",), is_per_block=True),
         ),
         (
             "%t = ttg.async_copy_global_to_local %p, %buf mask %m other %o : tensor<128x32x!tt.ptr<f16>, #b> -> <128x32xf16, #s, #smem, mutable, 2x128x32>",
-            Transfer(8192, Queue.GROUP, of_block=True),
+            Transfer(8192, Queue.GROUP, is_per_block=True),
         ),
         (
             "%t = amdg.buffer_load_to_local %p[%o] mask = %m stride = %s into %buf {contiguity = 8 : i32} : !tt.ptr<f16>[tensor<128x64xi32, #l>]  -> <128x64xf16, #s, #smem, mutable>",
-            Transfer(16384, Queue.GROUP, of_block=True),
+            Transfer(16384, Queue.GROUP, is_per_block=True),
         ),
         (
             "ttng.async_tma_copy_global_to_local %d[%i, %j] %buf, %bar, %true : !tt.tensordesc<64x32xf16, #s>, !ttg.memdesc<1xi64, #s1, #smem, mutable> -> !ttg.memdesc<64x32xf16, #s, #smem, mutable>",
-            Transfer(4096, Queue.PHASE, of_block=True, barrier="%bar"),
+            Transfer(4096, Queue.PHASE, is_per_block=True, barrier="%bar"),
         ),
         (
             "%r = triton_nvidia_gpu.insert_slice_tma %p, %buf, %c0, %bar {axis = 0 : i32, cache = 1 : i32} : !tt.ptr<tensor<64x32xf16>, 1> -> tensor<3x64x32xf16, #s>",
-            Transfer(4096, Queue.PHASE, of_block=True, barrier="%bar"),
+            Transfer(4096, Queue.PHASE, is_per_block=True, barrier="%bar"),
         ),
         (
             "ttng.async_tma_copy_local_to_global %d[%i, %j] %v : !tt.tensordesc<tensor<64x32xf16, #s>>, !ttg.memdesc<64x32xf16, #s, #smem>",
-            Transfer(4096, Queue.STORES, of_block=True),
+            Transfer(4096, Queue.STORES, is_per_block=True),
         ),
         (
             "%t = amdg.async_tdm_copy_global_to_local %d into %buf : !tt.tensordesc<128x64xf16, #s> -> !ttg.memdesc<128x64xf16, #s, #smem, mutable>",
-            Transfer(16384, Queue.TENSORS, of_block=True),
+            Transfer(16384, Queue.TENSORS, is_per_block=True),
         ),
         (
             "%t = amdg.async_tdm_copy_local_to_global %v from %d : !ttg.memdesc<128x128xf16, #s, #smem, mutable> -> !tt.tensordesc<128x128xf16, #s>",
-            Transfer(32768, Queue.TENSORS, of_block=True),
+            Transfer(32768, Queue.TENSORS, is_per_block=True),
         ),
         ("%v = ttg.local_load %buf : !ttg.memdesc<64xf32, #s, #smem> -> tensor<64xf32, #b>", None),
     ],
@@ -738,4 +734,4 @@ def test_an_argument_is_called_as_the_source_does_though_a_variable_has_its_plac
         '#loc7 = loc("count"(#loc))\n#loc = loc("k.py":3:0)\n',
     )
     assert found.arguments == ("%right", "%n")
-    assert found.renamed == {"%right": "count"}
+    assert found.source_names == {"%right": "count"}

@@ -6,14 +6,14 @@ from enum import Enum
 import pytest
 
 from artifact_inspector import model
-from artifact_inspector.model import Arch, Severity, TritonVersion, Verdict, Word
+from artifact_inspector.model import Arch, OrderVerdict, Severity, StringEnum, TritonVersion
 
-WORDS = [value for value in vars(model).values() if isinstance(value, type) and issubclass(value, Word)]
+WORDS = [value for value in vars(model).values() if isinstance(value, type) and issubclass(value, StringEnum)]
 MEMBERS = [member for words in WORDS for member in words]
 
 
 @pytest.mark.parametrize("word", MEMBERS, ids=repr)
-def test_a_word_is_printed_written_and_compared_as_its_text(word: Word) -> None:
+def test_a_word_is_printed_written_and_compared_as_its_text(word: StringEnum) -> None:
     assert (str(word), f"{word}", json.loads(json.dumps(word))) == (word.value,) * 3
     assert word == word.value
     assert {word.value: 1}[word] == 1
@@ -22,7 +22,7 @@ def test_a_word_is_printed_written_and_compared_as_its_text(word: Word) -> None:
 
 def test_there_are_words_for_verdicts_kinds_and_bases() -> None:
     assert {words.__name__ for words in WORDS} >= {
-        "Verdict",
+        "OrderVerdict",
         "RegionKind",
         "Basis",
         "Severity",
@@ -31,19 +31,19 @@ def test_there_are_words_for_verdicts_kinds_and_bases() -> None:
 
 
 def test_only_verdicts_about_several_rounds_speak_of_their_order() -> None:
-    assert {v for v in Verdict if v.is_of_order} == {
+    assert {v for v in OrderVerdict if v.is_order_verdict} == {
         "interleaved",
         "clustered",
         "staggered",
         "grouped",
         "mixed",
     }
-    assert {v for v in Verdict if v.runs_ahead} == {"pipelined", "partly pipelined", "warp-specialised"}
+    assert {v for v in OrderVerdict if v.runs_ahead} == {"pipelined", "partly pipelined", "warp-specialised"}
 
 
 def test_words_of_different_lists_stay_apart_by_their_type() -> None:
-    assert not isinstance(Severity.WARNING, Verdict)
-    assert issubclass(Verdict, Enum)
+    assert not isinstance(Severity.WARNING, OrderVerdict)
+    assert issubclass(OrderVerdict, Enum)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_a_version_that_two_releases_fit_tells_only_what_both_tell() -> None:
     either = TritonVersion("3.0/3.1")
     assert either.releases == ((3, 0), (3, 1))
     assert (either.since((3, 0)), either.since((3, 1)), either.since((3, 2))) == (True, None, False)
-    assert either.fits("3.1.0")
-    assert not either.fits("3.10.0")
+    assert either.may_match("3.1.0")
+    assert not either.may_match("3.10.0")
 
 
 def test_a_version_of_a_release_is_one_of_it_and_not_the_other_way_round() -> None:
-    assert TritonVersion("3.2.0").is_of("3.2")
-    assert not TritonVersion("3.2").is_of("3.2.0")
-    assert TritonVersion("3.2").fits("3.2.0")
+    assert TritonVersion("3.2.0").matches("3.2")
+    assert not TritonVersion("3.2").matches("3.2.0")
+    assert TritonVersion("3.2").may_match("3.2.0")

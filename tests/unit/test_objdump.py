@@ -9,7 +9,7 @@ from saved import saved
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.objdump import disassemble_hsaco, find_objdump
-from artifact_inspector.formats.amdgcn.reading import FORMAT
+from artifact_inspector.formats.amdgcn.parser import FORMAT
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -87,6 +87,4 @@ def test_a_real_tool_prints_the_code_that_was_saved_as_text(name: str) -> None:
     kinds = (EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.FLOAT, EventKind.WAIT)
     (own,) = kernel.module(Stage.AMDGCN).functions
     for kind in kinds:
-        assert sum(x.kind is kind for x in function.instructions) == sum(
-            x.kind is kind for x in own.instructions
-        )
+        assert sum(x.kind is kind for x in function.instructions) == sum(x.kind is kind for x in own.instructions)

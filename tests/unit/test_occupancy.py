@@ -104,16 +104,14 @@ def test_blocks_are_those_that_an_h200_answers(registers, barriers, shared, warp
     ],
 )
 def test_the_resource_that_limits_is_named(registers, shared, warps, blocks, limited_by):
-    found = find_occupancy(
-        parse_target("A100"), registers=registers, shared_bytes=shared, warps_per_block=warps
-    )
+    found = find_occupancy(parse_target("A100"), registers=registers, shared_bytes=shared, warps_per_block=warps)
     assert (found.blocks, found.limited_by) == (blocks, limited_by)
 
 
 def test_the_share_is_of_the_warps_that_an_sm_can_hold():
     found = find_occupancy(parse_target("T4"), registers=128, shared_bytes=0, warps_per_block=4)
     # 128 registers are 4096 a warp: 4 warps a partition, 16 of the 32 that an SM of sm_75 holds.
-    assert (found.warps, found.warps_at_most, found.share) == (16, 32, 0.5)
+    assert (found.warps, found.max_warps, found.ratio) == (16, 32, 0.5)
 
 
 # LLVM, getNumWavesPerEUWithNumVGPRs and getOccupancyWithNumSGPRs: registers rounded up to the granule
@@ -152,8 +150,8 @@ def test_a_workgroup_processor_is_two_compute_units_with_one_lds():
     alone = find_occupancy(parse_target("gfx1100"), **ask, workgroup_processor=False)
     both = find_occupancy(parse_target("gfx1100"), **ask)
     # 40960 bytes after rounding to 1024: once in 64 KiB, three times in 128 KiB.
-    assert (alone.unit, alone.blocks, alone.warps_at_most) == ("CU", 1, 32)
-    assert (both.unit, both.blocks, both.warps_at_most) == ("WGP", 3, 64)
+    assert (alone.unit, alone.blocks, alone.max_warps) == ("CU", 1, 32)
+    assert (both.unit, both.blocks, both.max_warps) == ("WGP", 3, 64)
 
 
 def test_blocks_of_several_waves_share_the_barriers_of_a_compute_unit():
@@ -168,13 +166,17 @@ def test_blocks_without_tensor_memory_are_resident_and_wait():
     ask = {"registers": 64, "shared_bytes": 0, "warps_per_block": 4}
     # 512 columns a multiprocessor (PTX ISA, Tensor Memory)
     found = find_occupancy(parse_target("B200"), **ask, tensor_columns=256)
-    assert (found.blocks, found.limited_by, found.allowed["tensor memory"]) == (8, ("registers",), 2)
+    assert (found.blocks, found.limited_by, found.blocks_by_resource["tensor memory"]) == (
+        8,
+        ("registers",),
+        2,
+    )
     assert find_occupancy(parse_target("B200"), **ask, tensor_columns=0).blocks == 8
 
 
 def test_an_unknown_target_names_what_is_missing():
     found = find_occupancy(parse_target("sm_130"), registers=64, shared_bytes=0, warps_per_block=4)
-    assert (found.blocks, found.warps, found.share, found.limited_by) == (None, None, None, ())
+    assert (found.blocks, found.warps, found.ratio, found.limited_by) == (None, None, None, ())
     assert found.missing == ("limits of one SM of sm_130",)
     assert find_warps_per_partition(parse_target("sm_130"), 64) is None
 
@@ -188,4 +190,4 @@ def test_what_is_known_still_says_what_it_allows():
     found = find_occupancy(parse_target("A100"), registers=None, shared_bytes=40960, warps_per_block=4)
     assert (found.blocks, found.missing) == (None, ("registers per thread",))
     # 41984 of 167936 bytes, 4 of 64 warps, 32 blocks
-    assert found.allowed == {"shared memory": 4, "warps": 16, "blocks": 32}
+    assert found.blocks_by_resource == {"shared memory": 4, "warps": 16, "blocks": 32}

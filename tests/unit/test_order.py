@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
+from artifact_inspector.analysis.order.region_facts import RegionFacts, signature_of
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
 
@@ -93,7 +93,7 @@ def test_rounds_in_straight_line_code(steps: str, phrase: str, tmp_path: Path) -
 def test_f_and_g_are_the_shares_in_front_and_behind(
     steps: str, pairs: list[tuple[float, float]], tmp_path: Path
 ) -> None:
-    assert [(pair.f, pair.g) for pair in straight(tmp_path, *steps.split()).pairs] == pairs
+    assert [(pair.issued_before, pair.issued_after) for pair in straight(tmp_path, *steps.split()).pairs] == pairs
 
 
 def test_nothing_loaded_is_no_loads(tmp_path: Path) -> None:
@@ -125,9 +125,7 @@ def loop(*inside: str) -> list[str]:
         ("La", "no-compute"),
     ],
 )
-def test_rounds_of_one_iteration_are_judged_like_straight_line_code(
-    inside: str, phrase: str, tmp_path: Path
-) -> None:
+def test_rounds_of_one_iteration_are_judged_like_straight_line_code(inside: str, phrase: str, tmp_path: Path) -> None:
     kernel = inspect(tmp_path, module(*loop(*inside.split())))
     (found,) = [region for region in kernel.stages[Stage.TTIR].regions if region.kind == "loop"]
     assert found.phrase == phrase
@@ -153,7 +151,7 @@ def test_loads_for_the_next_iteration_are_one_ahead(tmp_path: Path) -> None:
     kernel = inspect(tmp_path, module(*prefetched("a", "b")))
     found = kernel.principal_region
     assert found is not None
-    assert (found.phrase, found.copies_stand) == ("pipelined(1)", "before")
+    assert (found.phrase, found.copy_position) == ("pipelined(1)", "before")
     assert found.rounds[0].distances == (1, 1)
 
 
@@ -168,9 +166,7 @@ def test_copies_in_front_of_a_loop_that_it_consumes_are_its_distance(tmp_path: P
     body = loop("La", "Ca")
     lines = {word: number for number, word in enumerate(body, 10)}
     ahead = [f"%a{n} = tt.load %p : {P}" for n in (1, 2, 3)]
-    kernel = inspect(
-        tmp_path, module(*body), module(*ahead, *body, lines=lines | dict.fromkeys(ahead, lines["La"]))
-    )
+    kernel = inspect(tmp_path, module(*body), module(*ahead, *body, lines=lines | dict.fromkeys(ahead, lines["La"])))
     found = kernel.stages[Stage.TTGIR].region(kernel.principal or "")
     assert found is not None
     assert found.phrase == "pipelined(3)"

@@ -8,14 +8,14 @@ import re
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.facts import RegionFacts, signature_of
-from artifact_inspector.analysis.order.placement import Memory
-from artifact_inspector.analysis.order.reference import find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.placement import PreviousStage
+from artifact_inspector.analysis.order.reference_regions import find_reference
+from artifact_inspector.analysis.order.region_facts import RegionFacts, signature_of
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.order.verdict import judge
+from artifact_inspector.analysis.order.verdict import judge_region
 from artifact_inspector.formats import format_of
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -50,15 +50,15 @@ def partitions(*bodies: tuple[str, ...]) -> tuple[str, ...]:
 def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dict[str, RegionFacts]:
     """Facts of every region at the later stage (at the first, when there is no later one)."""
     first = module(program, Stage.TTIR)
-    reference = find_reference(Code(first, FORMAT))
-    memories: dict[str, Memory] = {}
+    reference = find_reference(FunctionCode(first, FORMAT))
+    memories: dict[str, PreviousStage] = {}
     found: dict[str, RegionFacts] = {}
     for function in (first,) if later is None else (first, module(later, Stage.TTGIR)):
         exact = function is first
-        code = Code(function, FORMAT)
+        code = FunctionCode(function, FORMAT)
         found = {}
         for region in find_regions(code, reference, exact=exact):
-            found[region.id], memories[region.id] = judge(code, region, memories.get(region.id), exact=exact)
+            found[region.id], memories[region.id] = judge_region(code, region, memories.get(region.id), exact=exact)
     return found
 
 
@@ -72,7 +72,7 @@ def loop(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> Regi
 
 def test_load_compute_load_compute_is_interleaved() -> None:
     found = straight(TWO_ROUNDS)
-    assert (found.verdict, [(p.f, p.g) for p in found.pairs], found.basis) == (
+    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs], found.basis) == (
         "interleaved",
         [(0, 1)],
         "source",
@@ -81,13 +81,19 @@ def test_load_compute_load_compute_is_interleaved() -> None:
 
 def test_load_load_compute_compute_is_clustered() -> None:
     found = straight(TWO_ROUNDS, (LOAD_A, LOAD_B, DOT_A, DOT_B))
-    assert (found.verdict, [(p.f, p.g) for p in found.pairs]) == ("clustered", [(1, 0)])
+    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs]) == (
+        "clustered",
+        [(1, 0)],
+    )
 
 
 def test_a_statement_that_became_several_loads_counts_with_their_share() -> None:
     halves = (f"%b = tt.load %q : {P} @3", LOAD_A, DOT_A, f"%c = tt.load %q : {P} @3", DOT_B)
     found = straight(TWO_ROUNDS, halves)
-    assert (found.verdict, [(p.f, p.g) for p in found.pairs]) == ("mixed", [(0.5, 0.5)])
+    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs]) == (
+        "mixed",
+        [(0.5, 0.5)],
+    )
     assert found.phrase == "mixed (f=0.5 g=0.5)"
 
 
@@ -112,13 +118,13 @@ def test_several_rounds_of_one_iteration_are_judged_as_in_a_straight_line() -> N
 
 def test_copies_in_front_of_a_loop_are_iterations_ahead() -> None:
     found = loop(looped(LOAD_A, DOT_A), looped(DOT_A, LOAD_A, before=(LOAD_A, LOAD_A)))
-    assert (found.phrase, found.copies_stand) == ("pipelined(2)", "after")
+    assert (found.phrase, found.copy_position) == ("pipelined(2)", "after")
 
 
 def test_what_an_iteration_loads_for_itself_does_not_say_where_copies_stand() -> None:
     both = f"%x = tt.dot %a, %b, %z : {T} @2"
     found = loop(looped(LOAD_A, LOAD_B, both), looped(LOAD_B, both, LOAD_A, before=(LOAD_A,)))
-    assert (found.phrase, found.copies_stand) == ("partly pipelined(1)", "after")
+    assert (found.phrase, found.copy_position) == ("partly pipelined(1)", "after")
 
 
 def test_a_compute_peeled_in_front_takes_one_iteration_off() -> None:
@@ -151,7 +157,7 @@ def test_distances_that_differ_are_printed_as_a_range() -> None:
 def test_a_body_of_equal_copies_is_judged_as_one() -> None:
     found = loop(looped(*TWO_ROUNDS), looped(*TWO_ROUNDS, *TWO_ROUNDS))
     assert found.phrase == "interleaved ×2"
-    assert [(p.f, p.g) for p in found.pairs] == [(0, 1)]
+    assert [(p.issued_before, p.issued_after) for p in found.pairs] == [(0, 1)]
 
 
 def test_a_loop_that_is_gone_from_the_stage_was_unrolled() -> None:
@@ -160,9 +166,7 @@ def test_a_loop_that_is_gone_from_the_stage_was_unrolled() -> None:
 
 
 def test_a_region_without_computes_left_is_gone() -> None:
-    found = straight(
-        (LOAD_A, f"%m = arith.mulf %a, %a : {T} @2", f"tt.store %q, %m : {P} @3"), (f"{LOAD_A}",)
-    )
+    found = straight((LOAD_A, f"%m = arith.mulf %a, %a : {T} @2", f"tt.store %q, %m : {P} @3"), (f"{LOAD_A}",))
     assert found.verdict == "gone"
 
 
@@ -236,21 +240,21 @@ ret;
 def test_a_histogram_made_by_atomics_in_shared_memory_is_not_gone() -> None:
     program = (LOAD_A, f"%h = tt.histogram %a : {T} -> {T} @2", f"tt.store %q, %h : {P} @3")
     first = module(program, Stage.TTIR)
-    reference = find_reference(Code(first, FORMAT))
+    reference = find_reference(FunctionCode(first, FORMAT))
     for text, verdict in (
         (PTX_OF_A_HISTOGRAM, "single"),
         (PTX_OF_A_HISTOGRAM.replace("atom.shared", "atom.global"), "gone"),
     ):
         (later,) = format_of(Stage.PTX).parse(SourceText("k", text), Stage.PTX).functions
-        code = Code(later, format_of(Stage.PTX))
+        code = FunctionCode(later, format_of(Stage.PTX))
         (region,) = find_regions(code, reference, exact=False)
-        found, _ = judge(code, region, None, exact=False)
+        found, _ = judge_region(code, region, None, exact=False)
         assert found.verdict == verdict
 
 
 def test_copies_and_code_without_loads_have_no_order() -> None:
     copy = straight((LOAD_A, f"tt.store %q, %a : {P} @2"))
-    assert (copy.verdict, copy.other) == ("no-compute", ("k.py:1",))
+    assert (copy.verdict, copy.unassigned) == ("no-compute", ("k.py:1",))
     assert straight((f"tt.store %q, %z : {P} @2",)).verdict == "no-loads"
 
 

@@ -7,11 +7,17 @@ from dataclasses import replace
 import pytest
 from handwritten import made
 
-from artifact_inspector.analysis.order.facts import Pair, PlacedRound, RegionFacts, RoundFacts, signature_of
-from artifact_inspector.model import Basis, EventKind, PairOrder, RegionKind, SourceLine, Verdict
+from artifact_inspector.analysis.order.region_facts import (
+    RegionFacts,
+    RoundFacts,
+    RoundPair,
+    RoundPlacement,
+    signature_of,
+)
+from artifact_inspector.model import Basis, EventKind, OrderVerdict, PairOrder, RegionKind, SourceLine
 
 PLAIN = RegionFacts(
-    "loop@7", RegionKind.LOOP, 1, "straight", (3, 9), "L2 F10 L1", "", Verdict.INTERLEAVED, None, Basis.SOURCE,
+    "loop@7", RegionKind.LOOP, 1, "straight", (3, 9), "L2 F10 L1", "", OrderVerdict.INTERLEAVED, None, Basis.SOURCE,
     (), (), (), (), 0, 0, 1, "", False, None, (), True, {"global_load": 3, "float": 10, "shuffle": 32},
 )  # fmt: skip
 
@@ -26,7 +32,7 @@ PLAIN = RegionFacts(
     ],
 )
 def test_two_rounds_are_in_order_where_all_loads_are(f: float, g: float, letter: PairOrder) -> None:
-    assert Pair(f, g).letter is letter
+    assert RoundPair(f, g).order is letter
 
 
 def test_events_of_one_kind_in_a_row_are_one_run_and_others_are_passed_over() -> None:
@@ -46,14 +52,17 @@ def test_events_of_every_kind_are_counted_those_without_a_letter_too() -> None:
     ("changes", "phrase"),
     [
         ({}, "interleaved"),
-        ({"verdict": Verdict.PIPELINED, "distance": 2}, "pipelined(2)"),
-        ({"verdict": Verdict.PIPELINED, "distance": (1, 3)}, "pipelined(1–3)"),
-        ({"verdict": Verdict.PIPELINED, "distance": (2, 2)}, "pipelined(2)"),
-        ({"verdict": Verdict.PIPELINED, "distance": 0}, "pipelined(0)"),
-        ({"verdict": Verdict.GROUPED, "groups": "{1 2}{3}"}, "grouped {1 2}{3}"),
-        ({"unrolled_by": 4}, "interleaved ×4"),
+        ({"verdict": OrderVerdict.PIPELINED, "distance": 2}, "pipelined(2)"),
+        ({"verdict": OrderVerdict.PIPELINED, "distance": (1, 3)}, "pipelined(1–3)"),
+        ({"verdict": OrderVerdict.PIPELINED, "distance": (2, 2)}, "pipelined(2)"),
+        ({"verdict": OrderVerdict.PIPELINED, "distance": 0}, "pipelined(0)"),
+        ({"verdict": OrderVerdict.GROUPED, "groups": "{1 2}{3}"}, "grouped {1 2}{3}"),
+        ({"unroll_factor": 4}, "interleaved ×4"),
         (
-            {"verdict": Verdict.MIXED, "pairs": (Pair(1.0, 0.0), Pair(0.25, 1 / 3), Pair(0.5, 0.0))},
+            {
+                "verdict": OrderVerdict.MIXED,
+                "pairs": (RoundPair(1.0, 0.0), RoundPair(0.25, 1 / 3), RoundPair(0.5, 0.0)),
+            },
             "mixed (f=0.25 g=0.33)",
         ),
     ],
@@ -63,13 +72,13 @@ def test_a_verdict_is_printed_with_its_figures(changes: dict[str, object], phras
 
 
 def test_the_layout_leaves_the_copies_out() -> None:
-    assert replace(PLAIN, unrolled_by=4).layout == "interleaved"
+    assert replace(PLAIN, unroll_factor=4).verdict_text == "interleaved"
 
 
 def test_what_is_left_of_a_loop_stands_in_straight_code_under_its_name() -> None:
-    assert not PLAIN.is_left_over
-    assert replace(PLAIN, kind=RegionKind.STRAIGHT).is_left_over
-    assert not replace(PLAIN, kind=RegionKind.STRAIGHT, id="helper/straight").is_left_over
+    assert not PLAIN.is_dissolved_loop
+    assert replace(PLAIN, kind=RegionKind.STRAIGHT).is_dissolved_loop
+    assert not replace(PLAIN, kind=RegionKind.STRAIGHT, id="helper/straight").is_dissolved_loop
 
 
 def test_a_round_tells_its_callers_where_one_was_inlined() -> None:
@@ -77,4 +86,4 @@ def test_a_round_tells_its_callers_where_one_was_inlined() -> None:
     found = RoundFacts(2, 1, 2, 3, 4, (inlined, plain), (), (), ())
     assert found.called_from == (("k.py:9",), ())
     assert replace(found, sources=(plain,)).called_from == ()
-    assert found.placed == PlacedRound(2, 1, 2, 3, 4)
+    assert found.placement == RoundPlacement(2, 1, 2, 3, 4)

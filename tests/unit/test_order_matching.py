@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from handwritten import made, tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.matching import match_loops
-from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.loop_matching import match_loops
+from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, find_reference
 
 T, P = "tensor<8xf32>", "tensor<8x!tt.ptr<f32>>"
 HEAD = f"%q: {P}, %n: i32, %z: {T}, %o: {P}, %x: tensor<8x8xf16>, %w: tensor<8x8xf32>"
@@ -28,7 +28,7 @@ def program(*loops: str) -> tuple[ReferenceRegion, ...]:
     return find_reference(tensor_code("".join(loops), head=HEAD))
 
 
-def matched(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[int, str]:
+def matched(code: FunctionCode, reference: tuple[ReferenceRegion, ...]) -> dict[int, str]:
     return {natural: region.id for natural, region in match_loops(code, reference).items()}
 
 

@@ -71,7 +71,7 @@ def random_pairs() -> list[tuple[str, str]]:
 def test_a_kernel_does_not_differ_from_itself(kernel: Saved) -> None:
     found = compare_kernels(kernel.facts, kernel.facts)
     assert found.is_same
-    assert found.parting is None
+    assert found.first_divergence is None
     assert not found.differences
     assert [fact.key for fact in found.facts if fact.differs] == []
 
@@ -82,7 +82,7 @@ def test_the_other_way_round_is_the_mirror_image(left: str, right: str) -> None:
 
 
 def test_a_compiler_that_clustered_the_loads_of_one_gpu_alone_is_named() -> None:
-    found = pair("3.2.0/sm_75/gemv_splitk", "3.2.0/gfx90a/gemv_splitk").parting
+    found = pair("3.2.0/sm_75/gemv_splitk", "3.2.0/gfx90a/gemv_splitk").first_divergence
     assert found is not None
     assert (found.step, found.components) == ("ttgir", ("Triton GPU passes",))
     assert (found.left, found.right) == ("interleaved", "clustered")
@@ -93,15 +93,13 @@ def test_a_compiler_that_clustered_the_loads_of_one_gpu_alone_is_named() -> None
 def test_a_loop_that_no_earlier_stage_has_is_the_work_of_the_stage_that_made_it() -> None:
     found = pair("3.6.0/gfx942/index_load", "3.9.0/gfx942/index_load")
     (region,) = (one for one in found.regions if one.name == "loop1/2")
-    assert region.parting is not None
-    assert (region.parting.step, region.parting.left) == ("llir", "no such region")
-    assert region.parting.components == ("Triton lowering + LLVM middle end",)
+    assert region.first_divergence is not None
+    assert (region.first_divergence.step, region.first_divergence.left) == ("llir", "no such region")
+    assert region.first_divergence.components == ("Triton lowering + LLVM middle end",)
 
 
 def test_a_later_compiler_did_not() -> None:
-    (region,) = (
-        one for one in pair("3.9.0/sm_75/gemv_splitk", "3.9.0/gfx942/gemv_splitk").regions if one.is_principal
-    )
+    (region,) = (one for one in pair("3.9.0/sm_75/gemv_splitk", "3.9.0/gfx942/gemv_splitk").regions if one.is_principal)
     agree = {stage.step: stage.agree for stage in region.stages}
     assert agree["ttir"] is agree["ttgir"] is True
 
@@ -151,7 +149,7 @@ def test_a_file_that_one_side_lacks_is_no_difference(path: str, suffix: str, tmp
         change = compared(left, right)
         assert change.degree is Degree.IDENTICAL
         assert change.pair is not None
-        assert change.pair.parting is None
+        assert change.pair.first_divergence is None
         assert not change.facts
         if gone and suffix in ("ttir", "ttgir", "llir"):
             assert any(f"no {suffix}" in note for note in change.notes)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.partitions import find_partitions, find_slots
-from artifact_inspector.formats.mlir import reading as mlir
-from artifact_inspector.formats.ptx import reading as ptx
+from artifact_inspector.formats.mlir import parser as mlir
+from artifact_inspector.formats.ptx import parser as ptx
 from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -51,10 +51,10 @@ PINGPONG = """module attributes {"ttg.num-warps" = 8 : i32} {
 """
 
 
-def read(text: str) -> tuple[Module, Code]:
+def read(text: str) -> tuple[Module, FunctionCode]:
     module = mlir.FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     function = module.functions[0]
-    return module, Code(function, mlir.FORMAT)
+    return module, FunctionCode(function, mlir.FORMAT)
 
 
 def setmaxnreg(*counts: int) -> Function:

@@ -32,7 +32,7 @@ LLVM = """\
 def test_passes_of_mlir_are_timed_in_their_order_and_repeated_texts_once() -> None:
     times = PassTimes(MLIR.splitlines())
     names = ["InlinerPass", "CanonicalizerPass", "CanonicalizerPass", "CSEPass", "SymbolDCEPass"]
-    found = times.of_mlir(names)
+    found = times.mlir_seconds(names)
     assert found[0] == 0.0012
     assert sorted(seconds for seconds in found[1:3] if seconds is not None) == [0.0005]
     assert found[3:] == [0.0002, None]
@@ -40,5 +40,5 @@ def test_passes_of_mlir_are_timed_in_their_order_and_repeated_texts_once() -> No
 
 def test_passes_of_the_code_generator_are_timed_by_name() -> None:
     times = PassTimes((MLIR + LLVM).splitlines())
-    assert times.total_of("Machine Instruction Scheduler") == 0.0562
-    assert times.total_of("Total") is None
+    assert times.total_seconds("Machine Instruction Scheduler") == 0.0562
+    assert times.total_seconds("Total") is None

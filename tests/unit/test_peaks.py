@@ -51,6 +51,6 @@ def test_every_product_names_its_source_and_loses_half_per_step_up_in_width():
 
 def test_what_a_device_lacks_is_bounded_by_what_it_is_widened_to():
     a100, h200 = find_peaks("NVIDIA A100-SXM4-80GB"), find_peaks("NVIDIA H200")
-    assert a100.flops_of("fp8") == ("fp16", 312e12)
-    assert h200.flops_of("fp4") == ("fp16", 989.5e12)
-    assert find_peaks("Tesla T4").flops_of("tf32") == ("fp32", 8.1e12)
+    assert a100.peak_for_type("fp8") == ("fp16", 312e12)
+    assert h200.peak_for_type("fp4") == ("fp16", 989.5e12)
+    assert find_peaks("Tesla T4").peak_for_type("tf32") == ("fp32", 8.1e12)

@@ -17,11 +17,19 @@ from artifact_inspector.facts.lane import Event, Lane
 from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.facts.timetable import find_timetable
 from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.pictures._block_row import lay_out
 from artifact_inspector.pictures._canvas import STYLE, Canvas
-from artifact_inspector.pictures._colours import CYCLE, DARK, FAMILIES, FAMILY_OF, INK, LIGHT, contrast
-from artifact_inspector.pictures._row import lay_out
+from artifact_inspector.pictures._colours import (
+    DARK,
+    FAMILIES,
+    FAMILY_OF,
+    INK,
+    LIGHT,
+    NUMBERED_FILLS,
+    contrast,
+)
 from artifact_inspector.pictures.occupancy import occupancy_bars
-from artifact_inspector.pictures.pair import pair_timelines
+from artifact_inspector.pictures.pair_timelines import pair_timelines
 from artifact_inspector.pictures.shared_map import shared_map
 from artifact_inspector.pictures.timeline import draw_scene, timeline
 from artifact_inspector.pictures.timetable import timetable
@@ -75,7 +83,7 @@ def test_contrast_is_that_of_the_guidelines() -> None:
 def test_every_kind_with_a_letter_has_a_fill_and_no_two_kinds_a_letter() -> None:
     shown = [kind for kind in EventKind if kind.letter and kind is not EventKind.UNKNOWN]
     assert set(FAMILY_OF) == set(shown)
-    assert set(FAMILY_OF.values()) | set(CYCLE) <= set(FAMILIES)
+    assert set(FAMILY_OF.values()) | set(NUMBERED_FILLS) <= set(FAMILIES)
     assert len({kind.letter for kind in shown}) == len(shown)
 
 
@@ -140,9 +148,7 @@ def test_no_two_blocks_of_a_row_overlap_and_none_leaves_it() -> None:
 def test_a_kernel_of_many_instructions_is_summarised_and_says_so() -> None:
     lane = find_scene(facts(MATMUL), None, (Stage.PTX,)).lanes[0]
     many = tuple(_moved(event, 400 * copy) for copy in range(1_200) for event in lane.events)
-    long = replace(
-        lane, events=many, instructions=480_000, stretches=(lane.stretches[0]._replace(stop=480_000),)
-    )
+    long = replace(lane, events=many, instructions=480_000, stretches=(lane.stretches[0]._replace(stop=480_000),))
     scene = replace(find_scene(facts(MATMUL), None, (Stage.PTX,)), lanes=(long,))
     svg = draw_scene(scene)
     assert len(svg) < 200_000
@@ -151,7 +157,7 @@ def test_a_kernel_of_many_instructions_is_summarised_and_says_so() -> None:
 
 def _moved(event: Event, by: int) -> Event:
     step = event.step
-    return replace(event, step=step._replace(start=step.start + by, stop=step.stop + by, times=1 + by % 7))
+    return replace(event, step=step._replace(start=step.start + by, stop=step.stop + by, repetitions=1 + by % 7))
 
 
 @pytest.mark.parametrize(
@@ -175,9 +181,7 @@ def test_what_a_cache_says_is_text(hostile: str) -> None:
 
 
 def _hostile(lane: Lane, text: str) -> Lane:
-    events = tuple(
-        replace(event, first=replace(event.first, text=text, opcode=text)) for event in lane.events
-    )
+    events = tuple(replace(event, first=replace(event.first, text=text, opcode=text)) for event in lane.events)
     return replace(lane, function=text, file=text, events=events)
 
 

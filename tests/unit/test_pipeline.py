@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.analysis.order.placement import Memory
-from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.placement import PreviousStage
+from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, find_reference
+from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.analysis.order.verdict import judge
-from artifact_inspector.analysis.overlap.buffers import LoopBuffers, find_loop_buffers
-from artifact_inspector.analysis.overlap.loop_form import LoopForm
+from artifact_inspector.analysis.order.verdict import judge_region
+from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers, find_loop_buffers
+from artifact_inspector.analysis.overlap.loop_properties import LoopProperties
 from artifact_inspector.analysis.overlap.pipeline import Evidence, Pipeline, explain_pipeline
 from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import parse_target
@@ -81,7 +81,7 @@ Loop = tuple[dict[Stage, RegionFacts], dict[Stage, LoopBuffers]]
 def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
     """Every loop of a kernel given as text, with its facts and buffers by stage."""
     loops: dict[str, Loop] = {}
-    memories: dict[str, Memory] = {}
+    memories: dict[str, PreviousStage] = {}
     reference: tuple[ReferenceRegion, ...] = ()
     for stage, text in ((Stage.TTIR, ttir), (Stage.TTGIR, ttgir)):
         if text is None:
@@ -90,12 +90,12 @@ def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
         module = language.parse(SourceText("kernel", text), stage)
         (function,) = module.functions
         exact = stage is Stage.TTIR
-        code = Code(function, language)
+        code = FunctionCode(function, language)
         if exact:
             reference = find_reference(code)
         regions = find_regions(code, reference, exact=exact)
         for region in regions:
-            facts, memory = judge(code, region, memories.get(region.id), exact=exact)
+            facts, memory = judge_region(code, region, memories.get(region.id), exact=exact)
             memories[region.id] = memory
             loops.setdefault(region.id, ({}, {}))[0][stage] = facts
         for name, found in find_loop_buffers(code, regions, module, language, exact=exact).items():
@@ -127,8 +127,8 @@ def line_of(text: str, words: str) -> int:
     return number
 
 
-def form_of(text: str) -> LoopForm:
-    form = only(text)[1][Stage.TTIR].form
+def form_of(text: str) -> LoopProperties:
+    form = only(text)[1][Stage.TTIR].properties
     assert form is not None
     return form
 
@@ -147,7 +147,7 @@ def test_a_wait_depth_divided_by_the_groups_of_an_iteration_is_its_iterations_in
     assert (found.commits_per_iteration, found.wait_depth, found.iterations_in_flight) == (2, 2, 1)
     assert (found.distance, found.prologue) == (2, 2)
     assert found.epilogue_line == line_of(PIPELINED, "num = 0")
-    assert (found.why_not, found.notes) == (None, ())
+    assert (found.unpipelined_reason, found.notes) == (None, ())
 
 
 def test_copies_into_the_buffers_of_another_loop_are_no_prologue() -> None:
@@ -157,9 +157,7 @@ def test_copies_into_the_buffers_of_another_loop_are_no_prologue() -> None:
     for name in ("bu", "bv", "ac", "bc", "ec", "fc", "r"):
         second = second.replace(f"%{name} ", f"%{name}2 ").replace(f"%{name}[", f"%{name}2[")
     second = second.replace("%x, %gs", "%gs, %gt").replace("%gs = ttg", "%gt = ttg")
-    second = second.replace(
-        "      %gt =", "      %gs = arith.addi %x, %row : tensor<64x64x!tt.ptr<f16>>\n      %gt ="
-    )
+    second = second.replace("      %gt =", "      %gs = arith.addi %x, %row : tensor<64x64x!tt.ptr<f16>>\n      %gt =")
     ttgir = PIPELINED.replace("    %z =", second + "    %z =")
     ttir = MATMUL.replace(TAIL, "    }\n" + (FOR + LOADS + DOT).replace("%r =", "%r2 =") + TAIL)
     assert [explained(loop).prologue for loop in read(ttir, ttgir).values()] == [2, 2]
@@ -244,14 +242,12 @@ def test_a_back_end_that_waits_for_all_loses_what_ttgir_leaves_in_flight() -> No
     """The last stage here is TTGIR read again as AMDGCN, with every copy waited for."""
     facts, buffers = only(MATMUL, PIPELINED)
     above = buffers[Stage.TTGIR]
-    below = replace(
-        above, waits=tuple(w._replace(depth=0, queue=Queue.LOADS) for w in above.waits), commits={}
-    )
+    below = replace(above, waits=tuple(w._replace(depth=0, queue=Queue.LOADS) for w in above.waits), commits={})
     loop = ({**facts, Stage.AMDGCN: facts[Stage.TTGIR]}, {**buffers, Stage.AMDGCN: below})
     found = explained(loop, num_stages=3, target="gfx950")
     assert found.iterations_in_flight == 0
     assert (
-        found.why_not
+        found.unpipelined_reason
         == "TTGIR leaves 2 ÷ 2 = 1 iterations in flight at its wait, but amdgcn waits for all of them"
     )
     line = line_of(PIPELINED, "num = 2")
@@ -265,7 +261,7 @@ def test_copies_that_became_loads_below_are_a_register_prefetch() -> None:
     loop = ({**facts, Stage.PTX: facts[Stage.TTGIR]}, {**buffers, Stage.PTX: below})
     found = explained(loop, target="sm_75", version="2.1")
     assert (found.kind, found.buffers, found.distance) == ("register prefetch", 2, 2)
-    assert (found.commits_per_iteration, found.wait_depth, found.why_not) == (None, None, None)
+    assert (found.commits_per_iteration, found.wait_depth, found.unpipelined_reason) == (None, None, None)
 
 
 BARRIER = f"!ttg.memdesc<1xi64, {MEMORY}>"
@@ -330,8 +326,8 @@ def test_constant_bounds_tell_how_often_a_loop_runs(bounds: tuple[int, int, int]
     constants = "".join(f"    %k{i} = arith.constant {value} : i32\n" for i, value in enumerate(bounds))
     text = MATMUL.replace("%c0 to %n step %c1", "%k0 to %k1 step %k2")
     text = text.replace("    %r = scf.for", constants + "    %r = scf.for")
-    assert form_of(text).trips == trips
-    assert form_of(MATMUL).trips is None
+    assert form_of(text).trip_count == trips
+    assert form_of(MATMUL).trip_count is None
 
 
 # -- why not -----------------------------------------------------------------------------------
@@ -346,26 +342,24 @@ def test_constant_bounds_tell_how_often_a_loop_runs(bounds: tuple[int, int, int]
         (0, "gfx942", "3.6.0", "num_stages 0 requests no pipelining"),
     ],
 )
-def test_options_and_targets_that_allow_no_pipeline_are_told(
-    asked: int, target: str, version: str, cause: str
-) -> None:
+def test_options_and_targets_that_allow_no_pipeline_are_told(asked: int, target: str, version: str, cause: str) -> None:
     found = explained(only(MATMUL, MATMUL), num_stages=asked, target=target, version=version)
-    assert (found.kind, found.why_not) == (None, cause)
+    assert (found.kind, found.unpipelined_reason) == (None, cause)
 
 
 @pytest.mark.parametrize(("target", "version"), [("sm_80", "3.6.0"), ("gfx942", "3.6.0"), ("sm_90", None)])
 def test_a_loop_that_meets_every_condition_has_no_known_cause(target: str, version: str | None) -> None:
     found = explained(only(MATMUL, MATMUL), target=target, version=version)
-    assert (found.why_not, found.notes) == (None, ("no cause was found in the IR",))
+    assert (found.unpipelined_reason, found.notes) == (None, ("no cause was found in the IR",))
 
 
 def test_the_loop_s_own_number_of_stages_wins_over_the_compile_s() -> None:
     facts, buffers = only(MATMUL, MATMUL)
     program = buffers[Stage.TTIR]
-    assert program.form is not None
-    asking = replace(program, form=replace(program.form, asked=1))
+    assert program.properties is not None
+    asking = replace(program, properties=replace(program.properties, requested_stages=1))
     found = explained((facts, {**buffers, Stage.TTIR: asking}), num_stages=4)
-    assert (found.num_stages, found.why_not) == (
+    assert (found.num_stages, found.unpipelined_reason) == (
         1,
         "the loop itself requests no pipelining: tt.num_stages = 1",
     )
@@ -376,8 +370,8 @@ def test_a_number_that_a_pass_wrote_into_ttgir_is_not_what_was_asked() -> None:
     """Automatic warp specialisation leaves `tt.num_stages = 0` on the loops that it made."""
     facts, buffers = only(MATMUL, MATMUL)
     above = buffers[Stage.TTGIR]
-    assert above.form is not None
-    written = replace(above, form=replace(above.form, asked=0))
+    assert above.properties is not None
+    written = replace(above, properties=replace(above.properties, requested_stages=0))
     assert explained((facts, {**buffers, Stage.TTGIR: written}), num_stages=4).num_stages == 4
 
 
@@ -385,13 +379,13 @@ def test_loads_without_a_dot_are_pipelined_only_where_the_loop_asks() -> None:
     text = MATMUL.replace("tt.dot %u, %v, %acc :", "arith.mulf %u, %v :")
     loop = only(text, text)
     told = explained(loop)
-    assert told.why_not is not None
-    assert told.why_not.startswith("no dot in the loop")
+    assert told.unpipelined_reason is not None
+    assert told.unpipelined_reason.startswith("no dot in the loop")
     facts, buffers = loop
     program = buffers[Stage.TTIR]
-    assert program.form is not None
-    asking = replace(program, form=replace(program.form, asked=3))
-    assert explained((facts, {**buffers, Stage.TTIR: asking})).why_not is None
+    assert program.properties is not None
+    asking = replace(program, properties=replace(program.properties, requested_stages=3))
+    assert explained((facts, {**buffers, Stage.TTIR: asking})).unpipelined_reason is None
 
 
 def test_a_while_loop_is_no_counted_loop() -> None:
@@ -408,7 +402,7 @@ def test_a_while_loop_is_no_counted_loop() -> None:
         + TAIL
     )
     found = explained(only(text, text))
-    assert found.why_not == "not a counted loop: only `for` loops are pipelined"
+    assert found.unpipelined_reason == "not a counted loop: only `for` loops are pipelined"
     assert found.evidence == (Evidence(Stage.TTIR, line_of(text, "scf.while")),)
 
 
@@ -419,7 +413,7 @@ def test_only_the_inner_of_two_loops_is_pipelined() -> None:
         body = body.replace(old, new)
     text = HEAD + FOR + LOADS + inner + body + "    }\n" + DOT.replace("%acc", "%q") + TAIL
     outer = explained(read(text, text)["loop#1"])
-    assert outer.why_not == "contains another loop: only innermost loops are pipelined"
+    assert outer.unpipelined_reason == "contains another loop: only innermost loops are pipelined"
     assert outer.evidence == (Evidence(Stage.TTIR, line_of(text, "%q = scf.for")),)
 
 
@@ -435,7 +429,7 @@ def test_a_load_under_a_branch_is_not_pipelined() -> None:
 """,
     )
     loads = [load for item in form_of(text).rounds for load in item]
-    assert [load.conditional for load in loads] == [False, True]
+    assert [load.is_conditional for load in loads] == [False, True]
     # The value still reaches the dot, through what the branch yields.
     assert [load.levels for load in loads] == [frozenset({0}), frozenset({0})]
 
@@ -464,7 +458,7 @@ def test_the_causes_of_some_loads_are_noted_where_others_have_none() -> None:
       %v = tt.load %at""",
     )
     found = explained(only(text, text), num_stages=2)
-    assert found.why_not is None
+    assert found.unpipelined_reason is None
     assert found.notes == (
         "k addresses loads of a dot, and num_stages 2 has no stage for it",
         "no cause was found in the IR",
@@ -480,7 +474,7 @@ def test_loads_of_a_loop_whose_dot_takes_none_of_them_feed_no_dot() -> None:
     )
     found = explained(only(text, text))
     assert (
-        found.why_not
+        found.unpipelined_reason
         == "u feeds no operand A or B of a dot in the loop; v feeds no operand A or B of a dot in the loop"
     )
     lines = [line_of(text, "%u = tt.load"), line_of(text, "%v = tt.load")]
@@ -518,33 +512,29 @@ def test_a_value_handed_on_as_it_came_reaches_over_two_iterations() -> None:
         .replace("scf.yield %d :", "%s = arith.addf %d, %old : tensor<64x64xf32>\n"
                  "      scf.yield %s, %new, %d : tensor<64x64xf32>, tensor<64x64xf32>,")
     )  # fmt: skip
-    assert form_of(text).old_values == line_of(text, "scf.yield")
-    assert form_of(MATMUL).old_values is None
+    assert form_of(text).unchanged_value_line == line_of(text, "scf.yield")
+    assert form_of(MATMUL).unchanged_value_line is None
     assert (
-        explained(only(text, text)).why_not
+        explained(only(text, text)).unpipelined_reason
         == "a loop-carried value is passed on unchanged, so a dependence spans two iterations"
     )
 
 
 @pytest.mark.parametrize(("per_thread", "cause"), [(1, True), (2, False)])
-def test_a_thread_that_holds_less_than_four_bytes_side_by_side_cannot_copy(
-    per_thread: int, cause: bool
-) -> None:
+def test_a_thread_that_holds_less_than_four_bytes_side_by_side_cannot_copy(per_thread: int, cause: bool) -> None:
     """f16: one element is 16 bits, two are the 32 that the smallest cp.async moves."""
     layout = f"#ttg.blocked<{{sizePerThread = [1, {per_thread}], threadsPerWarp = [1, 32], order = [1, 0]}}>"
     place = 'loc("k.py":{}:3)'
     lines = MATMUL.split("\n")
-    located = "\n".join(
-        f"{text} {place.format(n)}" if " = t" in text else text for n, text in enumerate(lines)
-    )
+    located = "\n".join(f"{text} {place.format(n)}" if " = t" in text else text for n, text in enumerate(lines))
     laid_out = f"#b = {layout}\n" + located.replace("x!tt.ptr<f16>> loc", "x!tt.ptr<f16>, #b> loc")
     found = explained(only(located, laid_out))
     if cause:
-        assert found.why_not is not None
-        assert "is 16 bits wide, but an asynchronous copy needs at least 32" in found.why_not
+        assert found.unpipelined_reason is not None
+        assert "is 16 bits wide, but an asynchronous copy needs at least 32" in found.unpipelined_reason
         assert found.evidence[1] == Evidence(Stage.TTGIR, line_of(laid_out, "%u = tt.load"))
     else:
-        assert (found.why_not, found.notes) == (None, ("no cause was found in the IR",))
+        assert (found.unpipelined_reason, found.notes) == (None, ("no cause was found in the IR",))
 
 
 LOCATIONS = """#loc1 = loc("k.py":5:8)
@@ -562,11 +552,7 @@ def located(text: str) -> str:
         mark = next((place for word, place in marks.items() if word in line), None)
         plain = mark is None or line.endswith("{") or "tt.func" in line
         lines.append(line if plain else f"{line} loc({mark})")
-    return (
-        "\n".join(lines).replace("    }\n    tt.return", "    } loc(#loc4)\n    tt.return", 1)
-        + "\n"
-        + LOCATIONS
-    )
+    return "\n".join(lines).replace("    }\n    tt.return", "    } loc(#loc4)\n    tt.return", 1) + "\n" + LOCATIONS
 
 
 def test_a_matrix_operation_peeled_in_front_of_the_loop_takes_one_off_though_its_line_also_scales() -> None:
@@ -585,9 +571,7 @@ def test_a_matrix_operation_peeled_in_front_of_the_loop_takes_one_off_though_its
         for n, slot in enumerate(("%c0", "%c1", "%n"))
     )
     tiles = TILES.replace("<2x", "<3x")
-    products = (
-        "%{0} = tt.dot %{1}u, %{1}v, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>\n"
-    )
+    products = "%{0} = tt.dot %{1}u, %{1}v, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>\n"
 
     def read_tiles(name: str, slot: str) -> str:
         return "".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, sources_of
-from artifact_inspector.analysis.order.reference import LoadStatement
+from artifact_inspector.analysis.order.reference_regions import LoadStatement
 from artifact_inspector.model import SourceLine
 
 A = LoadStatement(3, None, SourceLine(("k.py:7",)), "a", 0, False, False, None)
@@ -31,17 +31,17 @@ def test_it_is_hoisted_where_a_load_stands_in_front() -> None:
 
 
 def test_it_is_told_by_the_statements_with_loads_and_by_its_computes() -> None:
-    found = LocatedRound([LocatedStatement(A, [1]), LocatedStatement(B)], found=frozenset({11}))
+    found = LocatedRound([LocatedStatement(A, [1]), LocatedStatement(B)], identified_computes=frozenset({11}))
     assert found.identity == (frozenset({3}), frozenset({11}), False)
 
 
 def test_a_guess_tells_nothing() -> None:
     known = frozenset({11})
     assert LocatedRound([LocatedStatement(A, [1])]).identity is None
-    assert LocatedRound([LocatedStatement(A, [1], merged=True)], found=known).identity is None
-    assert LocatedRound([LocatedStatement(A, [1], guessed=True)], found=known).identity is None
+    assert LocatedRound([LocatedStatement(A, [1], is_merged=True)], identified_computes=known).identity is None
+    assert LocatedRound([LocatedStatement(A, [1], is_uncertain=True)], identified_computes=known).identity is None
     # what was not found is no guess
-    assert LocatedRound([LocatedStatement(A, [], guessed=True)], found=known).identity == (
+    assert LocatedRound([LocatedStatement(A, [], is_uncertain=True)], identified_computes=known).identity == (
         frozenset(),
         known,
         False,

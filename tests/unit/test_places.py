@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.flow.places import Chain, chain_of, source_of, without_column
+from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, source_of, without_column
 from artifact_inspector.model import Frame
 
 INLINED = (Frame("/a/b/helper.py", 3, 7), Frame("C:\\x\\kernel.py", 40, 1))

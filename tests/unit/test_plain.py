@@ -24,7 +24,7 @@ from artifact_inspector import (
     parse_target,
     to_json,
 )
-from artifact_inspector.compiling import Written
+from artifact_inspector.compiling import ConstantText
 
 A_KERNEL = "3.6.0/sm_80/masked_add"
 RESULT = CompileResult(
@@ -36,9 +36,7 @@ RESULT = CompileResult(
     types=("x=*fp16:16",),
     constants={"BLOCK": 64, "L": [1]},
 )
-REQUEST = KernelRequest(
-    "k.py:k", {"x": "*fp16"}, {"A": Written("tl.float16"), "B": 1}, {"num_warps": 8}, "all"
-)
+REQUEST = KernelRequest("k.py:k", {"x": "*fp16"}, {"A": ConstantText("tl.float16"), "B": 1}, {"num_warps": 8}, "all")
 
 
 def every() -> list[Any]:
@@ -59,9 +57,7 @@ def test_a_public_object_is_the_same_behind_json_and_pickle(value: Any) -> None:
     assert pickle.loads(pickle.dumps(value)) == value
 
 
-@pytest.mark.parametrize(
-    "kernel", [A_KERNEL, "3.6.0/sm_90/matmul_descriptor", "3.6.0/gfx942/flash_attention"]
-)
+@pytest.mark.parametrize("kernel", [A_KERNEL, "3.6.0/sm_90/matmul_descriptor", "3.6.0/gfx942/flash_attention"])
 def test_an_inspection_answers_as_before(kernel: str) -> None:
     before = inspect(FIXTURES / kernel)
     for after in (from_json(to_json(before)), pickle.loads(pickle.dumps(before))):
@@ -73,11 +69,7 @@ def test_an_inspection_answers_as_before(kernel: str) -> None:
 
 def test_a_kernel_in_memory_keeps_its_files() -> None:
     directory = next((FIXTURES / A_KERNEL).iterdir())
-    texts = {
-        path.suffix[1:]: path.read_text()
-        for path in directory.glob("masked_add.*")
-        if path.suffix != ".cubin"
-    }
+    texts = {path.suffix[1:]: path.read_text() for path in directory.glob("masked_add.*") if path.suffix != ".cubin"}
     metadata = json.loads(texts.pop("json"))
     compiled = type("Compiled", (), {"asm": texts, "metadata": metadata, "src": None, "fn": None})()
     before = inspect(compiled)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from artifact_inspector.api import predicting
-from artifact_inspector.api.contests import enter_record, enter_tries
-from artifact_inspector.api.predicting import predict_launches
-from artifact_inspector.cli._reading import open_or_advise
+from artifact_inspector.api import launches
+from artifact_inspector.api.launches import predict_launches
+from artifact_inspector.api.ranking_problems import rank_recorded, rank_variants
+from artifact_inspector.cli._loading import open_cache_or_fail
 from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.execution.cta_order import CtaOrder, Wave
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.order import CtaOrder, Wave
-from artifact_inspector.execution.requests import Request, parse_document_of
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.report.prediction import describe_order
 
@@ -39,14 +39,14 @@ def test_a_whole_name_means_that_kernel_though_another_begins_with_it(
     root = _cache(tmp_path, *({"place": place, "directory": place} for place in places))
     ran: list[str | None] = []
 
-    def run(entry: Artifact, out: Path) -> tuple[tuple[Request, ...], tuple[()]]:
-        ran.append(entry.place)
-        return (Request((1,), {}, "one"), Request((2,), {}, "two")), ()
+    def run(entry: Artifact, out: Path) -> tuple[tuple[LaunchRequest, ...], tuple[()]]:
+        ran.append(entry.requested_kernel)
+        return (LaunchRequest((1,), {}, "one"), LaunchRequest((2,), {}, "two")), ()
 
-    monkeypatch.setattr(predicting, "run_workload", run)
+    monkeypatch.setattr(launches, "run_workload", run)
     for name in places:
-        assert predicting.recorded_launches(open_cache(root), name) == (Request((1,), {}, None),)
-    assert predicting.recorded_launches(open_cache(root), None) == ()  # which of the two is not said
+        assert launches.recorded_launches(open_cache(root), name) == (LaunchRequest((1,), {}, None),)
+    assert launches.recorded_launches(open_cache(root), None) == ()  # which of the two is not said
     assert tuple(ran) == places
 
 
@@ -54,37 +54,37 @@ def test_a_workload_is_launched_in_every_configuration_that_is_tried(tmp_path: P
     root = _cache(tmp_path, {"place": "softmax", "directory": "entry", "constants": {"BLOCK_SIZE": 1024}})
     (entry,) = open_cache(root).entries
     with pytest.raises(UsageError, match="has no constant BLOCK"):
-        enter_tries([(entry, Request((1,), {}))], {"BLOCK": ("8",)}, None, tmp_path / "out", own=True)
+        rank_variants([(entry, LaunchRequest((1,), {}))], {"BLOCK": ("8",)}, None, tmp_path / "out", is_recorded=True)
     tries = {"num_warps": ("4", "8"), "BLOCK_SIZE": ("1024", "1000")}
-    found = enter_tries([(entry, Request((1,), {}))], tries, None, tmp_path / "out", own=True)
-    assert [one.artifact.num_warps for one in found.contestants] == [4, 8]
-    assert all(one.constants["BLOCK_SIZE"] == 1024 for one in found.contestants)
-    assert len(found.refused) == 2
-    assert all("BLOCK_SIZE=1000" in label and "power of 2" in why for label, why in found.refused)
+    found = rank_variants([(entry, LaunchRequest((1,), {}))], tries, None, tmp_path / "out", is_recorded=True)
+    assert [one.artifact.num_warps for one in found.candidates] == [4, 8]
+    assert all(one.constants["BLOCK_SIZE"] == 1024 for one in found.candidates)
+    assert len(found.failed) == 2
+    assert all("BLOCK_SIZE=1000" in label and "power of 2" in why for label, why in found.failed)
 
 
 def test_each_problem_on_record_has_a_winner_of_its_own(tmp_path: Path) -> None:
     rows = [{"directory": f"e{block}", "constants": {"BLOCK": block}} for block in (64, 128)]
     entries = {entry.constants["BLOCK"]: entry for entry in open_cache(_cache(tmp_path, *rows)).entries}
 
-    def launch(block: int, n: int, extent: int) -> tuple[Artifact, Request]:
+    def launch(block: int, n: int, extent: int) -> tuple[Artifact, LaunchRequest]:
         held = {"x": Tensor((extent,), "fp16"), "n": n, "BLOCK": block}
-        return entries[block], Request((n // block,), held)
+        return entries[block], LaunchRequest((n // block,), held)
 
     pairs = [launch(block, n, 8 * n) for n in (1024, 4096) for block in (64, 128)]
-    contest = enter_record(pairs)
-    assert contest.problems == ("k sm_80 n=1024",) * 2 + ("k sm_80 n=4096",) * 2
-    assert [one.label for one in contest.contestants] == ["BLOCK=64", "BLOCK=128"] * 2
-    shapes = enter_record([launch(64, 1024, 8), launch(128, 1024, 8), launch(64, 1024, 16)])
-    assert shapes.problems == ("k sm_80 x=fp16[8]",) * 2 + ("k sm_80 x=fp16[16]",)
-    assert enter_record(pairs[:2]).problems == ()
+    contest = rank_recorded(pairs)
+    assert contest.problem_labels == ("k sm_80 n=1024",) * 2 + ("k sm_80 n=4096",) * 2
+    assert [one.label for one in contest.candidates] == ["BLOCK=64", "BLOCK=128"] * 2
+    shapes = rank_recorded([launch(64, 1024, 8), launch(128, 1024, 8), launch(64, 1024, 16)])
+    assert shapes.problem_labels == ("k sm_80 x=fp16[8]",) * 2 + ("k sm_80 x=fp16[16]",)
+    assert rank_recorded(pairs[:2]).problem_labels == ()
 
 
 def test_a_file_of_python_is_told_to_be_compiled_first(tmp_path: Path) -> None:
     source = tmp_path / "kernel.py"
     source.write_text("import triton\n")
     with pytest.raises(CacheError) as found:
-        open_or_advise(source)
+        open_cache_or_fail(source)
     assert f"inspect-kernel compile {source}:KERNEL" in str(found.value.remedy)
 
 
@@ -105,9 +105,9 @@ def test_a_wave_has_no_more_ctas_than_the_launch(ctas: int, waves: int, told: st
 def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     (entry,) = open_cache(FIXTURES / "3.6.0/gfx942/masked_add").entries
     tensors = dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), Tensor((256,), "fp32"))
-    requests = [Request((1,), {**tensors, "n": count}) for count in (256, 128, 64)]
-    read, load = [], predicting.load_kernel
-    monkeypatch.setattr(predicting, "load_kernel", lambda *given: read.append(given) or load(*given))
+    requests = [LaunchRequest((1,), {**tensors, "n": count}) for count in (256, 128, 64)]
+    read, load = [], launches.load_kernel
+    monkeypatch.setattr(launches, "load_kernel", lambda *given: read.append(given) or load(*given))
     together = predict_launches([(entry, request) for request in requests], None)
     assert len(read) == 1
     assert together == [predict_launches([(entry, request)], None)[0] for request in requests]
@@ -115,9 +115,7 @@ def test_a_kernel_is_read_once_however_often_it_is_launched(monkeypatch: pytest.
 
 def test_more_launches_than_are_run_are_refused_in_words() -> None:
     rows = [{"grid": [1]}] * 20_000
-    with pytest.raises(
-        UsageError, match="the record has 20,000 launches; at most 1,000 are simulated"
-    ) as told:
+    with pytest.raises(UsageError, match="the record has 20,000 launches; at most 1,000 are simulated") as told:
         parse_document_of({"launches": rows}, "the record")
     assert "ARTIFACT_INSPECTOR_MOST_LAUNCHES" in str(told.value.remedy)
     assert len(parse_document_of(rows[:1000], "the record")) == 1000

@@ -9,7 +9,7 @@ import networkx
 import pytest
 from saved import ROOT
 
-from artifact_inspector.analysis.resources.pressure import count_to_shed, find_pressure
+from artifact_inspector.analysis.resources.pressure import find_pressure, registers_to_free
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.pressure import pressure_of
 from artifact_inspector.files.cache import open_cache
@@ -17,7 +17,7 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Function, Module, RegisterBank, Stage
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.console import to_text
-from artifact_inspector.report.pressure import PressureReport
+from artifact_inspector.report.register_pressure import PressureReport
 
 VECTOR = RegisterBank.VECTOR
 AMDGCN = sorted((ROOT / "fixtures" / "3.6.0").glob("gfx*/*/*/*.amdgcn"))
@@ -26,16 +26,14 @@ AMDGCN = sorted((ROOT / "fixtures" / "3.6.0").glob("gfx*/*/*/*.amdgcn"))
 def sass(code: str) -> Module:
     lines, at = ['\t.headerflags\t@"EF_CUDA_SM90"\n\t.type\tk,@function\nk:\n'], 0
     for line in map(str.strip, code.strip().splitlines()):
-        lines.append(
-            f"{line}\n" if line.endswith(":") else f"        /*{at:04x}*/                   {line} ;\n"
-        )
+        lines.append(f"{line}\n" if line.endswith(":") else f"        /*{at:04x}*/                   {line} ;\n")
         at += 0 if line.endswith(":") else 16
     return format_of(Stage.SASS).parse(SourceText("k.sass", "".join(lines)), Stage.SASS)
 
 
 def alive(code: str) -> list[int]:
     (function,) = sass(code).functions
-    return list(find_pressure(function, format_of(Stage.SASS).bank_of).alive[VECTOR])
+    return list(find_pressure(function, format_of(Stage.SASS).bank_of).live_counts[VECTOR])
 
 
 def test_a_register_is_alive_from_its_write_to_its_last_read() -> None:
@@ -99,7 +97,7 @@ def test_counts_are_those_found_by_following_every_path(kernel: str) -> None:
     module = language.parse(SourceText(path.name, path.read_text()), Stage.AMDGCN)
     found = find_pressure(module.functions[0], language.bank_of)
     for bank in (VECTOR, RegisterBank.SCALAR):
-        assert list(found.alive[bank]) == by_paths(module.functions[0], bank, language.bank_of)
+        assert list(found.live_counts[bank]) == by_paths(module.functions[0], bank, language.bank_of)
 
 
 @pytest.mark.parametrize("path", AMDGCN, ids=lambda path: "/".join(path.parts[-4:-2]))
@@ -110,23 +108,23 @@ def test_no_more_are_alive_than_llvm_allocates(path: Path) -> None:
     for function in module.functions[:1]:
         found = find_pressure(function, language.bank_of)
         nothing = (0,) * len(function.instructions)
-        accumulators = found.alive.get(RegisterBank.ACCUMULATOR, nothing)
-        most = max(a + b for a, b in zip(found.alive[VECTOR], accumulators, strict=True))
+        accumulators = found.live_counts.get(RegisterBank.ACCUMULATOR, nothing)
+        most = max(a + b for a, b in zip(found.live_counts[VECTOR], accumulators, strict=True))
         assert 0 < most <= allocated
 
 
 def test_registers_to_shed_are_the_fewest_that_let_one_more_block_fit() -> None:
-    assert count_to_shed(lambda registers: 512 // registers, 72) == 8
-    assert count_to_shed(lambda _registers: 4, 72) is None
-    assert count_to_shed(lambda _registers: None, 72) is None
+    assert registers_to_free(lambda registers: 512 // registers, 72) == 8
+    assert registers_to_free(lambda _registers: 4, 72) is None
+    assert registers_to_free(lambda _registers: None, 72) is None
 
 
 def test_what_is_alive_at_the_peak_is_told_by_where_it_came_of() -> None:
     (entry,) = open_cache(ROOT / "fixtures" / "3.6.0" / "gfx942" / "gemv_splitk").entries
     found = pressure_of(entry)
     assert (found.peak, found.allocated) == (60, 60)
-    assert found.held[0].kind == "global_load"
-    assert sum(len(held.registers) for held in found.held) == found.peak
+    assert found.live_at_peak[0].kind == "global_load"
+    assert sum(len(held.registers) for held in found.live_at_peak) == found.peak
     assert max(line.registers for line in found.by_source) == found.peak
     said = to_text(PressureReport([replace(found, blocks=1)]), 100)
     assert "  1 block fits, limited by" in said

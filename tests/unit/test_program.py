@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from artifact_inspector.analysis.flow.program import Program, find_program
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram, find_program
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Frame, Module, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -34,7 +34,7 @@ def read(text: str = TEXT) -> Module:
     return FORMAT.parse(SourceText("k.ttir", text), Stage.TTIR)
 
 
-def program(kernel: str = "k", text: str = TEXT) -> Program:
+def program(kernel: str = "k", text: str = TEXT) -> KernelProgram:
     found = find_program(read(text), FORMAT, kernel)
     assert found is not None
     return found
@@ -53,16 +53,16 @@ def test_tiles_are_told_once_in_the_order_of_the_text_and_of_every_function() ->
 
 def test_arguments_and_place_are_those_of_the_kernel_by_its_name() -> None:
     assert program().signature == ("*fp16:16", "i32")
-    assert program().place == Frame("k.py", 30, 1)
-    assert program("helper").place == Frame("k.py", 3, 1)
+    assert program().location == Frame("k.py", 30, 1)
+    assert program("helper").location == Frame("k.py", 3, 1)
 
 
 def test_without_one_of_that_name_the_first_function_is_meant() -> None:
-    assert program("renamed").place == Frame("k.py", 3, 1)
+    assert program("renamed").location == Frame("k.py", 3, 1)
 
 
 def test_a_function_without_a_line_has_no_place() -> None:
-    assert program(text=TEXT.replace(' loc("k.py":30:1)', "")).place is None
+    assert program(text=TEXT.replace(' loc("k.py":30:1)', "")).location is None
 
 
 def test_a_module_without_functions_is_no_program() -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from artifact_inspector.api.pruning import Pruner, prune_configs
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.timing.ranking import Ranked
+from artifact_inspector.execution.timing.ranking import RankedLaunch
 
 
-def ranked(launch: int, score: float | None, *, fits: bool = True) -> Ranked:
-    return Ranked(launch, "", "", score, None, {}, fits, 1, 1)
+def ranked(launch: int, score: float | None, *, fits: bool = True) -> RankedLaunch:
+    return RankedLaunch(launch, "", "", score, None, {}, fits, 1, 1)
 
 
-def pruned(rows: list[Ranked], count: int, keep: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def pruned(rows: list[RankedLaunch], count: int, keep: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     prune = prune_configs(keep)
     prune.bind(SimpleNamespace())
     monkeypatch.setattr(Pruner, "_compile", lambda *_: {0: None})

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.ptx.reading import FORMAT, OPCODES, parse
+from artifact_inspector.formats.ptx.parser import FORMAT, OPCODES, parse
 from artifact_inspector.model import (
     EventKind,
     Function,
@@ -17,7 +17,7 @@ from artifact_inspector.model import (
     Queue,
     Stage,
     Transfer,
-    Wait,
+    WaitOp,
 )
 from artifact_inspector.model.text import SourceText
 
@@ -128,22 +128,22 @@ def test_operands_name_what_is_written_and_what_is_read(statement: str, results:
 @pytest.mark.parametrize(
     ("statement", "wait"),
     [
-        ("cp.async.wait_group 4", Wait("cp.async.wait_group", 4, Queue.GROUP)),
-        ("cp.async.wait_group 04", Wait("cp.async.wait_group", 4, Queue.GROUP)),
-        ("cp.async.wait_group \t0x2", Wait("cp.async.wait_group", 2, Queue.GROUP)),
-        ("cp.async.wait_all", Wait("cp.async.wait_all", 0, Queue.GROUP, closes=True)),
-        ("@%p3 cp.async.bulk.wait_group 1", Wait("cp.async.bulk.wait_group", 1, Queue.STORES)),
-        ("cp.async.bulk.wait_group.read 0", Wait("cp.async.bulk.wait_group.read", 0, Queue.STORES)),
-        ("wgmma.wait_group.sync.aligned 3", Wait("wgmma.wait_group", 3, Queue.MATRIX)),
+        ("cp.async.wait_group 4", WaitOp("cp.async.wait_group", 4, Queue.GROUP)),
+        ("cp.async.wait_group 04", WaitOp("cp.async.wait_group", 4, Queue.GROUP)),
+        ("cp.async.wait_group \t0x2", WaitOp("cp.async.wait_group", 2, Queue.GROUP)),
+        ("cp.async.wait_all", WaitOp("cp.async.wait_all", 0, Queue.GROUP, includes_uncommitted=True)),
+        ("@%p3 cp.async.bulk.wait_group 1", WaitOp("cp.async.bulk.wait_group", 1, Queue.STORES)),
+        ("cp.async.bulk.wait_group.read 0", WaitOp("cp.async.bulk.wait_group.read", 0, Queue.STORES)),
+        ("wgmma.wait_group.sync.aligned 3", WaitOp("wgmma.wait_group", 3, Queue.MATRIX)),
         (
             "mbarrier.try_wait.parity.shared.b64 complete, [%r1], 1",
-            Wait("mbarrier.try_wait", None, Queue.PHASE, "%r1"),
+            WaitOp("mbarrier.try_wait", None, Queue.PHASE, "%r1"),
         ),
-        ("tcgen05.wait::ld.sync.aligned", Wait("tcgen05.wait", None, Queue.TENSOR_MEMORY)),
+        ("tcgen05.wait::ld.sync.aligned", WaitOp("tcgen05.wait", None, Queue.TENSOR_MEMORY)),
         ("cp.async.commit_group", None),
     ],
 )
-def test_a_wait_tells_how_much_may_stay_in_flight(statement: str, wait: Wait | None) -> None:
+def test_a_wait_tells_how_much_may_stay_in_flight(statement: str, wait: WaitOp | None) -> None:
     assert FORMAT.wait(one(statement), NOTHING) == wait
 
 
@@ -373,7 +373,7 @@ def test_a_cut_off_file_keeps_what_stands_in_it() -> None:
 
 
 def test_a_cut_off_file_is_not_whole_however_much_else_is_wrong() -> None:
-    assert not module("\t+;\n" * 100, tail="").is_whole
+    assert not module("\t+;\n" * 100, tail="").is_complete
 
 
 def test_a_branch_to_nowhere_is_a_problem_and_no_edge() -> None:
@@ -387,7 +387,7 @@ def test_a_text_without_a_function_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(ParseError, match="no PTX function") as caught:
         parse(SourceText("k.ptx", text), Stage.PTX)
     assert caught.value.remedy is not None
-    assert caught.value.span.place == "k.ptx:1:1"
+    assert caught.value.span.label == "k.ptx:1:1"
 
 
 def test_ptx_is_known_by_its_target() -> None:
@@ -401,11 +401,7 @@ def test_every_opcode_row_has_one_kind() -> None:
 
 
 def test_data_sections_cost_next_to_nothing() -> None:
-    section = (
-        "\t.section\t.debug_info\n\t{\n"
-        + ".b8 1                                   // x\n" * 200_000
-        + "\t}\n"
-    )
+    section = "\t.section\t.debug_info\n\t{\n" + ".b8 1                                   // x\n" * 200_000 + "\t}\n"
     started = time.process_time()
     found = module("\tret;", tail="}\n" + section + FILES)
     assert time.process_time() - started < 0.5
@@ -445,23 +441,23 @@ def test_data_sections_cost_next_to_nothing() -> None:
         (
             "@%p4 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r20],"
             " [%rd6, {%r153, %r21}], [%r19]",
-            Transfer(None, Queue.PHASE, of_block=True, barrier="%r19"),
+            Transfer(None, Queue.PHASE, is_per_block=True, barrier="%r19"),
         ),
         (
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 4096, [%r2]",
-            Transfer(4096, Queue.PHASE, of_block=True, barrier="%r2"),
+            Transfer(4096, Queue.PHASE, is_per_block=True, barrier="%r2"),
         ),
         (
             "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r7, [%r2]",
-            Transfer(None, Queue.PHASE, of_block=True, barrier="%r2"),
+            Transfer(None, Queue.PHASE, is_per_block=True, barrier="%r2"),
         ),
         (
             "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd29, {%r105, %r106}], [%r9]",
-            Transfer(None, Queue.STORES, of_block=True),
+            Transfer(None, Queue.STORES, is_per_block=True),
         ),
         (
             "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 512",
-            Transfer(512, Queue.STORES, of_block=True),
+            Transfer(512, Queue.STORES, is_per_block=True),
         ),
         (
             "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r1], {%r2, %r3, %r4, %r5}, [%r6]",
@@ -566,12 +562,8 @@ E2M1_SCALED = 1 << 7 | 1 << 10
         ("cta_group::1.kind::unheard", F32_OF_F16 | 4 << 17 | 8 << 24, None),
     ],
 )
-def test_the_shape_of_tcgen05_stands_in_its_descriptor(
-    opcode: str, descriptor: int, expected: MatrixOp | None
-) -> None:
-    found = module(
-        f"\tmov.b32 \t%r9, {descriptor};\n\ttcgen05.mma.{opcode} [ %r2 + 0 ], %rd6, %rd7, %r9, %p14;"
-    )
+def test_the_shape_of_tcgen05_stands_in_its_descriptor(opcode: str, descriptor: int, expected: MatrixOp | None) -> None:
+    found = module(f"\tmov.b32 \t%r9, {descriptor};\n\ttcgen05.mma.{opcode} [ %r2 + 0 ], %rd6, %rd7, %r9, %p14;")
     assert FORMAT.matrix(found.functions[0].instructions[1], found) == expected
 
 
@@ -579,9 +571,7 @@ def test_a_sparse_tcgen05_names_its_metadata_before_the_descriptor() -> None:
     found = one(
         f"tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r2], {F32_OF_F16 | 4 << 17 | 8 << 24}, %p1"
     )
-    assert FORMAT.matrix(found, NOTHING) == MatrixOp(
-        "tcgen05.mma.sp", "tcgen05", 128, 32, 32, 1, "f16×f16→f32", "CTA"
-    )
+    assert FORMAT.matrix(found, NOTHING) == MatrixOp("tcgen05.mma.sp", "tcgen05", 128, 32, 32, 1, "f16×f16→f32", "CTA")
 
 
 def test_a_descriptor_that_differs_from_place_to_place_gives_no_shape() -> None:
@@ -611,9 +601,7 @@ def test_a_commit_closes_a_group_of_its_queue(statement: str, queue: Queue | Non
 def local_bytes(kernel: str, body: str = "", helper: str | None = None) -> str | None:
     text = f".version 8.4\n.target sm_80\n.visible .entry k()\n{{\n{kernel}{body}\tret;\n}}\n"
     if helper is not None:
-        text += (
-            f".visible .func  (.param .b32 func_retval0) sine(\n\t.param .b32 x\n)\n{{\n{helper}\tret;\n}}\n"
-        )
+        text += f".visible .func  (.param .b32 func_retval0) sine(\n\t.param .b32 x\n)\n{{\n{helper}\tret;\n}}\n"
     return parse(SourceText("k.ptx", text), Stage.PTX).attributes.get("local")
 
 

@@ -11,47 +11,52 @@ from saved import saved
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.requests import Request
+from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing import ranking
-from artifact_inspector.execution.timing.contestants import Contestant, find_twins
-from artifact_inspector.execution.timing.controls import Control, read_controls
-from artifact_inspector.execution.timing.ranking import Ranked, _throughput, put_in_order, rank_launches
+from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries
+from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
+from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
+from artifact_inspector.execution.timing.ranking import (
+    RankedLaunch,
+    _throughput,
+    rank_launches,
+    sort_by_score,
+)
 from artifact_inspector.execution.timing.sampling import choose_ctas
-from artifact_inspector.execution.timing.trying import request_for_tries
-from artifact_inspector.execution.timing.walking import Cost, Does, walk
+from artifact_inspector.execution.timing.variations import request_for_variations
 from artifact_inspector.report.ranking import RankingReport
 
-FREE = Control(stall=1, result=None, operands=None, waits=())
+FREE = ControlCode(stall_cycles=1, result_scoreboard=None, operand_scoreboard=None, awaited_scoreboards=())
 
 
-def row(launch: int, score: float | None, *, fits: bool = True) -> Ranked:
-    return Ranked(launch, "hash", "", score, None, {}, fits, 1, 1)
+def row(launch: int, score: float | None, *, fits: bool = True) -> RankedLaunch:
+    return RankedLaunch(launch, "hash", "", score, None, {}, fits, 1, 1)
 
 
 def test_launches_of_the_same_code_grid_and_arguments_are_one() -> None:
     artifact = saved("3.6.0/sm_80/matmul_grouped").artifact
     held = {"a_ptr": Tensor((64, 64), "fp16"), "M": 64, "BLOCK": 64, "num_warps": 4}
 
-    def enter(grid: str | int, constants: Mapping[str, int] = {}, **changed: int) -> Contestant:
-        return Contestant(artifact, Request((grid,), {**held, **changed}), constants)
+    def enter(grid: str | int, constants: Mapping[str, int] = {}, **changed: int) -> RankingCandidate:
+        return RankingCandidate(artifact, LaunchRequest((grid,), {**held, **changed}), constants)
 
     rivals = [enter(1), enter("cdiv(M,BLOCK)"), enter(2), enter(1, M=32), enter(1, {"BLOCK": 32})]
     # a constant is compiled in: another one with the same code changes nothing
-    assert find_twins([*rivals, enter(1, {"BLOCK": 64}, BLOCK=8), enter(1, num_warps=8)]) == [
+    assert find_identical_binaries([*rivals, enter(1, {"BLOCK": 64}, BLOCK=8), enter(1, num_warps=8)]) == [
         0, 0, 2, 3, 4, 4, 0
     ]  # fmt: skip
 
 
 def test_the_smallest_kernel_is_judged_first(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("flash_attention", "softmax")
-    every = [Contestant(saved(f"3.6.0/sm_90/{name}").artifact, Request((1,), {}), {}) for name in names]
+    every = [RankingCandidate(saved(f"3.6.0/sm_90/{name}").artifact, LaunchRequest((1,), {}), {}) for name in names]
     order: list[list[int]] = []
 
-    def note(_judge: object, numbers: list[int], _processors: int) -> list[Ranked]:
+    def note(_judge: object, numbers: list[int], _processors: int) -> list[RankedLaunch]:
         order.append(numbers)
         return []
 
-    monkeypatch.setattr(ranking, "map_forked", note)
+    monkeypatch.setattr(ranking, "map_in_processes", note)
     rank_launches(every, None)
     assert order == [[1, 0]]
 
@@ -59,8 +64,8 @@ def test_the_smallest_kernel_is_judged_first(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_control_code_says_stall_scoreboards_and_waits() -> None:
     # IADD3 of an sm_90 cubin with control bits: stall 4, no yield, scoreboard 2 held, 0 and 5 awaited
     high = 4 << 41 | 2 << 46 | 7 << 49 | 0b100001 << 52
-    (control,) = read_controls(bytes(8) + high.to_bytes(8, "little"))
-    assert control == Control(4, 2, None, (0, 5))
+    (control,) = read_control_codes(bytes(8) + high.to_bytes(8, "little"))
+    assert control == ControlCode(4, 2, None, (0, 5))
 
 
 def test_sampled_ctas_meet_no_extent_of_the_grid_in_step() -> None:
@@ -74,36 +79,36 @@ def test_a_grid_smaller_than_the_sample_runs_whole() -> None:
 
 
 def test_a_load_is_waited_for_by_its_scoreboard() -> None:
-    load, use = Control(1, 0, None, ()), Control(1, None, None, (0,))
-    costs = {0: Cost("lsu", 4, 500, l2=10), 1: Cost("alu", 1, 6)}
+    load, use = ControlCode(1, 0, None, ()), ControlCode(1, None, None, (0,))
+    costs = {0: StepCost("lsu", 4, 500, l2_cycles=10), 1: StepCost("alu", 1, 6)}
     # four cycles of the unit, ten of the way to the cache, the latency, then the use
-    assert walk((0, 1), (load, use), costs, 1, 20).cycles == 4 + 10 + 500 + 1
+    assert walk_cta((0, 1), (load, use), costs, 1, 20).cycles == 4 + 10 + 500 + 1
 
 
 def test_loads_that_are_on_their_way_together_pay_the_latency_once() -> None:
-    loads = [Control(1, 0, None, ()), Control(1, 1, None, ())]
-    use = Control(1, None, None, (0, 1))
-    costs = {0: Cost("lsu", 4, 500), 1: Cost("lsu", 4, 500), 2: Cost("alu", 1, 6)}
-    assert walk((0, 1, 2), (*loads, use), costs, 1, 20).cycles == 8 + 500 + 1
+    loads = [ControlCode(1, 0, None, ()), ControlCode(1, 1, None, ())]
+    use = ControlCode(1, None, None, (0, 1))
+    costs = {0: StepCost("lsu", 4, 500), 1: StepCost("lsu", 4, 500), 2: StepCost("alu", 1, 6)}
+    assert walk_cta((0, 1, 2), (*loads, use), costs, 1, 20).cycles == 8 + 500 + 1
 
 
 def test_a_product_keeps_shared_memory_busy_as_long_as_it_reads_its_operands() -> None:
-    costs = {0: Cost("tensor", 8, 60, reads=24), 1: Cost("lsu", 4, 30)}
-    found = walk((0, 1), (FREE, Control(1, 0, None, ())), costs, 1, 20)
-    assert found.busy == {"tensor": 8, "lsu": 24 + 4}
-    assert walk((0, 1), (FREE, FREE), {0: costs[0].times(2), 1: costs[1]}, 1, 20).busy["lsu"] == 48 + 4
+    costs = {0: StepCost("tensor", 8, 60, shared_read_cycles=24), 1: StepCost("lsu", 4, 30)}
+    found = walk_cta((0, 1), (FREE, ControlCode(1, 0, None, ())), costs, 1, 20)
+    assert found.busy_cycles == {"tensor": 8, "lsu": 24 + 4}
+    assert walk_cta((0, 1), (FREE, FREE), {0: costs[0].scaled_by(2), 1: costs[1]}, 1, 20).busy_cycles["lsu"] == 48 + 4
 
 
 def test_a_wait_leaves_the_newest_groups_of_copies_under_way() -> None:
     costs = {
-        0: Cost("lsu", 1, 500, does=Does.COPIES),
-        1: Cost(None, 0, 0, does=Does.CLOSES_COPIES),
-        2: Cost(None, 0, 0, does=Does.AWAITS_COPIES, left=1),
-        3: Cost(None, 0, 0, does=Does.AWAITS_COPIES, left=0),
+        0: StepCost("lsu", 1, 500, effect=SchedulingEffect.STARTS_COPY),
+        1: StepCost(None, 0, 0, effect=SchedulingEffect.CLOSES_COPY_GROUP),
+        2: StepCost(None, 0, 0, effect=SchedulingEffect.WAITS_FOR_COPIES, groups_left=1),
+        3: StepCost(None, 0, 0, effect=SchedulingEffect.WAITS_FOR_COPIES, groups_left=0),
     }
     controls = (FREE,) * 4
-    one_left = walk((0, 1, 0, 1, 2), controls, costs, 1, 20).cycles
-    none_left = walk((0, 1, 0, 1, 3), controls, costs, 1, 20).cycles
+    one_left = walk_cta((0, 1, 0, 1, 2), controls, costs, 1, 20).cycles
+    none_left = walk_cta((0, 1, 0, 1, 3), controls, costs, 1, 20).cycles
     assert one_left == 501 + 1
     assert none_left == 503 + 1
 
@@ -121,11 +126,11 @@ def test_ctas_that_share_units_are_never_faster_than_the_busiest_unit_nor_than_e
 
 def test_what_does_not_fit_stands_behind_what_has_no_score() -> None:
     rows = [row(0, None, fits=False), row(1, None), row(2, 9.0), row(3, 5.0)]
-    assert [found.launch for found in put_in_order(rows)] == [3, 2, 1, 0]
+    assert [found.launch for found in sort_by_score(rows)] == [3, 2, 1, 0]
 
 
 def test_why_nothing_is_ranked_is_told_once() -> None:
-    found = [replace(row(place, None), unknown=("control codes",)) for place in range(3)]
+    found = [replace(row(place, None), missing_inputs=("control codes",)) for place in range(3)]
     console = Console(width=100)
     with console.capture() as told:
         console.print(RankingReport(found))
@@ -134,5 +139,5 @@ def test_why_nothing_is_ranked_is_told_once() -> None:
 
 def test_a_grid_that_should_be_an_expression_may_hold_the_constants_that_are_named() -> None:
     with pytest.raises(UsageError, match="may differ for each BM") as found:
-        request_for_tries(Request((24,), {"M": 64}), {"BM": ("32", "64")}, None, ["BM", "BN"])
+        request_for_variations(LaunchRequest((24,), {"M": 64}), {"BM": ("32", "64")}, None, ["BM", "BN"])
     assert "(BM, BN): --grid" in str(found.value.remedy)

@@ -14,7 +14,7 @@ from artifact_inspector.comparison.likeness import Likeness
 from artifact_inspector.comparison.reach import Reach, find_reach
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Artifact, open_cache
-from artifact_inspector.report.reach import describe_reach
+from artifact_inspector.report.change_effect import describe_effect
 
 NVIDIA, AMD = "3.6.0/sm_80/matmul_grouped", "3.6.0/gfx942/matmul_grouped"
 
@@ -45,7 +45,7 @@ def test_a_kernel_against_itself_is_the_same_from_ttir_on(kernel: str) -> None:
     found = reach(FIXTURES / kernel, FIXTURES / kernel)
     assert found.reached is False
     assert {one.likeness for one in found.files} == {Likeness.IDENTICAL}
-    assert describe_reach(found) == "No change: TTIR and all later stages are identical."
+    assert describe_effect(found) == "No change: TTIR and all later stages are identical."
 
 
 def test_places_and_names_of_files_are_no_change(tmp_path: Path) -> None:
@@ -67,14 +67,14 @@ def test_a_change_that_the_compiler_undoes_names_the_stage_from_which_on_all_is_
     found = reach(FIXTURES / NVIDIA, copied)
     assert found.parts_at is not None
     assert found.parts_at.suffix == "ttir"
-    assert describe_reach(found) == "No change: TTGIR and all later stages are identical."
+    assert describe_effect(found) == "No change: TTGIR and all later stages are identical."
 
 
 def test_other_code_is_told_with_the_facts_that_differ() -> None:
     found = reach(FIXTURES / "3.6.0/sm_75/matmul_grouped", FIXTURES / NVIDIA)
     assert found.reached is True
-    assert describe_reach(found).startswith("The code changed (from TTGIR on): ")
-    assert "MMA" in describe_reach(found)
+    assert describe_effect(found).startswith("The code changed (from TTGIR on): ")
+    assert "MMA" in describe_effect(found)
 
 
 def test_a_launch_that_takes_more_shared_memory_is_another_one_though_the_code_is_the_same(
@@ -87,7 +87,7 @@ def test_a_launch_that_takes_more_shared_memory_is_another_one_though_the_code_i
     found = reach(FIXTURES / NVIDIA, copied)
     assert found.launch == ("shared",)
     assert found.reached is True
-    assert describe_reach(found).startswith("The launch changed: ")
+    assert describe_effect(found).startswith("The launch changed: ")
 
 
 def test_nothing_is_said_where_nothing_is_there_to_compare() -> None:
@@ -96,7 +96,7 @@ def test_nothing_is_said_where_nothing_is_there_to_compare() -> None:
     other = replace(kernel, files={"cubin": kernel.files["cubin"]})
     found = find_reach(bare, other, inspect_artifact)
     assert found.reached is None
-    assert describe_reach(found).startswith("Unknown")
+    assert describe_effect(found).startswith("Unknown")
 
 
 def test_a_file_that_cannot_be_read_is_no_proof_of_sameness(tmp_path: Path) -> None:

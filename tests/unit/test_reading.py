@@ -14,8 +14,8 @@ import pytest
 
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.cache import open_cache, read_stage
-from artifact_inspector.files.reading import read_content, read_head, read_named
-from artifact_inspector.model.limits import LIMITS, METADATA, MIB, Limit
+from artifact_inspector.files.reader import read_content, read_head, read_user_text
+from artifact_inspector.model.limits import FILE_MIB, LIMITS, METADATA, InputLimit
 
 PTX = ".version 8.7\n.target sm_80\n"
 
@@ -31,7 +31,7 @@ def test_a_sparse_file_of_a_gigabyte_is_not_read_and_the_kernel_stays(tmp_path: 
     with (entry(tmp_path / "x") / "k.llir").open("wb") as file:
         file.truncate(1 << 30)
     (found,) = open_cache(tmp_path).entries
-    with pytest.raises(CacheError, match=f"1024 MiB, the limit is 64 MiB: set {MIB.switch}"):
+    with pytest.raises(CacheError, match=f"1024 MiB, the limit is 64 MiB: set {FILE_MIB.variable}"):
         read_stage(found, "llir")
     assert read_stage(found, "ptx").source.text == PTX
 
@@ -42,18 +42,18 @@ def test_metadata_beyond_their_own_bound_are_told_with_the_way_to_read_them(
     directory = entry(tmp_path / "x")
     (directory / "k.json").write_text(json.dumps({"num_warps": 7, **{f"k{n}": n for n in range(90_000)}}))
     (problem,) = open_cache(tmp_path).problems
-    assert f"2 MiB, the limit is 1 MiB: set {METADATA.switch} to read it" in problem.problem
-    monkeypatch.setenv(METADATA.switch, "2")
+    assert f"2 MiB, the limit is 1 MiB: set {METADATA.variable} to read it" in problem.problem
+    monkeypatch.setenv(METADATA.variable, "2")
     cache = open_cache(tmp_path)
     assert (cache.problems, cache.entries[0].num_warps) == ((), 7)
 
 
 def test_the_bound_can_be_set_and_a_bound_that_is_no_number_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MIB.switch, "3")
-    assert MIB.most == 3
+    monkeypatch.setenv(FILE_MIB.variable, "3")
+    assert FILE_MIB.value == 3
     for text in ("", "-1", "9" * 5000, "²"):
-        monkeypatch.setenv(MIB.switch, text)
-        assert MIB.most == 64
+        monkeypatch.setenv(FILE_MIB.variable, text)
+        assert FILE_MIB.value == 64
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="There is no /proc.")
@@ -110,18 +110,18 @@ def test_a_file_that_the_user_names_is_bounded_too_and_says_what_is_wrong_with_i
 ) -> None:
     file = tmp_path / "launch.json"
     file.write_text("{}")
-    assert read_named(file) == "{}"
+    assert read_user_text(file) == "{}"
     file.write_bytes(b"\xff")
     with pytest.raises(OSError, match="it is not text"):
-        read_named(file)
-    monkeypatch.setenv(MIB.switch, "0")
+        read_user_text(file)
+    monkeypatch.setenv(FILE_MIB.variable, "0")
     with pytest.raises(OSError, match="the limit is 0 MiB"):
-        read_named(file)
+        read_user_text(file)
     with pytest.raises(OSError, match="not a regular file"):
-        read_named(tmp_path)
+        read_user_text(tmp_path)
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
-def test_every_bound_stands_on_the_page_with_its_variable(limit: Limit) -> None:
+def test_every_bound_stands_on_the_page_with_its_variable(limit: InputLimit) -> None:
     page = (Path(__file__).parents[2] / "docs" / "untrusted-caches.md").read_text(encoding="utf-8")
-    assert f"| `{limit.switch}` | {limit.default:,} | {limit.what} |" in page
+    assert f"| `{limit.variable}` | {limit.default:,} | {limit.subject} |" in page

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from handwritten import indices_of, made, tensor_code
 
-from artifact_inspector.analysis.order.reference import (
-    MOST_STEPS,
+from artifact_inspector.analysis.order.reference_regions import (
+    MAX_CONSUMER_DEPTH,
     ReferenceRegion,
     equal_runs,
     find_reference,
@@ -78,14 +78,14 @@ def test_a_load_whose_data_goes_into_a_loop_is_lent_to_it() -> None:
         }} @5
         tt.store %o, %r : {P} @9
     """)
-    assert (straight.lent, loop.lent) == (0, 1)
+    assert (straight.outer_load_count, loop.outer_load_count) == (0, 1)
     assert [item.anchored_in for item in straight.rounds] == ["loop@5"]
 
 
 def test_a_load_that_nothing_computes_on_is_another() -> None:
     (straight,) = regions(f"%a = tt.load %q : {P} @3\ntt.store %o, %a : {P} @4")
     assert straight.rounds == ()
-    assert [statement.source for statement in straight.other] == ["k.py:3"]
+    assert [statement.source for statement in straight.unassigned_loads] == ["k.py:3"]
 
 
 def test_rounds_in_the_arms_of_a_branch_exclude_each_other() -> None:
@@ -110,12 +110,12 @@ def test_a_loop_that_is_to_be_flattened_says_so() -> None:
 
 
 def test_the_steps_to_a_consumer_end_somewhere() -> None:
-    chain = "\n".join(f"%x{n + 1} = arith.mulf %x{n}, %z : {T} @{20 + n}" for n in range(MOST_STEPS + 3))
-    (straight,) = regions(f"%x0 = tt.load %q : {P} @3\n{chain}\ntt.store %o, %x{MOST_STEPS + 3} : {P} @90")
+    chain = "\n".join(f"%x{n + 1} = arith.mulf %x{n}, %z : {T} @{20 + n}" for n in range(MAX_CONSUMER_DEPTH + 3))
+    (straight,) = regions(f"%x0 = tt.load %q : {P} @3\n{chain}\ntt.store %o, %x{MAX_CONSUMER_DEPTH + 3} : {P} @90")
     (compute,) = straight.rounds[0].computes
-    assert len(compute.chains) == len(compute.steps) == MOST_STEPS
+    assert len(compute.chains) == len(compute.steps) == MAX_CONSUMER_DEPTH
     assert compute.chains[0] == {place(20)}
-    assert compute.chains[-1] == {place(20 + MOST_STEPS - 1)}
+    assert compute.chains[-1] == {place(20 + MAX_CONSUMER_DEPTH - 1)}
 
 
 def test_loops_are_named_by_line_and_numbered_where_that_does_not_tell_them_apart() -> None:
@@ -136,9 +136,7 @@ def test_loops_are_named_by_line_and_numbered_where_that_does_not_tell_them_apar
         (5, [[1], [1], [2], [3], [4]]), (8, [[1], [1], [2], [2], [3], [3], [4], [4]]),
     ],
 )  # fmt: skip
-def test_runs_are_as_equal_as_can_be_and_neighbours_share_what_is_too_few(
-    count: int, runs: list[list[int]]
-) -> None:
+def test_runs_are_as_equal_as_can_be_and_neighbours_share_what_is_too_few(count: int, runs: list[list[int]]) -> None:
     assert equal_runs([1, 2, 3, 4], count) == runs
 
 
@@ -174,9 +172,7 @@ def test_copies_in_front_of_a_loop_are_folded_into_the_load_that_they_begin() ->
 
 
 def test_a_copy_of_another_line_is_a_load_of_its_own_but_for_copies_without_lines() -> None:
-    other = AHEAD.replace(
-        "<8xf32, #shared, #smem, mutable> @6\n    %r", "<8xf32, #shared, #smem, mutable> @4\n    %r"
-    )
+    other = AHEAD.replace("<8xf32, #shared, #smem, mutable> @6\n    %r", "<8xf32, #shared, #smem, mutable> @4\n    %r")
     assert other != AHEAD
     code = tensor_code(other, Stage.TTGIR, head=HEAD)
     _, loop = find_reference(code, pipelined=True)

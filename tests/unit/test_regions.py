@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from handwritten import code_of, made, tensor_code
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.reference import ReferenceRegion, find_reference
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, find_reference
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region, find_regions
 from artifact_inspector.model import EventKind, RegionKind, Stage, Trait
 
@@ -31,7 +31,7 @@ def program(body: str) -> tuple[ReferenceRegion, ...]:
     return find_reference(tensor_code(body, head=HEAD))
 
 
-def by_id(code: Code, reference: tuple[ReferenceRegion, ...]) -> dict[str, Region]:
+def by_id(code: FunctionCode, reference: tuple[ReferenceRegion, ...]) -> dict[str, Region]:
     return {region.id: region for region in find_regions(code, reference, exact=False)}
 
 
@@ -44,22 +44,20 @@ def test_a_loop_is_found_again_by_the_places_of_what_it_holds() -> None:
     assert loop.reference is reference[1]
     assert found["straight"].reference is reference[0]
     assert (found["straight"].depth, found["straight"].parent, found["straight"].loop) == (0, None, None)
-    assert (loop.blocks, loop.scope, loop.whole) == ({1}, {1}, {1})
+    assert (loop.blocks, loop.scope, loop.enclosed_blocks) == ({1}, {1}, {1})
     assert (found["straight"].blocks, found["straight"].scope) == ({0, 2}, {0, 2})
-    assert found["straight"].whole == {0, 1, 2}
+    assert found["straight"].enclosed_blocks == {0, 1, 2}
 
 
 def test_a_loop_that_is_none_here_leaves_its_instructions() -> None:
     found = by_id(made("L11 F12 L11 F12 S15"), program(summed(10)))
     remains = found["loop@10"]
-    assert (remains.kind, remains.loop, remains.remains) == (RegionKind.STRAIGHT, None, (0, 1, 2, 3))
+    assert (remains.kind, remains.loop, remains.residue) == (RegionKind.STRAIGHT, None, (0, 1, 2, 3))
     assert remains.blocks == frozenset()
 
 
 def test_a_loop_that_only_the_compiler_made_has_a_name_of_its_own_and_lends_its_blocks() -> None:
-    found = by_id(
-        made(".", "L11 b10", "W90 b90", "F12 F13 b10", ".", to={2: (2, 3), 3: (1, 4)}), program(summed(10))
-    )
+    found = by_id(made(".", "L11 b10", "W90 b90", "F12 F13 b10", ".", to={2: (2, 3), 3: (1, 4)}), program(summed(10)))
     assert set(found) == {"straight", "loop@10", "loop@90"}
     spin, loop = found["loop@90"], found["loop@10"]
     assert (spin.reference, spin.parent, spin.depth) == (None, "loop@10", 2)
@@ -81,12 +79,12 @@ def test_a_loop_of_loads_and_one_of_computes_are_two_parts_of_one() -> None:
     assert {"loop@10", "loop@10/loads"} <= set(found)
     assert found["loop@10/loads"].blocks == {1}
     assert found["loop@10"].blocks == {3}
-    assert all(found[name].computes_elsewhere for name in ("loop@10", "loop@10/loads"))
+    assert all(found[name].is_specialised for name in ("loop@10", "loop@10/loads"))
 
 
 def test_one_loop_that_holds_both_is_not_split() -> None:
     found = by_id(made(".", "A11 F12 F13 b10", ".", to={1: (1, 2)}), program(summed(10)))
-    assert not found["loop@10"].computes_elsewhere
+    assert not found["loop@10"].is_specialised
 
 
 def test_a_loop_that_became_several_keeps_its_name_on_the_first() -> None:
@@ -107,15 +105,15 @@ def test_what_stands_in_front_of_a_loop_runs_when_it_is_entered() -> None:
     code = made("L11", "L11", "L11 F12 F13 b10", "L11", to={2: (2, 3)})
     loop = by_id(code, program(summed(10)))["loop@10"]
     loads = code.find(LOADS)
-    assert loop.in_front(code, loads) == loads[:2]
+    assert loop.instructions_before_loop(code, loads) == loads[:2]
     straight = by_id(code, ())["straight"]
-    assert straight.in_front(code, loads) == []
+    assert straight.instructions_before_loop(code, loads) == []
 
 
 def test_a_load_in_another_loop_in_front_is_not_in_front() -> None:
     code = made(".", "L31 b30", ".", "L11 F12 F13 b10", ".", to={1: (1, 2), 3: (3, 4)})
     loop = by_id(code, program(summed(10)))["loop@10"]
-    assert loop.in_front(code, code.find(LOADS)[:1]) == []
+    assert loop.instructions_before_loop(code, code.find(LOADS)[:1]) == []
 
 
 def test_instructions_of_a_region_are_those_of_its_blocks_or_those_that_are_left() -> None:

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 from saved import FIXTURES, ROOT, saved
 
-from artifact_inspector.comparison.baseline import hold_against, record
+from artifact_inspector.comparison.baseline import compare_with_baseline, record
 from artifact_inspector.comparison.corpus import GATES, Corpus
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES, find_findings
-from artifact_inspector.report.corpus import describe_changes_of
+from artifact_inspector.report.corpus import describe_change
 from artifact_inspector.report.exchange.annotations import workflow_commands
 from artifact_inspector.report.exchange.junit import junit_text
 from artifact_inspector.report.exchange.sarif import sarif_document
 from artifact_inspector.report.remarks import (
     GATE_RULES,
-    Place,
-    Remark,
+    RemarkLocation,
+    SourceRemark,
     change_remarks,
     finding_kinds,
     finding_remarks,
-    told_once,
+    merge_remarks,
 )
 from artifact_inspector.vocabulary.rows import summarise
 
@@ -38,7 +38,7 @@ def corpus() -> Corpus:
     """A cache of Triton 3.9 held against a baseline of 3.6: much changed, much is gone."""
     kernels = inspect_cache(open_cache(FIXTURES / "3.6.0" / "sm_80"))
     records = [record(kernel, lambda _: None) for kernel in kernels]
-    return hold_against(records, open_cache(FIXTURES / "3.9.0" / "sm_80").entries, inspect_artifact)
+    return compare_with_baseline(records, open_cache(FIXTURES / "3.9.0" / "sm_80").entries, inspect_artifact)
 
 
 def here(file: str) -> str | None:
@@ -59,16 +59,12 @@ def _unknown(ours: Any, theirs: Any, path: str = "") -> list[str]:
         return [
             found
             for key, value in ours.items()
-            for found in (
-                [f"{path}/{key}"] if key not in theirs else _unknown(value, theirs[key], f"{path}/{key}")
-            )
+            for found in ([f"{path}/{key}"] if key not in theirs else _unknown(value, theirs[key], f"{path}/{key}"))
         ]
     if isinstance(ours, list):
         assert len(ours) == len(theirs)
         return [
-            found
-            for n, pair in enumerate(zip(ours, theirs, strict=True))
-            for found in _unknown(*pair, f"{path}/{n}")
+            found for n, pair in enumerate(zip(ours, theirs, strict=True)) for found in _unknown(*pair, f"{path}/{n}")
         ]
     return [] if ours == theirs else [path]
 
@@ -88,17 +84,13 @@ def test_a_check_is_sarif(corpus: Corpus) -> None:
 
 
 def test_findings_are_sarif() -> None:
-    kernels = [
-        saved(f"3.6.0/sm_75/{name}").facts for name in ("matmul_square", "gemv_one_warp", "flash_attention")
-    ]
+    kernels = [saved(f"3.6.0/sm_75/{name}").facts for name in ("matmul_square", "gemv_one_warp", "flash_attention")]
     document = sarif_document(finding_kinds(), finding_remarks(kernels, here))
     assert_sarif(document)
     (run,) = document["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [rule.code for rule in RULES]
     assert len(run["results"]) == sum(len(find_findings(kernel)) for kernel in kernels)
-    places = {
-        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]
-    }
+    places = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]}
     assert places == {f"kernels/{name}.py" for name in ("matmul_square", "gemv_splitk", "flash_attention")}
 
 
@@ -138,26 +130,24 @@ def test_a_check_is_junit(corpus: Corpus, tmp_path: Path) -> None:
     assert suite.failures == len(failing) == len(expected) + len(corpus.matching.left)
 
 
-def remark(message: str = "m", place: Place | None = None, level: str = "error") -> Remark:
-    return Remark("waits", level, "b, c", message, "k", place, "i", named="a")
+def remark(message: str = "m", place: RemarkLocation | None = None, level: str = "error") -> SourceRemark:
+    return SourceRemark("waits", level, "b, c", message, "k", place, "i", kernel_label="a")
 
 
 def test_annotations_escape_what_would_end_them() -> None:
-    place = Place("a,b:c.py", 3, True)
+    place = RemarkLocation("a,b:c.py", 3, True)
     assert workflow_commands([remark("50% of\nit: 1, 2", place)]) == (
         "::error file=a%2Cb%3Ac.py,line=3,title=a%3A b%2C c::50%25 of%0Ait: 1, 2\n"
     )
 
 
-@pytest.mark.parametrize(
-    ("level", "command"), [("error", "error"), ("warning", "warning"), ("note", "notice")]
-)
+@pytest.mark.parametrize(("level", "command"), [("error", "error"), ("warning", "warning"), ("note", "notice")])
 def test_a_level_is_a_command(level: str, command: str) -> None:
     assert workflow_commands([remark(level=level)]) == f"::{command} title=a%3A b%2C c::m\n"
 
 
 def test_an_annotation_points_at_no_file_that_is_not_there() -> None:
-    assert "file=" not in workflow_commands([remark(place=Place("k.py", 3, False))])
+    assert "file=" not in workflow_commands([remark(place=RemarkLocation("k.py", 3, False))])
 
 
 @pytest.fixture(scope="module")
@@ -165,22 +155,22 @@ def lost_pipeline() -> Corpus:
     """A matmul that was pipelined, held against its form for a GPU without asynchronous copies."""
     recorded = [record(saved("3.6.0/sm_80/matmul_grouped").facts, lambda _: None)]
     now = saved("3.6.0/sm_75/matmul_grouped").facts.artifact
-    return hold_against(recorded, [now], inspect_artifact, across=[Axis.TARGET])
+    return compare_with_baseline(recorded, [now], inspect_artifact, across=[Axis.TARGET])
 
 
 def test_a_change_names_its_reason_and_its_line(lost_pipeline: Corpus) -> None:
     (change,) = lost_pipeline.changes
     assert change.reason is not None
-    assert change.reason.words.startswith("loop1: ")
+    assert change.reason.description.startswith("loop1: ")
     assert change.reason.source == "matmul_grouped.py:81"
-    assert next(describe_changes_of(change)).startswith(f"because {change.reason.words}")
+    assert next(describe_change(change)).startswith(f"because {change.reason.description}")
 
 
 def test_one_edit_is_one_annotation(lost_pipeline: Corpus) -> None:
     remarks = list(change_remarks(lost_pipeline, GATES_SHUT, here))
     assert len(remarks) > 5
-    (told,) = told_once(remarks, lost_pipeline)
-    assert (told.level, told.place) == ("error", Place("kernels/matmul_grouped.py", 81, True))
+    (told,) = merge_remarks(remarks, lost_pipeline)
+    assert (told.level, told.location) == ("error", RemarkLocation("kernels/matmul_grouped.py", 81, True))
     lines = told.message.splitlines()
     assert lines[0].startswith("because loop1: ")
     assert [line.partition(": ")[0] for line in lines[1:-1]] == ["waits", "shared"]
@@ -191,7 +181,7 @@ def test_one_finding_in_many_forms_is_one_annotation() -> None:
     kernels = [saved(f"3.6.0/{target}/flash_attention").facts for target in ("sm_80", "sm_90")]
     remarks = [found for found in finding_remarks(kernels, here) if found.code == "AI002"]
     assert len(remarks) == 2
-    (told,) = told_once(remarks)
+    (told,) = merge_remarks(remarks)
     assert told.message.splitlines()[-1].startswith("in 2 variants: sm_80 ")
 
 

@@ -13,10 +13,10 @@ from saved import FIXTURES, ROOT, saved
 from typer.testing import CliRunner
 
 from artifact_inspector import cli
-from artifact_inspector.analysis.resources.taken import Figure
+from artifact_inspector.analysis.resources.usage import ResourceFigure
 from artifact_inspector.api.remedies import switches_of
 from artifact_inspector.findings import RULES, Switch, SwitchKind
-from artifact_inspector.formats.mlir.retold import with_divisor, with_input_precision
+from artifact_inspector.formats.mlir.rewriting import with_divisor, with_input_precision
 
 pytestmark = pytest.mark.usefixtures("recalled")
 
@@ -37,16 +37,14 @@ HEADER = 'tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 8 : i32} loc
     ],
 )
 def test_a_finding_names_the_switch_that_its_own_figures_suggest(kernel: str, switches: set[str]) -> None:
-    found = {f"{finding.code} {switch.words}" for finding, switch in switches_of(saved(kernel).facts)}
+    found = {f"{finding.code} {switch.description}" for finding, switch in switches_of(saved(kernel).facts)}
     assert found == switches
 
 
 def test_registers_that_cost_a_block_are_bounded() -> None:
     facts = saved("3.6.0/sm_80/gemv_splitk").facts
-    taken = replace(facts.resources, registers=Figure(136, "cubin"))
-    found = [
-        f"{finding.code} {switch.words}" for finding, switch in switches_of(replace(facts, resources=taken))
-    ]
+    taken = replace(facts.resources, registers=ResourceFigure(136, "cubin"))
+    found = [f"{finding.code} {switch.description}" for finding, switch in switches_of(replace(facts, resources=taken))]
     assert found == ["AI008 maxnreg=128"]
 
 
@@ -86,9 +84,7 @@ def test_other_attributes_of_an_argument_stay() -> None:
 def test_what_has_no_place_for_a_switch_stays_untried() -> None:
     assert with_divisor(HEADER, "m", 16) is None
     assert with_divisor("no function", "n", 16) is None
-    assert (
-        with_input_precision("%1 = tt.dot %a, %b, %c : tensor<16x16xf16> * tensor<16x16xf16>", "tf32") is None
-    )
+    assert with_input_precision("%1 = tt.dot %a, %b, %c : tensor<16x16xf16> * tensor<16x16xf16>", "tf32") is None
 
 
 def test_dots_of_full_precision_are_told_another() -> None:
@@ -133,13 +129,11 @@ def test_a_text_that_this_release_cannot_read_costs_its_own_rows(tmp_path: Path)
 
 
 def test_many_kernels_are_not_compiled_by_accident() -> None:
-    answer = CliRunner().invoke(
-        cli.app, ["findings", str(FIXTURES / "3.6.0"), "narrow", "--try", "-f", "sarif"]
-    )
+    answer = CliRunner().invoke(cli.app, ["findings", str(FIXTURES / "3.6.0"), "narrow", "--try", "-f", "sarif"])
     assert answer.exit_code == 2
     assert "--try prints text or JSON" in answer.stderr
 
 
 def test_a_switch_is_told_in_words() -> None:
-    assert Switch(SwitchKind.OPTION, "num_stages", 4).words == "num_stages=4"
-    assert Switch(SwitchKind.DIVISIBLE, "n", 16).words == "n divisible by 16"
+    assert Switch(SwitchKind.OPTION, "num_stages", 4).description == "num_stages=4"
+    assert Switch(SwitchKind.DIVISIBLE, "n", 16).description == "n divisible by 16"

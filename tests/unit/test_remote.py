@@ -40,13 +40,13 @@ def test_a_cluster_fills_the_callers_cache_and_compiles_nothing_twice(scheduler,
     assert [entry.state for entry in made.entries] == ["complete"] * 2
     assert not made.problems
     again = compile_kernels(requests, targets, tmp_path / "there", scheduler=scheduler)
-    assert [row.cached for row in again if row.message is None] == [True] * 2
+    assert [row.is_cached for row in again if row.message is None] == [True] * 2
     # Triton itself finds the entries there: their group files name them where they are
     local = compile_kernels(requests, targets, tmp_path / "there")
-    assert [row.cached for row in local if row.message is None] == [True] * 2
+    assert [row.is_cached for row in local if row.message is None] == [True] * 2
 
 
 def test_where_no_scheduler_answers_the_address_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "PATIENCE", 0.5)
+    monkeypatch.setattr(remote, "CONNECT_SECONDS", 0.5)
     with pytest.raises(CompileError, match=r"No Dask scheduler responds at tcp://127\.0\.0\.1:9"):
         compile_kernels([KernelRequest("softmax")], ["sm_80"], tmp_path, scheduler="tcp://127.0.0.1:9")

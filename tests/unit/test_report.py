@@ -15,33 +15,28 @@ from rich.console import Console
 from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import count_accesses
-from artifact_inspector.analysis.order.facts import Note, Pair, RegionFacts, RoundFacts
-from artifact_inspector.analysis.overlap.inflight import InFlight
+from artifact_inspector.analysis.order.region_facts import RegionFacts, RegionNote, RoundFacts, RoundPair
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import WaitEffect
-from artifact_inspector.analysis.resources.taken import find_resources
+from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import COUNTED, KernelFacts, RegionWork, StageFacts, WaitFacts
 from artifact_inspector.facts.selection import narrow, parse_stages
 from artifact_inspector.files.artifact import Completeness
-from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.files.cache import Artifact, Cache, OtherFile, Problem
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import Queue, RegionKind, Stage, Verdict
-from artifact_inspector.report.compiled import compiled_table
+from artifact_inspector.model import OrderVerdict, Queue, RegionKind, Stage
+from artifact_inspector.report.cache_report import CacheReport
+from artifact_inspector.report.compilation import compiled_table
 from artifact_inspector.report.console import show, write
 from artifact_inspector.report.json import as_text, encode
 from artifact_inspector.report.json.cache import cache_document
-from artifact_inspector.report.layout import Pieces
-from artifact_inspector.report.lexers.choice import lexer_for
-from artifact_inspector.report.story import KernelReport
-from artifact_inspector.report.text import CacheReport
-from artifact_inspector.report.waits import (
-    describe_copies,
-    describe_waits,
-    load_depths,
-)
-from artifact_inspector.report.words import (
+from artifact_inspector.report.kernel_report import KernelReport
+from artifact_inspector.report.layout import WrappedTexts
+from artifact_inspector.report.lexers.registry import lexer_for
+from artifact_inspector.report.phrases import (
     cut_signature,
     describe_changes,
     describe_notes,
@@ -50,22 +45,25 @@ from artifact_inspector.report.words import (
     legend,
     mma_count,
 )
+from artifact_inspector.report.waits import (
+    describe_copies,
+    describe_waits,
+    load_depths,
+)
 
 
 def a_region(signature: str, verdict: str = "pipelined", **fields: object) -> RegionFacts:
     known: dict[str, object] = {
         "id": "loop@9", "kind": RegionKind.LOOP, "depth": 1, "parent": "straight", "lines": (10, 20),
-        "signature": signature, "readable": "", "verdict": Verdict(verdict), "distance": None, "basis": "source",
-        "pairs": (), "exclusive": (), "changed": False, "rounds": (), "other": (), "matrix": signature.count("M"), "fused": 0,
-        "unrolled_by": 1, "groups": "",
-        "copies_stand": None, "noted": (), "in_program": True,
+        "signature": signature, "named_signature": "", "verdict": OrderVerdict(verdict), "distance": None, "basis": "source",
+        "pairs": (), "exclusive": (), "order_changed": False, "rounds": (), "unassigned": (), "matrix": signature.count("M"), "fused_multiply_adds": 0,
+        "unroll_factor": 1, "groups": "",
+        "copy_position": None, "region_notes": (), "is_in_program": True,
     }  # fmt: skip
     return RegionFacts(**{**known, **fields})  # type: ignore[arg-type]
 
 
-def a_stage(
-    stage: Stage, *regions: RegionFacts, waits: tuple[WaitFacts, ...] = (), **fields: object
-) -> StageFacts:
+def a_stage(stage: Stage, *regions: RegionFacts, waits: tuple[WaitFacts, ...] = (), **fields: object) -> StageFacts:
     known: dict[str, object] = {
         "stage": stage, "file": f"d/k.{stage.value}", "instructions": 100, "unknown": {},
         "counts": {kind.count_name: 0 for kind in COUNTED}, "waits": waits, "regions": regions, "attributes": {},
@@ -118,9 +116,7 @@ QUEUES = {
 }
 
 
-def a_cache(
-    *kernels: KernelFacts, others: tuple[Other, ...] = (), problems: tuple[Problem, ...] = ()
-) -> Cache:
+def a_cache(*kernels: KernelFacts, others: tuple[OtherFile, ...] = (), problems: tuple[Problem, ...] = ()) -> Cache:
     return Cache(Path("cache"), tuple(kernel.artifact for kernel in kernels), others, problems)
 
 
@@ -156,7 +152,7 @@ def test_a_wait_of_zero_drains_a_pipeline_and_only_a_pipeline() -> None:
     def said(**fields: object) -> str:
         region = a_region("W1 M16 A4 K1", **fields)  # type: ignore[arg-type]
         wait = a_wait(40, "cp.async.wait_group", 0, "loop@9")
-        found = InFlight(4, 16, 1, None, (WaitEffect(wait, 4, 0, 0, 0, drains=True),), (), ())
+        found = LoadsInFlight(4, 16, 1, None, (WaitEffect(wait, 4, 0, 0, 0, drains=True),), (), ())
         work = RegionWork(found, (), (), count_accesses(()), {}, (), None, (), None)
         stage = a_stage(Stage.PTX, region, waits=(wait,), work={"loop@9": work})
         return next(describe_waits(a_kernel(stage), stage, region))
@@ -197,12 +193,10 @@ def test_the_wait_column_counts_waits_for_loads_alone() -> None:
 
 
 def test_copies_of_an_unrolled_loop_are_told_per_source_iteration() -> None:
-    region = a_region("A4 K1 A1 K1 M16 A4 K1 A1 K1 M16", unrolled_by=2, copies_stand="before")
+    region = a_region("A4 K1 A1 K1 M16 A4 K1 A1 K1 M16", unroll_factor=2, copy_position="before")
     pipelines = {"loop@9": a_pipeline(commits_per_iteration=2)}
     kernel = a_kernel(a_stage(Stage.PTX, region), pipelines=pipelines)
-    assert describe_copies(kernel, region) == (
-        "5 copies per iteration, in 2 commit groups, issued before the computes"
-    )
+    assert describe_copies(kernel, region) == ("5 copies per iteration, in 2 commit groups, issued before the computes")
 
 
 def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations() -> None:
@@ -211,7 +205,9 @@ def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations()
     assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M16", matrix=16), counts=counts))) == "16"
     above = a_stage(Stage.TTGIR, a_region("M1"), counts={"matrix": 1, "float": 0})
     below = a_stage(
-        Stage.PTX, a_region("F900 L2 F24", matrix=0, fused=512), counts={"matrix": 0, "float": 924}
+        Stage.PTX,
+        a_region("F900 L2 F24", matrix=0, fused_multiply_adds=512),
+        counts={"matrix": 0, "float": 924},
     )
     assert mma_count(a_kernel(above, below)) == "0, FMA 512"
 
@@ -219,35 +215,29 @@ def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations()
 def test_a_change_of_order_is_told_from_a_change_of_kind() -> None:
     kernel = a_kernel(
         a_stage(Stage.TTIR, a_region("L1", "interleaved")),
-        a_stage(Stage.TTGIR, a_region("L1", "clustered", changed=True)),
+        a_stage(Stage.TTGIR, a_region("L1", "clustered", order_changed=True)),
         a_stage(Stage.LLIR, a_region("L1", "clustered")),
         changed={"loop@9": Stage.TTGIR},
     )
     assert list(describe_changes(kernel, "loop@9")) == [
         ("changed", "interleaved → clustered at ttgir (Triton's GPU passes)")
     ]
-    piped = a_kernel(
-        a_stage(Stage.TTIR, a_region("L1", "serial")), a_stage(Stage.TTGIR, a_region("L1", distance=2))
-    )
-    assert list(describe_changes(piped, "loop@9")) == [
-        ("pipelined", "at ttgir (Triton's GPU passes), serial before")
-    ]
+    piped = a_kernel(a_stage(Stage.TTIR, a_region("L1", "serial")), a_stage(Stage.TTGIR, a_region("L1", distance=2)))
+    assert list(describe_changes(piped, "loop@9")) == [("pipelined", "at ttgir (Triton's GPU passes), serial before")]
 
 
 def test_a_change_over_stages_that_were_not_read_is_laid_to_none_of_them() -> None:
     kernel = a_kernel(
         a_stage(Stage.TTIR, a_region("L1", "interleaved")),
-        a_stage(Stage.PTX, a_region("L1", "clustered", changed=True)),
+        a_stage(Stage.PTX, a_region("L1", "clustered", order_changed=True)),
     )
-    assert list(describe_changes(kernel, "loop@9")) == [
-        ("changed", "interleaved → clustered between ttir and ptx")
-    ]
+    assert list(describe_changes(kernel, "loop@9")) == [("changed", "interleaved → clustered between ttir and ptx")]
 
 
 def test_an_order_that_may_be_another_is_no_change() -> None:
     kernel = a_kernel(
         a_stage(Stage.TTIR, a_region("L1", "interleaved")),
-        a_stage(Stage.TTGIR, a_region("L1", "clustered", changed=None)),
+        a_stage(Stage.TTGIR, a_region("L1", "clustered", order_changed=None)),
     )
     assert list(describe_changes(kernel, "loop@9")) == [
         (
@@ -267,7 +257,7 @@ def test_an_order_that_came_back_behind_another_verdict_has_not_changed() -> Non
 
 
 def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
-    for verdict in {word for word in Verdict if word.is_of_order} | {
+    for verdict in {word for word in OrderVerdict if word.is_order_verdict} | {
         "single",
         "serial",
         "pipelined",
@@ -280,7 +270,7 @@ def test_every_verdict_says_what_it_means_and_gone_is_not_the_loop() -> None:
 
 
 def test_a_remark_on_several_rounds_is_made_once() -> None:
-    assert describe_notes([Note("x", 1), Note("y"), Note("x", 12), Note("z", 2)]) == [
+    assert describe_notes([RegionNote("x", 1), RegionNote("y"), RegionNote("x", 12), RegionNote("z", 2)]) == [
         "rounds 1, 12: x",
         "y",
         "round 2: z",
@@ -336,10 +326,10 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(width: int, monkeypatch:
             (2, 2),
         ),
     )
-    region = a_region(long, rounds=rounds, noted=(Note("a remark that goes on and on " * 6),))
+    region = a_region(long, rounds=rounds, region_notes=(RegionNote("a remark that goes on and on " * 6),))
     kernel = a_kernel(a_stage(Stage.TTGIR, region), a_stage(Stage.PTX, region), display_name="k" * 30)
-    cache = a_cache(kernel, others=(Other("x", "launcher"),), problems=(Problem("a/" * 30, "it is broken"),))
-    for report in (CacheReport(cache, [kernel], narrowed=False), KernelReport(cache, kernel)):
+    cache = a_cache(kernel, others=(OtherFile("x", "launcher"),), problems=(Problem("a/" * 30, "it is broken"),))
+    for report in (CacheReport(cache, [kernel], is_narrowed=False), KernelReport(cache, kernel)):
         lines = printed(report, width, monkeypatch).splitlines()
         assert [line for line in lines if len(line) > width and not line.startswith("hash ")] == []
         assert not any(line.endswith(" ") for line in lines)
@@ -351,7 +341,7 @@ def test_a_pipe_gets_long_rows_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     kernel = a_kernel(a_stage(Stage.PTX, a_region("L1")), display_name="k" * 100)
     stream = io.StringIO()
-    show(CacheReport(a_cache(kernel), [kernel], narrowed=False), stream)
+    show(CacheReport(a_cache(kernel), [kernel], is_narrowed=False), stream)
     row = next(line for line in stream.getvalue().splitlines() if line.startswith("k" * 100))
     assert row.split()[-1] == "pipelined"
 
@@ -365,28 +355,26 @@ def test_entries_that_are_not_whole_are_rows_that_say_so(
 ) -> None:
     stages = () if state is Completeness.BINARY_ONLY else (a_stage(Stage.TTGIR, a_region("L1")),)
     kernel = a_kernel(*stages, state=state)
-    text = printed(CacheReport(a_cache(kernel), [kernel], narrowed=False), 120, monkeypatch)
+    text = printed(CacheReport(a_cache(kernel), [kernel], is_narrowed=False), 120, monkeypatch)
     assert said in text
-    assert said not in printed(
-        CacheReport(a_cache(a_kernel()), [a_kernel()], narrowed=False), 120, monkeypatch
-    )
+    assert said not in printed(CacheReport(a_cache(a_kernel()), [a_kernel()], is_narrowed=False), 120, monkeypatch)
 
 
 def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    region = a_region("L1", "unknown", noted=(Note("its loads are not there", 2),))
+    region = a_region("L1", "unknown", region_notes=(RegionNote("its loads are not there", 2),))
     lost = a_kernel(a_stage(Stage.PTX, region))
-    fine = a_kernel(a_stage(Stage.PTX, a_region("L1", noted=(Note("of no consequence"),))))
-    text = printed(CacheReport(a_cache(lost), [lost], narrowed=False), 120, monkeypatch)
+    fine = a_kernel(a_stage(Stage.PTX, a_region("L1", region_notes=(RegionNote("of no consequence"),))))
+    text = printed(CacheReport(a_cache(lost), [lost], is_narrowed=False), 120, monkeypatch)
     assert "k loop@9: verdict unknown: round 2: its loads are not there" in text
-    text = printed(CacheReport(a_cache(fine), [fine], narrowed=False), 120, monkeypatch)
+    text = printed(CacheReport(a_cache(fine), [fine], is_narrowed=False), 120, monkeypatch)
     assert "is unknown" not in text
     assert "of no consequence" not in text
 
 
 def test_the_table_explains_the_signs_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     for times, said in ((1, False), (2, True)):
-        kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial", unrolled_by=times)))
-        text = printed(CacheReport(a_cache(kernel), [kernel], narrowed=False), 120, monkeypatch)
+        kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial", unroll_factor=times)))
+        text = printed(CacheReport(a_cache(kernel), [kernel], is_narrowed=False), 120, monkeypatch)
         assert ("\n×u " in text) is said
         assert "\n  serial  " in text
         assert "clustered" not in text
@@ -394,17 +382,17 @@ def test_the_table_explains_the_signs_that_it_uses(monkeypatch: pytest.MonkeyPat
 
 def test_copies_of_one_entry_are_told_apart_by_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = [a_kernel(a_stage(Stage.PTX, a_region("L1")), directory=where) for where in ("here", "there")]
-    rows = printed(CacheReport(a_cache(*kernels), kernels, narrowed=False), 120, monkeypatch).splitlines()
+    rows = printed(CacheReport(a_cache(*kernels), kernels, is_narrowed=False), 120, monkeypatch).splitlines()
     assert [row.split()[1] for row in rows if row.startswith("k  ")] == ["here", "there"]
 
 
 def test_loops_of_the_compiler_share_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [a_region("W1 F1 R1", "no-loads", id=f"loop@5{end}", in_program=False) for end in ("", "#2")]
+    made = [a_region("W1 F1 R1", "no-loads", id=f"loop@5{end}", is_in_program=False) for end in ("", "#2")]
     kernel = a_kernel(a_stage(Stage.AMDGCN, a_region("L1 F1", "serial"), *made))
     text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
     assert "\natomic retry loops: loop@5, loop@5#2 (amdgcn)\n" in text
     assert text.count("loop@5") == 2
-    spin = a_region("W1", "no-loads", id="loop@5", in_program=False)
+    spin = a_region("W1", "no-loads", id="loop@5", is_in_program=False)
     kernel = a_kernel(a_stage(Stage.PTX, a_region("L1 F1", "serial"), spin))
     text = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch)
     assert "\nloop added by the compiler: loop@5 (ptx)\n" in text
@@ -421,9 +409,7 @@ def test_the_parts_of_a_specialised_loop_are_one_block(monkeypatch: pytest.Monke
         a_wait(7, "mbarrier.try_wait", None, "loop@9/loads"),
         a_wait(8, "mbarrier.try_wait", None, "loop@9"),
     )
-    kernel = a_kernel(
-        a_stage(Stage.TTIR, a_region("L1 M1", "serial")), a_stage(Stage.PTX, *parts, waits=waits)
-    )
+    kernel = a_kernel(a_stage(Stage.TTIR, a_region("L1 M1", "serial")), a_stage(Stage.PTX, *parts, waits=waits))
     lines = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch).splitlines()
     assert [line.split()[0] for line in lines if line.startswith("loop@")] == ["loop@9"]
     rows = [line.split()[:3] for line in lines if " loop@9" in line]
@@ -438,8 +424,8 @@ def test_the_parts_of_a_specialised_loop_are_one_block(monkeypatch: pytest.Monke
 
 def test_what_is_no_kernel_is_counted_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = a_kernel(a_stage(Stage.PTX, a_region("L1")))
-    others = (Other("a", "launcher"), Other("b", "launcher"), Other("c", "lock"))
-    text = printed(CacheReport(a_cache(kernel, others=others), [kernel], narrowed=False), 100, monkeypatch)
+    others = (OtherFile("a", "launcher"), OtherFile("b", "launcher"), OtherFile("c", "lock"))
+    text = printed(CacheReport(a_cache(kernel, others=others), [kernel], is_narrowed=False), 100, monkeypatch)
     assert "Other files in the cache: launcher ×2, lock ×1" in text
 
 
@@ -447,13 +433,13 @@ def test_json_says_distances_as_numbers_ranges_or_nothing() -> None:
     regions = [
         a_region("L1", distance=2),
         a_region("L1", distance=(1, 3)),
-        a_region("L1", pairs=(Pair(1 / 3, 0.0),)),
+        a_region("L1", pairs=(RoundPair(1 / 3, 0.0),)),
     ]
     kernel = a_kernel(a_stage(Stage.PTX, *regions))
     document = json.loads(as_text(cache_document(a_cache(kernel), [kernel]), "utf-8"))
     written = document["kernels"][0]["stages"]["ptx"]["regions"]
     assert [region["distance"] for region in written] == [2, [1, 3], None]
-    assert written[2]["pairs"] == [{"f": 0.3333, "g": 0.0}]
+    assert written[2]["pairs"] == [{"issued_before": 0.3333, "issued_after": 0.0}]
     assert written[0]["lines"] == [10, 20]
 
 
@@ -485,16 +471,12 @@ def test_text_from_files_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_pieces_break_between_facts_only() -> None:
     console = Console(width=20, file=io.StringIO())
-    console.print(Pieces(["4 warps", "30720 B", "3 stages"]))
+    console.print(WrappedTexts(["4 warps", "30720 B", "3 stages"]))
     assert console.file.getvalue().split("\n") == ["4 warps · 30720 B", "3 stages", ""]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("stage", list(Stage))
-@given(
-    text=st.text(
-        alphabet=st.sampled_from(' \n\t%@#!"\\loc(tensor<64xf32>).v4{}=:^bb0// 0x1f-3.5e4'), max_size=80
-    )
-)
+@given(text=st.text(alphabet=st.sampled_from(' \n\t%@#!"\\loc(tensor<64xf32>).v4{}=:^bb0// 0x1f-3.5e4'), max_size=80))
 def test_the_lexer_changes_no_character(stage: Stage, text: str) -> None:
     assert "".join(value for _, value in lexer_for(stage).get_tokens(text)) == text
 
@@ -522,9 +504,7 @@ def test_a_narrow_table_of_compiles_cuts_the_directory_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = CompileResult("matmul", parse_target("gfx1100"), 1.0, Path("A" * 52), None)
-    rows = [
-        dataclasses.replace(row, config="BM=64 num_warps=4", triton=triton) for triton in ("3.9.0", "3.6.0")
-    ]
+    rows = [dataclasses.replace(row, config="BM=64 num_warps=4", triton=triton) for triton in ("3.9.0", "3.6.0")]
     text = printed(compiled_table(rows, Path("cache")), 80, monkeypatch)
     first = text.splitlines()[3].split()
     assert first[:6] == ["matmul", "gfx1100", "3.9.0", "BM=64", "num_warps=4", "1.0"]
@@ -532,9 +512,7 @@ def test_a_narrow_table_of_compiles_cuts_the_directory_and_nothing_else(
 
 
 def test_all_that_a_compiler_printed_is_not_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = CompileResult(
-        "bad", parse_target("sm_80"), 0.1, None, "bad.py:9: M >= 16", details="bad.py:9: M >= 16\n"
-    )
+    row = CompileResult("bad", parse_target("sm_80"), 0.1, None, "bad.py:9: M >= 16", details="bad.py:9: M >= 16\n")
     told = [
         printed(compiled_table([one], Path("c"), verbose=True), 80, monkeypatch).count("M >= 16")
         for one in (row, dataclasses.replace(row, details="#loc\nbad.py:9: M >= 16\nmodule {"))

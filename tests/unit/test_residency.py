@@ -11,30 +11,30 @@ import pytest
 from saved import saved
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.requests import parse_document
-from artifact_inspector.execution.timing.contestants import Contestant
-from artifact_inspector.execution.timing.controls import Control
+from artifact_inspector.execution.launch_requests import parse_document
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.control_codes import ControlCode
+from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
 from artifact_inspector.execution.timing.residency import (
     SLOTS,
     Activity,
     Residency,
-    WarpLane,
+    WarpTimeline,
     find_residency,
     overlap_warps,
 )
-from artifact_inspector.execution.timing.walking import Cost, Does, walk
 from artifact_inspector.pictures.residency import residency
 from artifact_inspector.report.html.launch_drawings import draw_launch
 
-PLAIN = Control(1, None, None, ())
-LOAD = (Control(2, 0, None, ()), Cost("lsu", 2, 40, 4.0, 8.0))
-USE = (Control(4, None, None, (0,)), Cost("fma", 1, 6))
-PRODUCT = (Control(2, 1, None, ()), Cost("tensor", 50, 33))
-SUM = (Control(4, None, None, (1,)), Cost("alu", 1, 6))
-MEETS = (PLAIN, Cost(None, 0, 6, does=Does.MEETS))
-COPIES = (PLAIN, Cost("lsu", 2, 400, 4.0, does=Does.COPIES))
-CLOSES = (PLAIN, Cost(None, 0, 6, does=Does.CLOSES_COPIES))
-AWAITS = (PLAIN, Cost(None, 0, 6, does=Does.AWAITS_COPIES, left=1))
+PLAIN = ControlCode(1, None, None, ())
+LOAD = (ControlCode(2, 0, None, ()), StepCost("lsu", 2, 40, 4.0, 8.0))
+USE = (ControlCode(4, None, None, (0,)), StepCost("fma", 1, 6))
+PRODUCT = (ControlCode(2, 1, None, ()), StepCost("tensor", 50, 33))
+SUM = (ControlCode(4, None, None, (1,)), StepCost("alu", 1, 6))
+MEETS = (PLAIN, StepCost(None, 0, 6, effect=SchedulingEffect.CTA_BARRIER))
+COPIES = (PLAIN, StepCost("lsu", 2, 400, 4.0, effect=SchedulingEffect.STARTS_COPY))
+CLOSES = (PLAIN, StepCost(None, 0, 6, effect=SchedulingEffect.CLOSES_COPY_GROUP))
+AWAITS = (PLAIN, StepCost(None, 0, 6, effect=SchedulingEffect.WAITS_FOR_COPIES, groups_left=1))
 KINDS = [LOAD, USE, PRODUCT, SUM, MEETS, COPIES, CLOSES, AWAITS]
 
 
@@ -43,8 +43,8 @@ def overlapped(steps: list[Any], starts: list[float], warps: int = 1) -> tuple[A
     return overlap_warps(range(len(steps)), controls, dict(enumerate(costs)), starts, warps)
 
 
-def lane_of(steps: list[Any], starts: list[float], at: int = 0) -> WarpLane:
-    found: WarpLane = overlapped(steps, starts)[0][at]
+def lane_of(steps: list[Any], starts: list[float], at: int = 0) -> WarpTimeline:
+    found: WarpTimeline = overlapped(steps, starts)[0][at]
     return found
 
 
@@ -59,7 +59,7 @@ def lane_of(steps: list[Any], starts: list[float], at: int = 0) -> WarpLane:
 )
 def test_one_warp_alone_takes_what_a_ranking_says(steps: list[Any]) -> None:
     controls, costs = zip(*steps, strict=True)
-    alone = walk(range(len(steps)), controls, dict(enumerate(costs)), 1, 20)
+    alone = walk_cta(range(len(steps)), controls, dict(enumerate(costs)), 1, 20)
     assert overlapped(steps, [0.0])[2] == alone.cycles
 
 
@@ -93,7 +93,7 @@ def test_a_wait_for_memory_is_hidden_behind_the_computes_of_another_cta() -> Non
 
 
 def test_warps_leave_a_barrier_together() -> None:
-    lanes = overlapped([(PLAIN, Cost("double", 40, 6)), MEETS, LOAD], [0.0], 2)[0]
+    lanes = overlapped([(PLAIN, StepCost("double", 40, 6)), MEETS, LOAD], [0.0], 2)[0]
     first, second = (lane.cycles[Activity.BARRIER] for lane in lanes)
     assert first == second + 20  # a product of the one warp is 20 cycles in front of that of the other
     assert second == 20
@@ -143,7 +143,7 @@ def test_a_launch_s_page_shows_it() -> None:
 
 
 def test_what_is_not_drawn_is_said() -> None:
-    svg = residency(replace(made(6, 8), followed=10, notes=("not drawn: what others ask of lsu",)))
+    svg = residency(replace(made(6, 8), modelled_instructions=10, notes=("not drawn: what others ask of lsu",)))
     assert "drawn: 5 of 8 warps of 6 of 6 CTAs" in svg
     assert "drawn: the first 10 of 48 instructions of each warp" in svg
     assert "not drawn: what others ask of lsu" in svg
@@ -152,4 +152,4 @@ def test_what_is_not_drawn_is_said() -> None:
 def test_a_kernel_without_control_codes_has_no_such_picture() -> None:
     request = parse_document('{"grid": [1], "args": {}}', "a test")[0]
     with pytest.raises(UsageError, match="no cubin with control codes"):
-        find_residency(Contestant(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)
+        find_residency(RankingCandidate(saved("3.6.0/gfx942/matmul_grouped").artifact, request, {}), None)

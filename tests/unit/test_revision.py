@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.files.revision import MOST_KEPT, read_revision
+from artifact_inspector.files.revision import MAX_REVISIONS, read_revision
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="There is no git.")
 
@@ -38,7 +38,7 @@ def checkout(tmp_path: Path) -> Path:
 @needs_git
 def test_a_file_and_its_neighbours_are_there_as_they_were(checkout: Path, tmp_path: Path) -> None:
     was = read_revision(checkout / "inner" / "kernel.py", "HEAD", tmp_path / "kept")
-    assert was.moved(checkout / "inner" / "kernel.py").read_text() == "old = 1\n"
+    assert was.resolve(checkout / "inner" / "kernel.py").read_text() == "old = 1\n"
     assert (was.tree / "inner" / "beside it.py").is_file()
     assert not (was.tree / "inner" / "weights.bin").exists()
     assert (checkout / "inner" / "kernel.py").read_text() == "new = 2\n"
@@ -52,17 +52,15 @@ def test_a_revision_is_written_once_and_the_oldest_is_forgotten(checkout: Path, 
     (first.tree / "mark").touch()
     assert read_revision(file, first.commit[:10], tmp_path / "kept").tree == first.tree
     assert (first.tree / "mark").exists()
-    for number in range(MOST_KEPT):
+    for number in range(MAX_REVISIONS):
         git(checkout, "commit", "-q", "--allow-empty", "-m", str(number))
         read_revision(file, "HEAD", tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == MOST_KEPT
+    assert len(list((tmp_path / "kept").iterdir())) == MAX_REVISIONS
 
 
 @needs_git
 @pytest.mark.parametrize("word", ["nonesuch", "--help", "HEAD~9", "-q"])
-def test_what_git_does_not_know_is_refused_with_what_would_be_known(
-    checkout: Path, tmp_path: Path, word: str
-) -> None:
+def test_what_git_does_not_know_is_refused_with_what_would_be_known(checkout: Path, tmp_path: Path, word: str) -> None:
     with pytest.raises(UsageError, match="is not a git revision"):
         read_revision(checkout / "inner" / "kernel.py", word, tmp_path / "kept")
 
@@ -72,7 +70,7 @@ def test_a_file_that_was_not_there_is_refused(checkout: Path, tmp_path: Path) ->
     (checkout / "fresh.py").write_text("")
     was = read_revision(checkout / "fresh.py", "HEAD", tmp_path / "kept")
     with pytest.raises(UsageError, match=r"fresh\.py is not in"):
-        was.moved(checkout / "fresh.py")
+        was.resolve(checkout / "fresh.py")
 
 
 @needs_git

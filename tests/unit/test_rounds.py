@@ -2,9 +2,9 @@
 
 from textwrap import dedent
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.order.rounds import RoundsOf, find_rounds
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.rounds import StageRounds, find_rounds
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 
@@ -16,9 +16,9 @@ def parse(body: str) -> Function:
     return FORMAT.parse(SourceText("k.ttir", text), Stage.TTIR).functions[0]
 
 
-def rounds(body: str) -> tuple[Function, RoundsOf]:
+def rounds(body: str) -> tuple[Function, StageRounds]:
     function = parse(body)
-    found = find_rounds(Code(function, FORMAT))
+    found = find_rounds(FunctionCode(function, FORMAT))
     assert found is not None
     return function, found
 
@@ -75,7 +75,7 @@ def test_an_operand_of_both_rounds_belongs_to_the_first_and_is_shared() -> None:
     """
     assert shape(body) == [(["%z", "%a"], ["%u"]), (["%b"], ["%v"])]
     _, found = rounds(body)
-    assert [[s.shared for s in r.statements] for r in found.rounds] == [[True, False], [False]]
+    assert [[s.is_shared for s in r.statements] for r in found.rounds] == [[True, False], [False]]
 
 
 def test_a_load_that_only_addresses_another_joins_its_round_as_an_index() -> None:
@@ -99,7 +99,7 @@ def test_a_load_that_feeds_only_a_mask_forms_no_round() -> None:
     """
     function, found = rounds(body)
     assert [len(r.statements) for r in found.rounds] == [1]
-    assert [function.instructions[s.index].operands.results for s in found.other] == [("%m",)]
+    assert [function.instructions[s.index].operands.results for s in found.unassigned_loads] == [("%m",)]
 
 
 def test_a_copy_forms_no_round() -> None:
@@ -109,7 +109,7 @@ def test_a_copy_forms_no_round() -> None:
     """
     _, found = rounds(body)
     assert found.rounds == ()
-    assert len(found.other) == 1
+    assert len(found.unassigned_loads) == 1
 
 
 def test_data_that_meets_no_anchor_is_grouped_by_the_store_it_ends_in() -> None:
@@ -188,7 +188,7 @@ def test_names_reused_in_sibling_regions_are_different_values() -> None:
     """
     _, found = rounds(body)
     assert [r.loop for r in found.rounds] == [0]
-    assert [s.loop for s in found.other] == [1]
+    assert [s.loop for s in found.unassigned_loads] == [1]
 
 
 def test_data_passes_through_both_branches_of_an_if() -> None:
@@ -226,9 +226,9 @@ def test_one_element_that_decides_which_address_is_taken_is_no_index() -> None:
     {reduction("%a", "%r")}
     """
     assert shape(body) == [(["%a"], ["%r"])]
-    assert shape(
-        body.replace("%k = tt.load %s : !tt.ptr<i1>", "%k = tt.load %s : tensor<64x!tt.ptr<i1>>")
-    ) == [(["%k", "%a"], ["%r"])]
+    assert shape(body.replace("%k = tt.load %s : !tt.ptr<i1>", "%k = tt.load %s : tensor<64x!tt.ptr<i1>>")) == [
+        (["%k", "%a"], ["%r"])
+    ]
 
 
 def test_a_compute_that_decides_what_is_reduced_is_one_of_the_round() -> None:

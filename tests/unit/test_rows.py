@@ -13,33 +13,33 @@ from rich.console import Console
 from rich.text import Text
 from saved import saved
 
-from artifact_inspector.report.rows import Shown, digests, lines_of, table_of
+from artifact_inspector.report.kernel_rows import RenderedColumn, make_lines, make_table, short_hashes
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
 
 
-def by_rich(columns: list[Shown]) -> list[str]:
+def by_rich(columns: list[RenderedColumn]) -> list[str]:
     console = Console(file=io.StringIO(), width=10_000, color_system=None, highlight=False, markup=False)
     with console.capture() as captured:
-        console.print(table_of(columns, compact=False), crop=False)
+        console.print(make_table(columns, compact=False), crop=False)
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
 @given(st.lists(st.tuples(WORDS, st.booleans(), WORDS, WORDS), min_size=1, max_size=4))
 def test_plain_lines_are_what_rich_makes_of_the_table(told: list[tuple[str, bool, str, str]]) -> None:
-    columns = [Shown(heading, right, [one, Text(two)]) for heading, right, one, two in told]
-    lines = lines_of(columns)
+    columns = [RenderedColumn(heading, right, [one, Text(two)]) for heading, right, one, two in told]
+    lines = make_lines(columns)
     if lines is not None:
         assert lines == by_rich(columns)
 
 
 def test_words_of_two_columns_each_and_numbers_stand_straight() -> None:
-    columns = [Shown("名", False, ["核", "a"]), Shown("n", True, ["10", "7"])]
-    assert lines_of(columns) == by_rich(columns) == ["名   n", "核  10", "a    7"]
+    columns = [RenderedColumn("名", False, ["核", "a"]), RenderedColumn("n", True, ["10", "7"])]
+    assert make_lines(columns) == by_rich(columns) == ["名   n", "核  10", "a    7"]
 
 
 def test_a_name_that_is_no_plain_word_is_left_to_rich() -> None:
-    assert lines_of([Shown("kernel", False, ["two\nlines"])]) is None
+    assert make_lines([RenderedColumn("kernel", False, ["two\nlines"])]) is None
 
 
 def test_as_much_of_a_hash_is_shown_as_tells_kernels_of_a_name_apart() -> None:
@@ -50,7 +50,7 @@ def test_as_much_of_a_hash_is_shown_as_tells_kernels_of_a_name_apart() -> None:
             SimpleNamespace(artifact=replace(artifact, hash=one, directory=f"at{place}"))
             for place, one in enumerate(hashes)
         ]
-        return digests(kernels)
+        return short_hashes(kernels)
 
     assert told("ABCDEFGH") == [""]
     assert told("ABCDEFGH", "ABCDEFGI", "XYZXYZXYZ") == ["ABCDEFGH", "ABCDEFGI", "XYZXYZXY"]

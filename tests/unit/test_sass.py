@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.flow.cfg import find_control_flow
+from artifact_inspector.analysis.flow.control_flow import find_control_flow
 from artifact_inspector.errors import ParseError
-from artifact_inspector.formats.sass.reading import FORMAT, parse
+from artifact_inspector.formats.sass.parser import FORMAT, parse
 from artifact_inspector.model import (
-    Control,
+    ControlInfo,
     EventKind,
     Function,
     Instruction,
@@ -17,7 +17,7 @@ from artifact_inspector.model import (
     Queue,
     Stage,
     Transfer,
-    Wait,
+    WaitOp,
 )
 from artifact_inspector.model.text import SourceText
 
@@ -39,9 +39,7 @@ def written(*statements: str, second: str = "000fe200000001ff") -> str:
         if statement.startswith("//") or statement.endswith(":"):
             rows.append(f"\t{statement}" if statement.startswith("//") else statement)
         else:
-            rows.append(
-                f"        /*{address:04x}*/                   {statement} ;   /* 0x0000000000007918 */"
-            )
+            rows.append(f"        /*{address:04x}*/                   {statement} ;   /* 0x0000000000007918 */")
             rows.append(f"                                            /* 0x{second} */")
             address += 16
     return "\n".join(rows)
@@ -136,45 +134,49 @@ def test_what_never_runs_is_no_load() -> None:
 # and of the reference kernels, compiled for the architecture named.
 HAND = [
     # sm_75
-    ("000ee600001ee500", "0000 000000 111 011 1 0011", Control(3, False, 3, None, 0, 0)),  # LDG.E.U16.SYS
-    ("000eae0000001c00", "0000 000000 111 010 1 0111", Control(7, False, 2, None, 0, 0)),  # LDS.U.128
-    ("0c4fe20000000000", "0011 000100 111 111 1 0001", Control(1, False, None, None, 4, 3)),  # FFMA
-    ("0081e2000010e900", "0000 001000 000 111 1 0001", Control(1, False, None, 0, 8, 0)),  # STG.E.SYS
-    ("001e240000001000", "0000 000001 111 000 1 0010", Control(2, False, 0, None, 1, 0)),  # MUFU.RCP
-    ("000fee0000000000", "0000 000000 111 111 1 0111", Control(7, False, None, None, 0, 0)),  # BAR.SYNC
+    ("000ee600001ee500", "0000 000000 111 011 1 0011", ControlInfo(3, False, 3, None, 0, 0)),  # LDG.E.U16.SYS
+    ("000eae0000001c00", "0000 000000 111 010 1 0111", ControlInfo(7, False, 2, None, 0, 0)),  # LDS.U.128
+    ("0c4fe20000000000", "0011 000100 111 111 1 0001", ControlInfo(1, False, None, None, 4, 3)),  # FFMA
+    ("0081e2000010e900", "0000 001000 000 111 1 0001", ControlInfo(1, False, None, 0, 8, 0)),  # STG.E.SYS
+    ("001e240000001000", "0000 000001 111 000 1 0010", ControlInfo(2, False, 0, None, 1, 0)),  # MUFU.RCP
+    ("000fee0000000000", "0000 000000 111 111 1 0111", ControlInfo(7, False, None, None, 0, 0)),  # BAR.SYNC
     # sm_80
-    ("0023e2000d101d48", "0000 000010 001 111 1 0001", Control(1, False, None, 1, 2, 0)),  # LDGSTS
-    ("000e2a0000000000", "0000 000000 111 000 1 0101", Control(5, False, 0, None, 0, 0)),  # LDGDEPBAR
-    ("044ff00000001808", "0001 000100 111 111 1 1000", Control(8, False, None, None, 4, 1)),  # HMMA.16816
-    ("000fc20008004200", "0000 000000 111 111 0 0001", Control(1, True, None, None, 0, 0)),  # LDSM.16.MT88.4
-    ("000fe80000000000", "0000 000000 111 111 1 0100", Control(4, False, None, None, 0, 0)),  # DEPBAR.LE
-    ("000fc80003f24070", "0000 000000 111 111 0 0100", Control(4, True, None, None, 0, 0)),  # ISETP.GT
+    ("0023e2000d101d48", "0000 000010 001 111 1 0001", ControlInfo(1, False, None, 1, 2, 0)),  # LDGSTS
+    ("000e2a0000000000", "0000 000000 111 000 1 0101", ControlInfo(5, False, 0, None, 0, 0)),  # LDGDEPBAR
+    ("044ff00000001808", "0001 000100 111 111 1 1000", ControlInfo(8, False, None, None, 4, 1)),  # HMMA.16816
+    (
+        "000fc20008004200",
+        "0000 000000 111 111 0 0001",
+        ControlInfo(1, True, None, None, 0, 0),
+    ),  # LDSM.16.MT88.4
+    ("000fe80000000000", "0000 000000 111 111 1 0100", ControlInfo(4, False, None, None, 0, 0)),  # DEPBAR.LE
+    ("000fc80003f24070", "0000 000000 111 111 0 0100", ControlInfo(4, True, None, None, 0, 0)),  # ISETP.GT
     # sm_90
-    ("000fe60008000818", "0000 000000 111 111 1 0011", Control(3, False, None, None, 0, 0)),  # HGMMA
-    ("0003220008000100", "0000 000000 001 100 1 0001", Control(1, False, 4, 1, 0, 0)),  # SYNCS.EXCH.64
-    ("000e300000000800", "0000 000000 111 000 1 1000", Control(8, False, 0, None, 0, 0)),  # LDC
-    ("001fe200000001ff", "0000 000001 111 111 1 0001", Control(1, False, None, None, 1, 0)),  # HFMA2.MMA
-    ("0007e20008008000", "0000 000000 011 111 1 0001", Control(1, False, None, 3, 0, 0)),  # UTMALDG.2D
+    ("000fe60008000818", "0000 000000 111 111 1 0011", ControlInfo(3, False, None, None, 0, 0)),  # HGMMA
+    ("0003220008000100", "0000 000000 001 100 1 0001", ControlInfo(1, False, 4, 1, 0, 0)),  # SYNCS.EXCH.64
+    ("000e300000000800", "0000 000000 111 000 1 1000", ControlInfo(8, False, 0, None, 0, 0)),  # LDC
+    ("001fe200000001ff", "0000 000001 111 111 1 0001", ControlInfo(1, False, None, None, 1, 0)),  # HFMA2.MMA
+    ("0007e20008008000", "0000 000000 011 111 1 0001", ControlInfo(1, False, None, 3, 0, 0)),  # UTMALDG.2D
     # sm_100
-    ("006fe20008a00000", "0000 000110 111 111 1 0001", Control(1, False, None, None, 6, 0)),  # LDTM
-    ("002e640008000800", "0000 000010 111 001 1 0010", Control(2, False, 1, None, 2, 0)),  # LDCU
-    ("0009e2000b80000d", "0000 000000 100 111 1 0001", Control(1, False, None, 4, 0, 0)),  # UTCHMMA
-    ("000fc80000200000", "0000 000000 111 111 0 0100", Control(4, True, None, None, 0, 0)),  # FADD2
+    ("006fe20008a00000", "0000 000110 111 111 1 0001", ControlInfo(1, False, None, None, 6, 0)),  # LDTM
+    ("002e640008000800", "0000 000010 111 001 1 0010", ControlInfo(2, False, 1, None, 2, 0)),  # LDCU
+    ("0009e2000b80000d", "0000 000000 100 111 1 0001", ControlInfo(1, False, None, 4, 0, 0)),  # UTCHMMA
+    ("000fc80000200000", "0000 000000 111 111 0 0100", ControlInfo(4, True, None, None, 0, 0)),  # FADD2
 ]
 
 
 @pytest.mark.parametrize(("word", "bits", "expected"), HAND, ids=[word for word, _, _ in HAND])
-def test_a_control_code_stands_in_the_second_word(word: str, bits: str, expected: Control) -> None:
+def test_a_control_code_stands_in_the_second_word(word: str, bits: str, expected: ControlInfo) -> None:
     assert f"{int(word, 16) >> 41:021b}" == bits.replace(" ", "")
     text = f"{HEAD}{written('NOP', *END, second=word)}\n.L_x_9:\n"
     (only,) = parse(SourceText("k", text), Stage.SASS).functions
-    assert only.controls == (expected, expected)
+    assert only.control_codes == (expected, expected)
 
 
 def test_text_without_encodings_has_no_control_codes() -> None:
     text = HEAD + "        /*0000*/                   EXIT ;\n.L_x_9:\n"
     (only,) = parse(SourceText("k", text), Stage.SASS).functions
-    assert (only.controls, len(only.instructions)) == ((), 1)
+    assert (only.control_codes, len(only.instructions)) == ((), 1)
 
 
 DUMPED = "Function:copy\n--:-:0:-:1\tS2R R0, SR_TID.X;\n02:-:-:Y:b\t@P0 BRA LBB0;\n--:0:5:-:2\tLDG.E.64 R6, [R4.64];\nLBB0:\n48:-:-:-:5\tEXIT;\n\n"  # fmt: skip
@@ -184,11 +186,11 @@ def test_the_text_that_triton_dumps_is_read() -> None:
     (found,) = parse(SourceText("copy.sass", DUMPED), Stage.SASS).functions
     assert (found.name, [x.line for x in found.instructions]) == ("copy", [2, 3, 4, 6])
     # Triton writes the mask in decimal (48 is scoreboards 4 and 5) and the stall in hexadecimal.
-    assert found.controls == (
-        Control(1, False, 0, None, 0, None),
-        Control(11, True, None, None, 2, None),
-        Control(2, False, 5, 0, 0, None),
-        Control(5, False, None, None, 48, None),
+    assert found.control_codes == (
+        ControlInfo(1, False, 0, None, 0, None),
+        ControlInfo(11, True, None, None, 2, None),
+        ControlInfo(2, False, 5, 0, 0, None),
+        ControlInfo(5, False, None, None, 48, None),
     )
     assert edges(found) == [(2, 1), (2,), ()]
 
@@ -332,8 +334,8 @@ def test_a_warpgroup_product_reads_and_writes_its_share_of_the_tile() -> None:
         ("LDG.E.EF.128.SYS R24, [R24]", Transfer(16, Queue.USE, ("EF",))),
         ("LDG.E.U16.CONSTANT R4, [R2.64]", Transfer(2, Queue.USE, ("CONSTANT",))),
         ("LDGSTS.E.BYPASS.LTC128B.128 [R3], [R4.64]", Transfer(16, Queue.GROUP, ("BYPASS", "LTC128B"))),
-        ("UTMALDG.2D [UR8], [UR4]", Transfer(None, Queue.PHASE, of_block=True)),
-        ("UTMASTG.2D [UR8], [UR4]", Transfer(None, Queue.STORES, of_block=True)),
+        ("UTMALDG.2D [UR8], [UR4]", Transfer(None, Queue.PHASE, is_per_block=True)),
+        ("UTMASTG.2D [UR8], [UR4]", Transfer(None, Queue.STORES, is_per_block=True)),
         ("STG.E [R2.64], R4", Transfer(4, None)),
         ("REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R8", Transfer(16, None, ("STRONG.GPU",))),
         ("REDG.E.ADD.BF16x8.RN.STRONG.GPU desc[UR4][R2.64], R8", Transfer(16, None, ("STRONG.GPU",))),
@@ -375,21 +377,21 @@ def test_a_wait_on_a_scoreboard_waits_for_what_was_committed_to_it() -> None:
     text += written("DEPBAR.LE SB0, 0x4", "DEPBAR.LE SB1, 0x0", "DEPBAR.LE SB2, 0x0", *END) + "\n.L_x_9:\n"
     found = parse(SourceText("k", text), Stage.SASS)
     waits = [FORMAT.wait(x, found) for x in found.functions[0].instructions if x.kind is EventKind.WAIT]
-    assert waits == [Wait("DEPBAR.LE", 4, Queue.GROUP), Wait("DEPBAR.LE", 0, Queue.STORES), None]
+    assert waits == [WaitOp("DEPBAR.LE", 4, Queue.GROUP), WaitOp("DEPBAR.LE", 0, Queue.STORES), None]
 
 
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
-        ("WARPGROUP.DEPBAR.LE gsb0, 0x1", Wait("WARPGROUP.DEPBAR.LE", 1, Queue.MATRIX)),
+        ("WARPGROUP.DEPBAR.LE gsb0, 0x1", WaitOp("WARPGROUP.DEPBAR.LE", 1, Queue.MATRIX)),
         (
             "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4+0x10], R3",
-            Wait("SYNCS.PHASECHK", None, Queue.PHASE, "UR4+0x10"),
+            WaitOp("SYNCS.PHASECHK", None, Queue.PHASE, "UR4+0x10"),
         ),
         ("DEPBAR {5,4,3,2,1,0}", None),
     ],
 )
-def test_a_wait_says_what_it_waits_for(statement: str, expected: Wait | None) -> None:
+def test_a_wait_says_what_it_waits_for(statement: str, expected: WaitOp | None) -> None:
     assert FORMAT.wait(one(statement), NOTHING) == expected
 
 
@@ -428,7 +430,7 @@ def test_json_is_read_as_the_listing_that_it_stands_for() -> None:
         "LDGSTS.E.BYPASS.128 [R85], [R8.64], P5", "EXIT",
     ]  # fmt: skip
     assert [block.successors for block in function.blocks] == [(0, 1), ()]
-    assert function.controls == ()
+    assert function.control_codes == ()
 
 
 @pytest.mark.parametrize("text", ["[1, {}]", '[[{"sass-instructions": 3}]]', "[" * 100_000, "[{", "  .text"])
@@ -438,10 +440,10 @@ def test_what_is_no_json_of_a_disassembly_is_left_as_it_is(text: str) -> None:
 
 def test_a_file_that_is_cut_off_is_not_whole() -> None:
     text = f"{HEAD}{written('NOP', *END, 'NOP', 'FADD R0, R1, R2')}"
-    assert not parse(SourceText("k", text), Stage.SASS).is_whole
+    assert not parse(SourceText("k", text), Stage.SASS).is_complete
     text = f"{HEAD}{written('NOP', *END)}"  # ends in an exit, but before the label that `.size` names
-    assert not parse(SourceText("k", text), Stage.SASS).is_whole
-    assert module("NOP").is_whole
+    assert not parse(SourceText("k", text), Stage.SASS).is_complete
+    assert module("NOP").is_complete
 
 
 def test_a_line_that_is_no_instruction_is_named() -> None:

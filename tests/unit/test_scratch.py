@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 from bills import LAYOUTS, bill, bill_of
 
-from artifact_inspector.analysis.shared.scratch import (
-    Rules,
+from artifact_inspector.analysis.shared.scratch_memory import (
+    ScratchRules,
     element_bits,
-    find_rules,
-    most_bytes,
+    find_scratch_rules,
+    max_scratch_bytes,
     scratch_bytes,
 )
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TensorType, TritonVersion
 from artifact_inspector.model.text import SourceText
 
@@ -69,9 +69,7 @@ def test_a_reduction_of_triton_2_1_has_a_place_for_each_thread(
     shape: str, layout: str, axis: int, expected: int
 ) -> None:
     kept = shape.split("x")[1 - axis :][:1] if "x" in shape else []
-    result = (
-        f"tensor<{kept[0]}xf32, #triton_gpu.slice<{{dim = {axis}, parent = {layout}}}>>" if kept else "f32"
-    )
+    result = f"tensor<{kept[0]}xf32, #triton_gpu.slice<{{dim = {axis}, parent = {layout}}}>>" if kept else "f32"
     assert bill_of(_of_2(reduction(shape, layout, result, axis)), None, None).peak == expected
 
 
@@ -110,9 +108,7 @@ CONVERSION = """    %x = arith.constant dense<0.0> : tensor<128x64xf16, #mma>
     # 3.3: a tile of 64 × 32, padded by 8 elements a row; 3.6 and 3.9: as Triton's pass has it.
     [("3.3.1", "cuda:80", 64 * (32 + 8) * 2), ("3.6.0", "cuda:80", 4096), ("3.9.0", "cuda:80", 4096)],
 )
-def test_a_conversion_across_warps_pads_until_3_3_and_swizzles_since(
-    triton: str, target: str, expected: int
-) -> None:
+def test_a_conversion_across_warps_pads_until_3_3_and_swizzles_since(triton: str, target: str, expected: int) -> None:
     assert bill(CONVERSION, triton=triton, target=target).peak == expected
 
 
@@ -146,9 +142,9 @@ def taken(
     text = f"{LAYOUTS}module attributes {{{header}}} {{\n  tt.func public @k(%p: !tt.ptr<i32>) {{\n{body}\n    tt.return\n  }}\n}}\n"
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     (found,) = (one for one in module.functions[0].instructions if one.opcode == opcode)
-    rules = find_rules(module, FORMAT, triton and TritonVersion(triton))  # type: ignore[arg-type]
+    rules = find_scratch_rules(module, FORMAT, triton and TritonVersion(triton))  # type: ignore[arg-type]
     if most:
-        return most_bytes(found, module, FORMAT, rules)
+        return max_scratch_bytes(found, module, FORMAT, rules)
     return scratch_bytes(found, module, FORMAT, rules, is_used=is_used)
 
 
@@ -201,9 +197,7 @@ def test_a_reduction_along_an_axis_that_is_not_there_is_not_known() -> None:
         ("64x32", "#blocked", 0, 8 * 32 * 4),  # runs of 8 rows, 32 columns
     ],
 )
-def test_a_scan_keeps_the_last_of_each_run_of_a_warp(
-    shape: str, layout: str, axis: int, expected: int
-) -> None:
+def test_a_scan_keeps_the_last_of_each_run_of_a_warp(shape: str, layout: str, axis: int, expected: int) -> None:
     body = f"""    %x = arith.constant dense<0.0> : tensor<{shape}xf32, {layout}>
     %y = "tt.scan"(%x) <{{axis = {axis} : i32, reverse = false}}> ({{
     ^bb0(%l: f32, %r: f32):
@@ -270,11 +264,11 @@ def test_an_address_has_64_bits_in_a_register() -> None:
 def test_wide_accesses_are_those_that_the_gpu_has_for_the_element(
     capability: int | None, bits: int, counts: tuple[int, int]
 ) -> None:
-    stores, loads = Rules((3, 6), 32, False, capability).accesses(bits)
+    stores, loads = ScratchRules((3, 6), 32, False, capability).accesses(bits)
     assert (len(stores), len(loads)) == counts
 
 
 def test_a_version_that_is_not_known_is_neither_before_nor_after() -> None:
-    rules = Rules((3, 4), 32, False, 80)
+    rules = ScratchRules((3, 4), 32, False, 80)
     assert (rules.since((3, 4)), rules.since((3, 5)), rules.since((3, 3))) == (True, False, True)
-    assert Rules(None, 32, False, 80).since((3, 4)) is None
+    assert ScratchRules(None, 32, False, 80).since((3, 4)) is None

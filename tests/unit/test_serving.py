@@ -20,8 +20,8 @@ from mcp.types import CallToolResult, Tool
 
 from artifact_inspector.serving.bounds import CHARACTERS_PER_TOKEN, DEFAULT_TOKENS
 from artifact_inspector.serving.mcp import OUTPUT_SCHEMA, make_server
-from artifact_inspector.serving.roots import Roots
-from artifact_inspector.serving.tool import Service
+from artifact_inspector.serving.roots import AllowedDirectories
+from artifact_inspector.serving.tool import ToolContext
 
 A_CACHE = "3.6.0/sm_80"
 ON_PAPER = ROOT / "tests" / "oracle" / "counters" / "softmax"
@@ -50,7 +50,7 @@ async def _asked(server: Any, *calls: tuple[str, dict[str, Any]]) -> list[CallTo
 
 
 def ask(name: str, arguments: dict[str, Any], *roots: Path, executes: bool = False) -> CallToolResult:
-    server = make_server(Service(Roots(roots or [FIXTURES, ON_PAPER]), executes))
+    server = make_server(ToolContext(AllowedDirectories(roots or [FIXTURES, ON_PAPER]), executes))
     (result,) = asyncio.run(_asked(server, (name, arguments)))
     return result
 
@@ -73,7 +73,7 @@ def refusal(name: str, arguments: dict[str, Any], *roots: Path, executes: bool =
 @pytest.fixture(scope="module")
 def tools() -> list[Tool]:
     async def listed() -> list[Tool]:
-        async with Client(make_server(Service(Roots([FIXTURES])))) as client:
+        async with Client(make_server(ToolContext(AllowedDirectories([FIXTURES])))) as client:
             return (await client.list_tools()).tools
 
     return asyncio.run(listed())
@@ -208,9 +208,9 @@ def test_nothing_outside_of_the_roots_is_touched(tmp_path: Path) -> None:
     root.mkdir()
     (root / "link").symlink_to(FIXTURES / A_CACHE)
     for place in ("..", "../../etc", "/etc", str(FIXTURES), "link", "link/../..", "~root", "a\0b"):
-        assert "outside of the directories that this server may access" in refusal(
-            "list", {"cache": place}, root
-        ), place
+        assert "outside of the directories that this server may access" in refusal("list", {"cache": place}, root), (
+            place
+        )
     for against in ("/etc/passwd.py", "../other.py:kernel", str(FIXTURES)):
         call = {"kernel": "k.py:k", "targets": ["sm_80"], "against": against}
         assert "outside of" in refusal("try", call, root, executes=True), against
@@ -327,9 +327,7 @@ def test_a_launch_that_is_not_given_is_the_one_on_record(tool: str, found: str, 
     on_record = answer(tool, asked, tmp_path)
     assert on_record["items"] == answer(tool, {**asked, **LAUNCH}, tmp_path)["items"]
     assert found in str(on_record["items"])
-    (tmp_path / "inspect-kernel.json").write_text(
-        json.dumps({"launches": [launch, {**launch, "grid": [4, 1, 1]}]})
-    )
+    (tmp_path / "inspect-kernel.json").write_text(json.dumps({"launches": [launch, {**launch, "grid": [4, 1, 1]}]}))
     if tool == "predict":
         both = answer(tool, {**asked, "tokens": 20000}, tmp_path)["items"]
         assert [one["grid"] for one in both if one["part"] == "launch"] == [[8, 1, 1], [4, 1, 1]]

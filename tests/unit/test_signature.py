@@ -3,19 +3,23 @@
 import pytest
 
 from artifact_inspector.compiling.signature import (
-    Item,
-    Parameter,
+    ParameterDeclaration,
+    SignatureEntry,
     ValueUnknownError,
-    bind,
+    bind_arguments,
     parse_signature,
 )
 from artifact_inspector.errors import UsageError
 
-PARAMETERS = (Parameter("x_ptr"), Parameter("n"), Parameter("BLOCK", constexpr=True))
+PARAMETERS = (
+    ParameterDeclaration("x_ptr"),
+    ParameterDeclaration("n"),
+    ParameterDeclaration("BLOCK", constexpr=True),
+)
 
 
 def arguments(text, constants=None, parameters=PARAMETERS, **given):
-    return bind("kernel", parameters, parse_signature(text), constants or {}, **given)
+    return bind_arguments("kernel", parameters, parse_signature(text), constants or {}, **given)
 
 
 def test_entries_by_position_name_the_arguments_that_are_no_constexpr():
@@ -23,12 +27,16 @@ def test_entries_by_position_name_the_arguments_that_are_no_constexpr():
     assert found.types == {"x_ptr": "*fp16", "n": "i32"}
     assert found.hints == {(0,): 16, (1,): 16}
     assert found.constants == {(2,): 64}
-    assert found.typed(["x_ptr", "n", "BLOCK"]) == ("x_ptr=*fp16:16", "n=i32:16")
+    assert found.format_entries(["x_ptr", "n", "BLOCK"]) == ("x_ptr=*fp16:16", "n=i32:16")
 
 
 def test_a_literal_stands_for_a_constexpr_in_its_place_as_in_tritons_own_notation():
     assert arguments("*fp16, i32, 64").constants == {(2,): 64}
-    between = (Parameter("x"), Parameter("BLOCK", constexpr=True), Parameter("n"))
+    between = (
+        ParameterDeclaration("x"),
+        ParameterDeclaration("BLOCK", constexpr=True),
+        ParameterDeclaration("n"),
+    )
     assert arguments("*fp16, 64, i32", parameters=between).types == {"x": "*fp16", "n": "i32"}
     assert arguments("*fp16, i32", {"BLOCK": 64}, between).types == {"x": "*fp16", "n": "i32"}
 
@@ -50,7 +58,7 @@ def test_an_argument_that_is_none_and_one_with_a_value_are_constants():
 
 
 def test_tuples_and_descriptors_keep_their_form():
-    parameters = (Parameter("strides"), Parameter("desc"))
+    parameters = (ParameterDeclaration("strides"), ParameterDeclaration("desc"))
     found = arguments("(i32:16, 1, *fp8e4nv), tensordesc<float16[64,32]>", parameters=parameters)
     assert found.types == {"strides": ("i32", "constexpr", "*fp8e4nv"), "desc": "tensordesc<fp16[64, 32]>"}
     assert found.hints == {(0, 0): 16}
@@ -67,16 +75,16 @@ def test_the_names_of_torch_are_known(written, type_):
 
 def test_annotations_and_defaults_fill_in_what_a_launch_would_see():
     parameters = (
-        Parameter("a", type="*fp32"),
-        Parameter("b", default=None),
-        Parameter("c", default=1),
-        Parameter("d", default=32),
-        Parameter("e", default=32, specialised=False),
-        Parameter("f", default=2**40 + 1),
-        Parameter("g", default=True),
-        Parameter("h", default=0.5),
-        Parameter("i", type="i64", default=7),
-        Parameter("J", constexpr=True, default=8),
+        ParameterDeclaration("a", type="*fp32"),
+        ParameterDeclaration("b", default=None),
+        ParameterDeclaration("c", default=1),
+        ParameterDeclaration("d", default=32),
+        ParameterDeclaration("e", default=32, specialised=False),
+        ParameterDeclaration("f", default=2**40 + 1),
+        ParameterDeclaration("g", default=True),
+        ParameterDeclaration("h", default=0.5),
+        ParameterDeclaration("i", type="i64", default=7),
+        ParameterDeclaration("J", constexpr=True, default=8),
     )
     found = arguments("", parameters=parameters)
     assert found.types == {
@@ -141,5 +149,5 @@ def test_heuristics_see_constants_and_which_arguments_are_there():
 
 
 def test_an_entry_is_split_from_its_name_at_the_first_equals_sign():
-    assert parse_signature("a=*fp16:16,i32") == (Item("a", "*fp16:16"), Item(None, "i32"))
+    assert parse_signature("a=*fp16:16,i32") == (SignatureEntry("a", "*fp16:16"), SignatureEntry(None, "i32"))
     assert parse_signature("") == ()

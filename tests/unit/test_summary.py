@@ -73,7 +73,7 @@ def test_names_stay_when_lines_shift(by: int) -> None:
 def test_loops_that_only_the_compiler_made_have_no_name() -> None:
     kernel = with_regions("loop@9", "loop@20")
     (facts,) = kernel.stages.values()
-    made = replace(facts, regions=(facts.regions[0], replace(facts.regions[1], in_program=False)))
+    made = replace(facts, regions=(facts.regions[0], replace(facts.regions[1], is_in_program=False)))
     assert name_regions(replace(kernel, stages={facts.stage: made})) == {"loop@9": "loop1"}
 
 
@@ -161,7 +161,7 @@ def test_rows_equal_what_the_kernel_alone_is_shown_with(path: str) -> None:
         step = step_of(Stage(name))
         assert facts[f"instructions.{step}"] == stage["instructions"]
         for region in stage["regions"]:
-            if region["in_program"] and region["verdict"] != "unknown":
+            if region["is_in_program"] and region["verdict"] != "unknown":
                 key = f"{names(path)[region['id']]}.verdict.{step}"
                 assert facts[key] == region["phrase"].partition(" ×")[0]
     last = stages[list(stages)[-1]]
@@ -169,7 +169,7 @@ def test_rows_equal_what_the_kernel_alone_is_shown_with(path: str) -> None:
         assert facts[f"count.{kind}"] == last["counts"][kind]
     for region in last["regions"]:
         pipeline = region["pipeline"]
-        if pipeline is not None and pipeline["kind"] is not None and region["in_program"]:
+        if pipeline is not None and pipeline["kind"] is not None and region["is_in_program"]:
             name = names(path)[region["id"]]
             assert facts[f"{name}.pipeline.buffers"] == pipeline["buffers"]
             assert facts.get(f"{name}.pipeline.depth") == pipeline["wait_depth"]
@@ -206,9 +206,7 @@ def test_a_width_that_is_not_known_leaves_no_sum() -> None:
     last = kernel.last
     assert last is not None
     accesses = replace(last.accesses, loads={**last.accesses.loads, None: 1})
-    facts = summarise(
-        replace(kernel, stages={**kernel.stages, last.stage: replace(last, accesses=accesses)})
-    ).facts
+    facts = summarise(replace(kernel, stages={**kernel.stages, last.stage: replace(last, accesses=accesses)})).facts
     assert facts["loads.bytes"] is None
     assert facts["loads.widths"][-1] == "? ×1"  # type: ignore[index]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.shared.layouts import Bases, Layout
+from artifact_inspector.analysis.shared.register_layouts import Bases, Layout
 from artifact_inspector.analysis.shared.swizzling import (
     MATRIX,
     TRANSPOSED,
     VECTOR,
-    Reach,
+    ConversionReach,
+    find_conversion_reach,
     padded_elements,
-    reach,
     swapped_bits,
     swizzled_elements,
 )
@@ -42,34 +42,44 @@ def layout(
 @pytest.mark.parametrize(
     ("source", "target", "far"),
     [
-        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (16,)), Reach.THREAD),
-        (layout((1, 2), (4, 8), (16,)), layout((2, 1), (4, 8), (16,)), Reach.THREAD),
-        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (5, 8), (16,)), Reach.THREAD),  # 4 ^ 5 is a register's
-        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (17,)), Reach.THREAD),
-        (layout((1, 2), (4, 8), (16,)), layout((1, 4), (2, 8), (16,)), Reach.WARP),
-        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (8, 4), (16,)), Reach.WARP),
-        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (20,)), Reach.WARP),  # 16 ^ 20 is a lane's
-        (layout((1,), (4, 8), (16,)), layout((1, 2), (4, 8), (16,)), Reach.BLOCK),
-        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 16), (8,)), Reach.BLOCK),
-        (layout((1, 2), (4, 8), (16,)), layout((16, 2), (4, 8), (1,)), Reach.BLOCK),
-        (layout((1, 2), (4, 8), (0,)), layout((1, 2), (4, 8), (1,)), Reach.BLOCK),  # handed on by one of them
-        (layout((1, 2), (4, 8), (1,)), layout((1, 2), (4, 8), (0,)), Reach.THREAD),
-        (layout((1, 2), (4, 8), (0,)), layout((2, 1), (4, 8), (0,)), Reach.THREAD),
+        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (16,)), ConversionReach.THREAD),
+        (layout((1, 2), (4, 8), (16,)), layout((2, 1), (4, 8), (16,)), ConversionReach.THREAD),
+        (
+            layout((1, 2), (4, 8), (16,)),
+            layout((1, 2), (5, 8), (16,)),
+            ConversionReach.THREAD,
+        ),  # 4 ^ 5 is a register's
+        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (17,)), ConversionReach.THREAD),
+        (layout((1, 2), (4, 8), (16,)), layout((1, 4), (2, 8), (16,)), ConversionReach.WARP),
+        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (8, 4), (16,)), ConversionReach.WARP),
+        (
+            layout((1, 2), (4, 8), (16,)),
+            layout((1, 2), (4, 8), (20,)),
+            ConversionReach.WARP,
+        ),  # 16 ^ 20 is a lane's
+        (layout((1,), (4, 8), (16,)), layout((1, 2), (4, 8), (16,)), ConversionReach.BLOCK),
+        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 16), (8,)), ConversionReach.BLOCK),
+        (layout((1, 2), (4, 8), (16,)), layout((16, 2), (4, 8), (1,)), ConversionReach.BLOCK),
+        (
+            layout((1, 2), (4, 8), (0,)),
+            layout((1, 2), (4, 8), (1,)),
+            ConversionReach.BLOCK,
+        ),  # handed on by one of them
+        (layout((1, 2), (4, 8), (1,)), layout((1, 2), (4, 8), (0,)), ConversionReach.THREAD),
+        (layout((1, 2), (4, 8), (0,)), layout((2, 1), (4, 8), (0,)), ConversionReach.THREAD),
     ],
 )
 def test_data_moves_as_far_as_what_one_holds_and_the_other_asks_for(
-    source: Layout, target: Layout, far: Reach
+    source: Layout, target: Layout, far: ConversionReach
 ) -> None:
-    assert reach(source, target) is far
+    assert find_conversion_reach(source, target) is far
 
 
 @pytest.mark.parametrize(
     ("source", "target", "swapped"),
     [((1, 2), (2, 1), 0), ((1, 2), (1, 4), 1), ((1, 2), (4, 8), 2), ((1,), (1, 2), 1), ((1, 2), (1,), 1)],
 )
-def test_bits_that_trade_places_are_those_that_one_side_lacks(
-    source: Bases, target: Bases, swapped: int
-) -> None:
+def test_bits_that_trade_places_are_those_that_one_side_lacks(source: Bases, target: Bases, swapped: int) -> None:
     assert swapped_bits(layout(source), layout(target)) == swapped
 
 
@@ -83,9 +93,7 @@ def test_what_no_thread_keeps_goes_through_at_once() -> None:
     assert swizzled_elements(ROWS, COLUMNS, 32) == 32 * 32
 
 
-@pytest.mark.parametrize(
-    ("kept", "elements"), [((128, 256, 512), 128), ((128, 256), 128), ((128,), 128), ((), 128)]
-)
+@pytest.mark.parametrize(("kept", "elements"), [((128, 256, 512), 128), ((128, 256), 128), ((128,), 128), ((), 128)])
 def test_what_both_sides_keep_in_registers_goes_through_in_turns(kept: Bases, elements: int) -> None:
     # 32-bit elements: 1 and 2 are moved together, lanes fill the banks, and each register above is a turn.
     a = layout((1, 2, *kept), (4, 8, 16, 32, 64), shape=(128 << len(kept),))
@@ -121,9 +129,7 @@ def blocked(
     # where the last lane does.
     strides = (1, shape[0])
     last = tuple(extent // 2 * stride for extent, stride in zip(tile, strides, strict=True))
-    return layout(
-        (strides[order[0]],), last, (), shape, tile=tile, order=order, contiguous=contiguous, kind=kind
-    )
+    return layout((strides[order[0]],), last, (), shape, tile=tile, order=order, contiguous=contiguous, kind=kind)
 
 
 @pytest.mark.parametrize("release", [(2, 1), (3, 1), (3, 2), (3, 3)])

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from handwritten import code_of, indices_of
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.taint import find_first_computes
 from artifact_inspector.model import EventKind, Stage
 
 
-def ptx(*statements: str) -> Code:
+def ptx(*statements: str) -> FunctionCode:
     body = "\n".join(f"\t{line};" for line in statements)
     return code_of(Stage.PTX, f".version 8.7\n.target sm_80\n.visible .entry k()\n{{\n{body}\n\tret;\n}}\n")
 
 
-def taking(code: Code, *opcodes: str, trips: int = 1, also: frozenset[EventKind] = frozenset()) -> list[int]:
+def taking(code: FunctionCode, *opcodes: str, trips: int = 1, also: frozenset[EventKind] = frozenset()) -> list[int]:
     """Of each compute, in text order, which loads (as bits) it takes first."""
     loads = [index for opcode in opcodes or ("global.f32",) for index in indices_of(code, opcode)]
     groups = {load: number for number, load in enumerate(loads)}
@@ -73,9 +73,7 @@ def test_stores_between_two_barriers_add_up() -> None:
 
 
 def test_a_copy_past_the_registers_is_readable_without_a_store() -> None:
-    copied = ptx(
-        "cp.async.cg.shared.global [%r1], [%rd1], 16", "ld.shared.f32 %f3, [%r1]", "add.f32 %f4, %f3, %f3"
-    )
+    copied = ptx("cp.async.cg.shared.global [%r1], [%rd1], 16", "ld.shared.f32 %f3, [%r1]", "add.f32 %f4, %f3, %f3")
     assert taking(copied, "shared.global") == [0b1]
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from artifact_inspector.analysis.resources.taken import find_resources
+from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.files.binary import Cubin, Hsaco, StackAccess
-from artifact_inspector.formats._figures import amdgcn_figures, ptx_figures
+from artifact_inspector.formats._resource_figures import amdgcn_figures, ptx_figures
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Module, Stage
 
@@ -20,7 +20,7 @@ def taken(target, metadata, *, ptx=None, amdgcn=None, **binary):
         metadata,
         ptx=None if ptx is None else ptx_figures(module(ptx)),
         amdgcn=None if amdgcn is None else amdgcn_figures(module(amdgcn)),
-        written=(amdgcn or {}).get("target"),
+        named_target=(amdgcn or {}).get("target"),
         **binary,
     )
 
@@ -234,7 +234,7 @@ def test_the_mode_of_a_workgroup_is_read_on_gfx10_to_gfx12():
 )
 def test_files_that_disagree_are_both_named(target, metadata, files, sentence, places):
     (found,) = taken(target, metadata, **files).contradictions
-    assert (found.sentence, found.places) == (sentence, places)
+    assert (found.message, found.locations) == (sentence, places)
 
 
 def test_ptx_for_an_older_architecture_than_its_cubins_is_no_contradiction():

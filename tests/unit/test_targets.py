@@ -63,7 +63,7 @@ def test_a_product_or_a_suffixed_architecture_is_its_plain_architecture(text, ar
 def test_an_unknown_but_well_formed_architecture_is_a_target_without_limits(text, backend, warp_size):
     target = parse_target(text)
     assert (target.backend, target.arch, target.warp_size) == (backend, text, warp_size)
-    assert target.marketing == ()
+    assert target.product_names == ()
     assert target.limits.shared_per_block is None
     assert target.limits.matrix_unit is None
     assert target.limits.multiprocessor is None
@@ -124,7 +124,7 @@ def test_the_register_file_is_that_of_llvm(arch, registers, granule, simds):
 
 @pytest.mark.parametrize("target", KNOWN_TARGETS, ids=str)
 def test_every_product_of_the_table_leads_back_to_its_target_and_every_limit_has_a_source(target):
-    assert {parse_target(re.sub(r"^(RTX \d0)$", r"\g<1>90", name)) for name in target.marketing} == {target}
+    assert {parse_target(re.sub(r"^(RTX \d0)$", r"\g<1>90", name)) for name in target.product_names} == {target}
     assert target.limits.source
 
 

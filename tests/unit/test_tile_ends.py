@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from handwritten import OFFSETS, address, tensors
 
-from artifact_inspector.analysis.access.tile_ends import Unmasked, find_unmasked
+from artifact_inspector.analysis.access.missing_masks import MissingMask, find_missing_masks
 from artifact_inspector.model import Stage
 
 POINTERS = "tensor<1024x!tt.ptr<f16>>"
@@ -16,8 +16,8 @@ ENDS = """
 STORE = f"tt.store %a, %x, %m : {POINTERS}"
 
 
-def unmasked(*parts: str) -> tuple[Unmasked, ...]:
-    return find_unmasked(tensors(Stage.TTIR, "\n".join(parts)))
+def unmasked(*parts: str) -> tuple[MissingMask, ...]:
+    return find_missing_masks(tensors(Stage.TTIR, "\n".join(parts)))
 
 
 def load(mask: str = "", name: str = "%x") -> str:
@@ -86,9 +86,7 @@ def test_an_index_taken_modulo_the_end_stays_in_front_of_it() -> None:
     assert len(unmasked(OFFSETS, wrapped, address("%p"), load(), bound, out)) == 1
 
 
-@pytest.mark.parametrize(
-    ("predicate", "is_end"), [("sge", False), ("sgt", False), ("eq", False), ("ule", True)]
-)
+@pytest.mark.parametrize(("predicate", "is_end"), [("sge", False), ("sgt", False), ("eq", False), ("ule", True)])
 def test_a_lower_bound_is_no_end(predicate: str, is_end: bool) -> None:
     ends = ENDS.replace("slt", predicate)
     assert bool(unmasked(OFFSETS, address("%p"), load(), ends, STORE)) is is_end

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.scratch import sweep
-from artifact_inspector.files.tools import find_in_package, find_on_path, private_copy, run_tool
+from artifact_inspector.files.scratch import remove_stale
+from artifact_inspector.files.tools import find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -72,9 +72,9 @@ def test_a_package_of_the_working_directory_is_no_installed_one(
     (tmp_path / "somebodys").mkdir()
     (tmp_path / "somebodys" / "__init__.py").touch()
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
-    assert find_in_package("somebodys") == [tmp_path / "somebodys"]
+    assert package_directories("somebodys") == [tmp_path / "somebodys"]
     monkeypatch.chdir(tmp_path)
-    assert find_in_package("somebodys") == []
+    assert package_directories("somebodys") == []
 
 
 def test_a_copy_is_private_and_gone_afterwards() -> None:
@@ -85,11 +85,11 @@ def test_a_copy_is_private_and_gone_afterwards() -> None:
 
 
 def test_a_tool_that_takes_too_long_or_too_much_memory_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TOOL_SECONDS.switch, "1")
+    monkeypatch.setenv(TOOL_SECONDS.variable, "1")
     with pytest.raises(CacheError, match="took more than"):
         run_tool(["/bin/sleep", "30"], 100)
-    monkeypatch.setenv(TOOL_SECONDS.switch, "30")
-    monkeypatch.setenv(TOOL_MIB.switch, "256")
+    monkeypatch.setenv(TOOL_SECONDS.variable, "30")
+    monkeypatch.setenv(TOOL_MIB.variable, "256")
     hungry = "import time; time.sleep(0.3); bytearray(1 << 30)"
     status, said = run_tool([sys.executable, "-c", hungry], 100000, errors=True)
     assert status != 0
@@ -111,7 +111,7 @@ def test_what_killed_processes_left_is_removed_by_a_later_one(tmp_path: Path) ->
         if "just now" not in name:
             os.utime(place, (0, 0))
     (tmp_path / f"inspect-kernel-{ended.pid}-link").symlink_to(left["of one that runs"])
-    sweep(tmp_path)
+    remove_stale(tmp_path)
     assert [name for name, place in left.items() if not place.exists()] == ["of one that ended"]
 
 

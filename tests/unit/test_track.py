@@ -22,7 +22,7 @@ def flights(found: Lane) -> list[tuple[int, int | None, int, bool]]:
     for loading in found.loadings:
         flight = loading.flight
         where = None if loading.completion is None else loading.completion.line
-        key = (found.events[flight.step].step.region, where, flight.turns, flight.behind)
+        key = (found.events[flight.step].step.region, where, flight.back_edges, flight.is_after_loop)
         together[key] = together.get(key, 0) + flight.loads
     return [(loads, *key[1:]) for key, loads in together.items()]
 
@@ -55,12 +55,12 @@ def test_the_events_of_a_lane_are_those_of_the_signatures() -> None:
     for stage in saved("3.6.0/sm_80/flash_attention").stages:
         found = lane("3.6.0/sm_80/flash_attention", stage)
         facts = saved("3.6.0/sm_80/flash_attention").facts.stages[stage]
-        counted = sum(event.step.times for event in found.events)
+        counted = sum(event.step.repetitions for event in found.events)
         told = sum(int(run[1:]) for region in facts.regions for run in region.signature.split())
         assert counted == told
 
 
 def test_a_register_completes_its_load_where_it_is_first_used() -> None:
     found = lane("3.6.0/sm_80/copy", Stage.PTX)
-    assert not any(loading.flight.by_wait for loading in found.loadings)
+    assert not any(loading.flight.is_by_wait for loading in found.loadings)
     assert all(loading.completion is not None for loading in found.loadings)

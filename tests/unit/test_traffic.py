@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from artifact_inspector import UsageError, cli
-from artifact_inspector.analysis.access.traffic import parse_product
+from artifact_inspector.analysis.access.matrix_traffic import parse_product
 
 
 def run(*words: str) -> str:
@@ -47,9 +47,7 @@ def test_a_time_gives_the_bandwidth_in_both_units_and_its_share_of_the_peak() ->
 
 def test_a_peak_may_be_a_product() -> None:
     assert "62% of 320 GB/s" in run("1x4096@4096x7168", "--time", "0.000294", "--gpu", "T4")
-    answer = CliRunner().invoke(
-        cli.app, ["predict", "--product", "1x4@4x6", "--time", "1", "--gpu", "Voodoo2"]
-    )
+    answer = CliRunner().invoke(cli.app, ["predict", "--product", "1x4@4x6", "--time", "1", "--gpu", "Voodoo2"])
     assert answer.exit_code == 2
 
 
@@ -87,9 +85,7 @@ def test_both_peaks_of_a_gpu_are_told_and_which_of_them_bounds(word: str) -> Non
     said = run("2048x2048@2048x2048", "--time", "0.0013", "--gpu", word).splitlines()
     assert said[2].endswith("= 19 GB/s, 2% of 1008 GB/s")
     assert said[3] == "13.2 TFLOP/s, 8% of 165.2 TFLOP/s in fp16"
-    assert said[4] == (
-        "bound by arithmetic, 8% of what RTX 4090 can reach: it does 164 FLOP in the time of one byte"
-    )
+    assert said[4] == ("bound by arithmetic, 8% of what RTX 4090 can reach: it does 164 FLOP in the time of one byte")
     words = ("2048x2048@2048x2048", "--time", "0.0013", "--gpu", word, "--json")
     document = json.loads(run(*words))
     assert document["share_of_arithmetic"] == pytest.approx(2 * 2048**3 / 0.0013 / 165.2e12)

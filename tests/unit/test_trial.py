@@ -19,7 +19,7 @@ from artifact_inspector.api import trial
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.compiling.ask.trial import as_it_was
+from artifact_inspector.compiling.ask.trial import older_kernel_state
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import parse_target
 
@@ -126,9 +126,7 @@ def test_a_kernel_that_is_refused_has_no_code_to_compare(made: list[CompileResul
         (("--with", "4"), "is not NAME=VALUE"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(
-    checkout: Path, options: tuple[str, str], sentence: str
-) -> None:
+def test_a_request_that_makes_no_sense_is_refused(checkout: Path, options: tuple[str, str], sentence: str) -> None:
     answer = attempt(checkout, *options)
     assert answer.exit_code == 2
     assert sentence in answer.stderr
@@ -136,11 +134,11 @@ def test_a_request_that_makes_no_sense_is_refused(
 
 def test_a_kernel_that_is_no_file_was_never_otherwise() -> None:
     with pytest.raises(UsageError, match="not a file with an older state"):
-        as_it_was(KernelRequest("softmax"), "HEAD")
+        older_kernel_state(KernelRequest("softmax"), "HEAD")
 
 
 def test_modules_of_a_checkout_are_imported_from_its_older_state(tmp_path: Path) -> None:
     paths = f"{tmp_path}/checkout/src:{tmp_path}/elsewhere"
     started = Interpreter(["python"], {"PYTHONPATH": paths})
-    moved = started.with_instead(tmp_path / "checkout", tmp_path / "older")
+    moved = started.with_older_state(tmp_path / "checkout", tmp_path / "older")
     assert moved.environment["PYTHONPATH"] == f"{tmp_path}/older/src:{paths}"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from artifact_inspector.analysis.flow.trips import Trips
+from artifact_inspector.analysis.flow.loop_range import LoopRange
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.model import Stage
-from artifact_inspector.report.work import describe_work
+from artifact_inspector.report.region_work import describe_work
 from artifact_inspector.vocabulary.rows import summarise
 
 LOOP = """module {{
@@ -44,8 +44,8 @@ def test_constants_tell_the_passes(tmp_path: Path, stop: int, count: int) -> Non
     """range(0, K, BLOCK_K) with K=64 and BLOCK_K=32 runs for 0 and 32."""
     kernel = a_kernel(tmp_path, stop=stop)
     work = kernel.stages[Stage.TTIR].work[kernel.principal or ""]
-    assert work.trips == Trips(0, stop, 32)
-    assert work.trips.passes == count == len(range(0, stop, 32))
+    assert work.trips == LoopRange(0, stop, 32)
+    assert work.trips.trip_count == count == len(range(0, stop, 32))
     assert summarise(kernel).facts["loop1.trips"] == count
 
 

@@ -12,8 +12,8 @@ from saved import FIXTURES
 from typer.testing import CliRunner
 
 from artifact_inspector.cli import app
+from artifact_inspector.files.autotuning import entry_timings, read_autotune_results
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.files.tuning import read_tunings, timed
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.tuning import describe_timings, timing_cell
 
@@ -39,15 +39,13 @@ def tuned(tmp_path: Path) -> Path:
 
 
 def test_timings_are_read_the_fastest_first(tuned: Path) -> None:
-    (found,) = read_tunings(open_cache(tuned), "matmul_kernel")
+    (found,) = read_autotune_results(open_cache(tuned), "matmul_kernel")
     assert found.key == ("512", "512", "torch.float16")
     assert [one.milliseconds for one in found.timings] == [0.1, 0.2, None]
-    assert read_tunings(open_cache(tuned), "other") == ()
+    assert read_autotune_results(open_cache(tuned), "other") == ()
 
 
-def test_a_form_stands_beside_the_configuration_that_it_is(
-    tuned: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_form_stands_beside_the_configuration_that_it_is(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     said = CliRunner().invoke(app, ["matrix", str(tuned), "matmul_kernel"]).stdout.splitlines()
     at = said.index("Triton's autotuner timings for 512, 512, torch.float16")
@@ -75,8 +73,11 @@ def test_what_may_be_two_configurations_has_both_times(tuned: Path) -> None:
     cache = open_cache(tuned)
     (artifact,) = cache.entries
     # without tiles nothing tells a BLOCK_N of 32 from one of 64
-    (found,) = timed(
-        read_tunings(cache), cache, replace(artifact, constants={"BLOCK_M": 128}), [Tile("load 32×64×128")]
+    (found,) = entry_timings(
+        read_autotune_results(cache),
+        cache,
+        replace(artifact, constants={"BLOCK_M": 128}),
+        [Tile("load 32×64×128")],
     )
     assert (found.milliseconds, found.is_fastest) == ((0.1, 0.2), False)
     assert timing_cell([found]) == "0.1–0.2"
@@ -90,9 +91,9 @@ def test_of_two_gpus_nobody_knows_on_which_it_was_timed(tuned: Path) -> None:
     cache = open_cache(tuned)
     assert len(cache.entries) == 2
     for artifact in cache.entries:
-        assert timed(read_tunings(cache), cache, artifact, [Tile("dot 128×32×32")]) == ()
+        assert entry_timings(read_autotune_results(cache), cache, artifact, [Tile("dot 128×32×32")]) == ()
 
 
 def test_a_file_of_another_shape_tells_nothing(tuned: Path) -> None:
     (tuned / "TUNED" / "matmul_kernel.autotune.json").write_text('{"key": 3, "configs_timings": [[1]]}')
-    assert read_tunings(open_cache(tuned), "matmul_kernel") == ()
+    assert read_autotune_results(open_cache(tuned), "matmul_kernel") == ()

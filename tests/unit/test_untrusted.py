@@ -113,9 +113,7 @@ RANK = (
 
 
 @needs_triton
-@pytest.mark.parametrize(
-    "place", ["evilmod:moved", "evilmod.py:moved", "{cache}/evilmod.py:moved", "json:moved"]
-)
+@pytest.mark.parametrize("place", ["evilmod:moved", "evilmod.py:moved", "{cache}/evilmod.py:moved", "json:moved"])
 def test_a_place_on_record_is_never_imported(cache: Path, place: str) -> None:
     mark = cache / "imported"
     for name in ("evilmod.py", "secrets.py", "copy.py"):
@@ -189,9 +187,9 @@ def test_a_constant_on_record_looks_nothing_up() -> None:
 
 
 def test_a_kernel_of_the_package_needs_no_file() -> None:
-    assert UntrustedRecord.of_row({"place": "softmax"}).resolve_place("softmax", None) == "softmax"
+    assert UntrustedRecord.of_row({"place": "softmax"}).resolve_kernel_path("softmax", None) == "softmax"
     with pytest.raises(UsageError, match="names no file to import"):
-        UntrustedRecord.of_row({"place": "captured at a.py:3"}).resolve_place("k", None)
+        UntrustedRecord.of_row({"place": "captured at a.py:3"}).resolve_kernel_path("k", None)
 
 
 HOSTILE = [
@@ -266,7 +264,7 @@ def test_limits_hold_where_no_directive_is_recognised(
     (artifact,) = open_cache(cache).entries
     began = time.monotonic()
     with pytest.raises(CompileError, match=r"out of memory|SIG|Could not find|Cannot allocate|exited"):
-        subject.trace_passes(subject.of_entry(artifact), [])
+        subject.trace_passes(subject.subject_of_entry(artifact), [])
     assert time.monotonic() - began < 60
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.values import Values, number_values
-from artifact_inspector.formats.mlir.reading import FORMAT
+from artifact_inspector.analysis.flow.ssa_values import SsaValues, number_values
+from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 
 TILE = "!ttg.memdesc<8x8xf16, #shared, #smem, mutable>"
 
 
-def read(body: str) -> tuple[Function, Values]:
+def read(body: str) -> tuple[Function, SsaValues]:
     text = f"module {{\n  tt.func public @k(%x: i32, %n: i32) {{\n{body}\n    tt.return\n  }}\n}}\n"
     (function,) = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR).functions
     return function, number_values(function, FORMAT.traits)
 
 
-def users(function: Function, values: Values, value: int) -> list[str]:
+def users(function: Function, values: SsaValues, value: int) -> list[str]:
     """The opcodes of the instructions that read a value."""
     return [
         instruction.opcode
@@ -25,7 +25,7 @@ def users(function: Function, values: Values, value: int) -> list[str]:
     ]
 
 
-def first_argument(values: Values) -> int:
+def first_argument(values: SsaValues) -> int:
     """The value of the argument that the first loop is handed."""
     return next(target for handed in values.flows for _, target, _, _ in handed)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.overlap.waits import Wait, find_waits, iterations_left, least_depth
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.overlap.waits import WaitFacts, find_waits, iterations_left, least_depth
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Queue, Stage, WaitPurpose
 from artifact_inspector.model.text import SourceText
@@ -23,7 +23,7 @@ def test_iterations_left_are_the_depth_by_what_one_iteration_adds(
 
 
 def test_the_least_depth_is_that_of_the_strictest_wait_that_names_one() -> None:
-    phase, loose, strict = (Wait(n, "w", depth, Queue.GROUP) for n, depth in enumerate((None, 4, 1)))
+    phase, loose, strict = (WaitFacts(n, "w", depth, Queue.GROUP) for n, depth in enumerate((None, 4, 1)))
     assert least_depth((phase, loose, strict)) == 1
     assert least_depth((phase,)) is None
 
@@ -31,10 +31,10 @@ def test_the_least_depth_is_that_of_the_strictest_wait_that_names_one() -> None:
 @pytest.mark.parametrize("queue", Queue)
 def test_a_wait_for_loads_counts_them_and_any_other_says_what_it_is_for(queue: Queue) -> None:
     counting = {Queue.GROUP, Queue.LOADS, Queue.COPIES, Queue.TENSORS}
-    wait = Wait(1, "w", 0, queue)
+    wait = WaitFacts(1, "w", 0, queue)
     assert wait.is_for_loads is (queue in counting)
     assert queue.completes_loads is (queue in counting | {Queue.PHASE})
-    assert queue.is_counted_singly is (queue in counting - {Queue.GROUP})
+    assert queue.is_counter is (queue in counting - {Queue.GROUP})
     assert (wait.purpose is WaitPurpose.LOADS) is (queue in counting)
 
 
@@ -55,8 +55,8 @@ $L__BB0_1:
     language = format_of(Stage.PTX)
     module = language.parse(SourceText("k", text), Stage.PTX)
     (function,) = module.functions
-    code = Code(function, language)
+    code = FunctionCode(function, language)
     regions = {block.index: f"block {block.index}" for block in function.blocks}
     loop, behind = find_waits(code, module, language, regions)
-    assert loop == Wait(8, "cp.async.wait_group", 2, Queue.GROUP, loop.region)
+    assert loop == WaitFacts(8, "cp.async.wait_group", 2, Queue.GROUP, loop.region)
     assert (behind.op, behind.depth, behind.region != loop.region) == ("cp.async.wait_all", 0, True)

@@ -22,17 +22,17 @@ from typer.testing import CliRunner
 from artifact_inspector import cli
 from artifact_inspector.cli import watch as command
 from artifact_inspector.facts.inspection import inspect_cache
-from artifact_inspector.files import arrivals as arriving
-from artifact_inspector.files.arrivals import Arrivals
+from artifact_inspector.files import polling as arriving
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.report.watching import WatchReport, WatchSummary, line_of
+from artifact_inspector.files.polling import CachePoller
+from artifact_inspector.report.watch import WatchReport, WatchSummary, line_of
 
 A_KERNEL = next((FIXTURES / "3.2.0" / "sm_80" / "matmul_grouped").iterdir())
 PATIENCE = 60.0
 
 
-def names(arrivals: Arrivals) -> list[str]:
-    return [one.display_name for one in arrivals.look()]
+def names(arrivals: CachePoller) -> list[str]:
+    return [one.display_name for one in arrivals.poll()]
 
 
 def compiled(cache: Path, name: str = "ONE") -> Path:
@@ -50,28 +50,28 @@ def later(directory: Path) -> None:
 
 def test_what_lies_there_is_no_news_unless_it_is_asked_for(tmp_path: Path) -> None:
     compiled(tmp_path)
-    arrivals = Arrivals(tmp_path)
+    arrivals = CachePoller(tmp_path)
     assert [names(arrivals), names(arrivals)] == [[], []]
-    assert names(Arrivals(tmp_path, known=False)) == ["matmul_kernel"]
+    assert names(CachePoller(tmp_path, skip_existing=False)) == ["matmul_kernel"]
 
 
 def test_a_kernel_that_is_being_written_waits_until_it_is_whole_and_is_told_once(tmp_path: Path) -> None:
-    arrivals = Arrivals(tmp_path)
+    arrivals = CachePoller(tmp_path)
     (tmp_path / "ONE").mkdir()
     for file in sorted(A_KERNEL.iterdir()):
         shutil.copy(file, tmp_path / "ONE")
         later(tmp_path / "ONE")
         assert names(arrivals) == []
-        assert arrivals.is_moving
-    (found,) = arrivals.look()
+        assert arrivals.has_pending_changes
+    (found,) = arrivals.poll()
     assert (found.display_name, found.state) == ("matmul_kernel", "complete")
-    assert not arrivals.is_moving
+    assert not arrivals.has_pending_changes
     assert names(arrivals) == []
 
 
 def test_a_kernel_that_was_compiled_anew_is_told_again(tmp_path: Path) -> None:
     file = compiled(tmp_path) / "matmul_kernel.ptx"
-    arrivals = Arrivals(tmp_path)
+    arrivals = CachePoller(tmp_path)
     file.with_suffix(".tmp").write_text(file.read_text() + "\n")
     file.with_suffix(".tmp").replace(file)
     later(tmp_path / "ONE")
@@ -80,7 +80,7 @@ def test_a_kernel_that_was_compiled_anew_is_told_again(tmp_path: Path) -> None:
 
 def test_a_cache_that_is_not_there_yet_is_waited_for_and_one_that_goes_is_no_fault(tmp_path: Path) -> None:
     cache = tmp_path / "later"
-    arrivals = Arrivals(cache)
+    arrivals = CachePoller(cache)
     assert names(arrivals) == []
     compiled(cache)
     assert [names(arrivals), names(arrivals)] == [[], ["matmul_kernel"]]
@@ -92,7 +92,7 @@ def test_a_cache_that_is_not_there_yet_is_waited_for_and_one_that_goes_is_no_fau
 
 def test_a_look_at_a_cache_at_rest_opens_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled(tmp_path)
-    arrivals = Arrivals(tmp_path)
+    arrivals = CachePoller(tmp_path)
     monkeypatch.setattr(arriving, "open_cache", lambda _: pytest.fail("a file was looked into"))
     assert names(arrivals) == []
 
@@ -156,9 +156,7 @@ def watched(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
             "TERM": "xterm",
             "COLUMNS": "150",
         }
-        started.append(
-            subprocess.Popen([*words, *options], stdout=stdout, stderr=subprocess.PIPE, env=settings)
-        )
+        started.append(subprocess.Popen([*words, *options], stdout=stdout, stderr=subprocess.PIPE, env=settings))
         return started[-1]
 
     yield start
@@ -191,9 +189,7 @@ def read_until(words: bytes, terminal: int) -> bytes:
     return shown
 
 
-def test_a_terminal_shows_a_table_that_grows(
-    tmp_path: Path, watched: Callable[..., subprocess.Popen[bytes]]
-) -> None:
+def test_a_terminal_shows_a_table_that_grows(tmp_path: Path, watched: Callable[..., subprocess.Popen[bytes]]) -> None:
     ours, theirs = pty.openpty()
     process = watched(stdout=theirs)
     os.close(theirs)
@@ -229,4 +225,4 @@ def test_a_file_is_no_cache_to_watch(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     told = CliRunner().invoke(cli.app, ["watch", str(tmp_path / "a")])
     assert told.exit_code == 2
-    assert command.SHARE > 1
+    assert command.MIN_PAUSE_RATIO > 1

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from saved import FIXTURES, saved
 
-from artifact_inspector.analysis.flow.program import Program
+from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.why import Cause, find_causes, find_reasons
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Frame, TritonVersion
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.console import to_text
-from artifact_inspector.report.why import ReasonsReport
+from artifact_inspector.report.variant_causes import ReasonsReport
 from artifact_inspector.vocabulary.forms import Compiled
 
 ARTIFACT = saved("3.6.0/sm_80/masked_add").facts.artifact
-PROGRAM = Program(("*fp32:16", "i32:16"), (Tile("load 128"),), Frame("k.py", 3, 1), ("x", "n"))
+PROGRAM = KernelProgram(("*fp32:16", "i32:16"), (Tile("load 128"),), Frame("k.py", 3, 1), ("x", "n"))
 
 
-def a_form(program: Program = PROGRAM, **changes: Any) -> Compiled:
+def a_form(program: KernelProgram = PROGRAM, **changes: Any) -> Compiled:
     return Compiled(replace(ARTIFACT, **{"constants": {"BLOCK": 128}, **changes}), program)
 
 
@@ -50,7 +50,7 @@ def with_types(*types: str, names: tuple[str, ...] = ("x", "n")) -> Compiled:
         (a_form(target=parse_target("sm_90")), Cause.TARGET, "", ("sm_80", "sm_90")),
         (a_form(triton_version=TritonVersion("3.9.0")), Cause.VERSION, "", ("3.6.0", "3.9.0")),
         (
-            a_form(PROGRAM._replace(place=Frame("k.py", 5, 1))),
+            a_form(PROGRAM._replace(location=Frame("k.py", 5, 1))),
             Cause.SOURCE,
             "line of its definition",
             ("3", "5"),
@@ -63,9 +63,7 @@ def with_types(*types: str, names: tuple[str, ...] = ("x", "n")) -> Compiled:
         ),
     ],
 )
-def test_each_part_of_the_key_is_told_alone(
-    other: Compiled, cause: Cause, name: str, values: tuple[str, str]
-) -> None:
+def test_each_part_of_the_key_is_told_alone(other: Compiled, cause: Cause, name: str, values: tuple[str, str]) -> None:
     (found,) = find_reasons(a_form(), other)
     assert (found.respect.cause, found.respect.name) == (cause, name)
     assert (found.left, found.right) == values
@@ -73,8 +71,7 @@ def test_each_part_of_the_key_is_told_alone(
 
 def test_without_a_record_the_tiles_are_what_is_left_of_constants() -> None:
     ours, theirs = (
-        Compiled(replace(ARTIFACT, constants={}), PROGRAM._replace(tiles=(Tile(f"load {n}"),)))
-        for n in (128, 256)
+        Compiled(replace(ARTIFACT, constants={}), PROGRAM._replace(tiles=(Tile(f"load {n}"),))) for n in (128, 256)
     )
     (found,) = find_reasons(ours, theirs)
     assert (found.respect.cause, found.left, found.right) == (
@@ -94,9 +91,7 @@ def test_what_no_file_tells_is_said_to_be_untold() -> None:
 def test_each_cause_says_how_many_forms_it_makes() -> None:
     """Two block sizes × two hints, and one more type: 2·2 + 1 forms."""
     forms = [
-        Compiled(
-            replace(ARTIFACT, constants={"BLOCK": block}), PROGRAM._replace(signature=("*fp32:16", hint))
-        )
+        Compiled(replace(ARTIFACT, constants={"BLOCK": block}), PROGRAM._replace(signature=("*fp32:16", hint)))
         for block in (128, 256)
         for hint in ("i32", "i32:16")
     ]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from handwritten import made
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.matrix.work import (
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.matrix.matrix_work import (
     MatrixWork,
     Tiling,
-    _along_path,
+    _max_along_path,
     find_matrix_work,
     warps_of,
 )
@@ -56,10 +56,10 @@ module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 """
 
 
-def read(text: str, stage: Stage) -> tuple[Code, Module]:
+def read(text: str, stage: Stage) -> tuple[FunctionCode, Module]:
     module = format_of(stage).parse(SourceText("k", text), stage)
     (function,) = module.functions
-    return Code(function, format_of(stage)), module
+    return FunctionCode(function, format_of(stage)), module
 
 
 def works_of(text: str, stage: Stage, warps: int | None) -> tuple[MatrixWork, ...]:
@@ -123,7 +123,7 @@ def test_the_module_says_how_many_warps_run_it_and_the_metadata_only_where_it_do
 def test_warps_of_a_partition_are_those_of_its_layouts_and_never_those_of_the_block() -> None:
     code, module = read(TTGIR, Stage.TTGIR)
     function = replace(code.function, partitions=(object(),))  # type: ignore[arg-type]
-    specialised = Code(function, code.language)
+    specialised = FunctionCode(function, code.language)
     assert warps_of(specialised, (dot_of(8, 1),), module, 12) == 8
     assert warps_of(specialised, (), module, 12) is None
     differing = (dot_of(8, 1), dot_of(4, 1))
@@ -148,25 +148,23 @@ module {
 
 
 def test_dots_in_the_arms_of_an_if_are_told_from_those_on_every_path() -> None:
-    dots = {work.sources: work.instead_of for work in works_of(ARMS, Stage.TTGIR, 4)}
+    dots = {work.sources: work.exclusive_sources for work in works_of(ARMS, Stage.TTGIR, 4)}
     assert dots == {("k.py:7",): ("k.py:8",), ("k.py:8",): ("k.py:7",), ("k.py:9",): ()}
 
 
 def test_a_layout_with_extents_of_nothing_is_passed_over() -> None:
-    text = TTGIR.replace(
-        "warpsPerCTA = [2, 2], instrShape = [16, 8]", "warpsPerCTA = [0, 2], instrShape = [, ]"
-    )
+    text = TTGIR.replace("warpsPerCTA = [2, 2], instrShape = [16, 8]", "warpsPerCTA = [0, 2], instrShape = [, ]")
     asked = works_of(text, Stage.TTGIR, None)[0]
     assert asked.tiling == Tiling("nvidia_mma", (), (), 2, True)
 
 
 def test_the_longest_path_is_that_through_the_larger_of_two_arms() -> None:
     code = made("M", "M", "M M", "M", to={0: (1, 2), 1: (3,), 2: (3,)})
-    assert _along_path(code, code.find(frozenset({EventKind.MATRIX}))) == 4
-    assert _along_path(code, [1, 2]) == 1
-    assert _along_path(code, [2, 3]) == 2
+    assert _max_along_path(code, code.find(frozenset({EventKind.MATRIX}))) == 4
+    assert _max_along_path(code, [1, 2]) == 1
+    assert _max_along_path(code, [2, 3]) == 2
 
 
 def test_what_a_loop_repeats_stands_on_the_path_once() -> None:
     code = made("M", "M", "M", to={1: (1, 2)})
-    assert _along_path(code, [0, 1, 2]) == 3
+    assert _max_along_path(code, [0, 1, 2]) == 3

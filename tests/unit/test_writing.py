@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.writing import write_bytes, write_text
+from artifact_inspector.files.writer import write_bytes, write_text
 
 
 def test_a_file_is_replaced_in_one_step_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_on_a_full_disk_the_old_file_stays_and_nothing_is_left_behind(tmp_path: 
     path.write_text("old")
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
-        "from artifact_inspector.files.writing import write_text\n"
+        "from artifact_inspector.files.writer import write_text\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try: write_text(Path(sys.argv[1]), 'x' * 100000)\n"

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.places import Chain
-from artifact_inspector.model import LOADS, EventKind, Language, Module, Transfer
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.source_locations import Chain
+from artifact_inspector.model import LOADS, EventKind, LanguageSemantics, Module, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
-MOVES = LOADS | {EventKind.GLOBAL_STORE}
+MEMORY_KINDS = LOADS | {EventKind.GLOBAL_STORE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class MemoryAccess:
     kind: EventKind
     transfer: Transfer | None
     """What it moves; None if the format does not show it."""
-    predicated: bool
+    is_predicated: bool
     """A thread may skip it: a guard, a mask operand, or a branch around it."""
-    decided_at: int | None
+    guard_index: int | None
     """The instruction that lets a thread skip it, if it is another one: a branch, or a saved mask."""
-    folded: bool
+    is_mask_folded: bool
     """Its mask, if any, is part of an operand: a buffer offset that is out of bounds for inactive lanes,
     or a `cp.async` size of 0.
     """
@@ -46,11 +46,11 @@ class MemoryAccess:
     @property
     def width(self) -> int | None:
         """Bytes per thread; None for a tile, or if the text does not say."""
-        return None if self.transfer is None or self.transfer.of_block else self.transfer.bytes
+        return None if self.transfer is None or self.transfer.is_per_block else self.transfer.bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Accesses:
+class AccessCounts:
     """Counts of memory accesses of a file or region, by width: bytes per thread → instructions."""
 
     loads: Mapping[int | None, int]
@@ -65,7 +65,7 @@ class Accesses:
     tile_stores: Mapping[int | None, int]
     predicated: int
     """Accesses that a thread may skip."""
-    folded: int
+    folded_masks: int
     """Accesses with the mask, if any, in an operand: buffer accesses, `cp.async` with a size."""
     cache: Mapping[str, int]
     """Cache modifiers and eviction policies as written → instructions."""
@@ -83,36 +83,36 @@ class Accesses:
         return sum(sum(histogram.values()) for histogram in histograms)
 
 
-def find_accesses(code: Code, module: Module, language: Language) -> tuple[MemoryAccess, ...]:
+def find_accesses(code: FunctionCode, module: Module, language: LanguageSemantics) -> tuple[MemoryAccess, ...]:
     """Every load, store and asynchronous copy of global memory, in text order."""
     function, flow = code.function, code.flow
-    found: list[MemoryAccess] = []
-    moves = sorted(code.find(MOVES))
-    if not moves:
+    accesses: list[MemoryAccess] = []
+    access_indices = sorted(code.find(MEMORY_KINDS))
+    if not access_indices:
         return ()
-    guards = _Guards(code, moves, language)
-    for index in moves:
+    guards = _GuardAnalysis(code, access_indices, language)
+    for index in access_indices:
         instruction = function.instructions[index]
-        decided_at = guards.decided_at(index)
+        guard_index = guards.guard_of(index)
         masking = language.conditions.masking(instruction)
-        has_own = Masking.OWN in masking and instruction.guard not in guards.always
-        found.append(
+        has_own = Masking.DIRECT in masking and instruction.guard not in guards.always_true
+        accesses.append(
             MemoryAccess(
                 index=index,
                 block=flow.block_of[index],
                 line=instruction.line,
                 kind=instruction.kind,
                 transfer=language.transfer(instruction, module),
-                predicated=decided_at is not None or has_own,
-                decided_at=decided_at,
-                folded=Masking.FOLDED in masking,
-                chain=None if index in function.followers else code.chain(index),
+                is_predicated=guard_index is not None or has_own,
+                guard_index=guard_index,
+                is_mask_folded=Masking.FOLDED in masking,
+                chain=None if index in function.clause_followers else code.chain(index),
             )
         )
-    return tuple(found)
+    return tuple(accesses)
 
 
-def count_accesses(accesses: Iterable[MemoryAccess]) -> Accesses:
+def count_accesses(accesses: Iterable[MemoryAccess]) -> AccessCounts:
     """The counts of some accesses.
 
     The accesses of a region are those whose `block` is among the region's blocks.
@@ -127,15 +127,15 @@ def count_accesses(accesses: Iterable[MemoryAccess]) -> Accesses:
     of_kind = {EventKind.GLOBAL_LOAD: loads, EventKind.ASYNC_COPY: copies, EventKind.GLOBAL_STORE: stores}
     for access in accesses:
         is_store = access.kind is EventKind.GLOBAL_STORE
-        if access.transfer is not None and access.transfer.of_block:
+        if access.transfer is not None and access.transfer.is_per_block:
             (tile_stores if is_store else tiles)[access.transfer.bytes] += 1
         else:
             of_kind[access.kind][access.width] += 1
-        predicated += access.predicated
-        folded += access.folded
+        predicated += access.is_predicated
+        folded += access.is_mask_folded
         if access.transfer is not None:
             cache.update(access.transfer.cache)
-    return Accesses(
+    return AccessCounts(
         dict(loads),
         dict(copies),
         dict(stores),
@@ -150,29 +150,29 @@ def count_accesses(accesses: Iterable[MemoryAccess]) -> Accesses:
 class StageAccesses(NamedTuple):
     """A function at one stage with its accesses."""
 
-    code: Code
+    code: FunctionCode
     module: Module
-    language: Language
+    language: LanguageSemantics
     accesses: tuple[MemoryAccess, ...]
 
-    def at(self, access: MemoryAccess) -> list[MemoryAccess]:
+    def accesses_at(self, access: MemoryAccess) -> list[MemoryAccess]:
         """The accesses at the source location of another stage's access; empty if it is unknown."""
-        chain = self.code.visible(access.chain)
-        return [other for other in self.accesses if other.chain == chain] if chain else []
+        chain = self.code.visible_chain(access.chain)
+        return [other_access for other_access in self.accesses if other_access.chain == chain] if chain else []
 
 
-class _Guards:
+class _GuardAnalysis:
     """The instructions of a function that a thread may skip."""
 
-    def __init__(self, code: Code, moves: Iterable[int], language: Language) -> None:
+    def __init__(self, code: FunctionCode, moves: Iterable[int], language: LanguageSemantics) -> None:
         self.code = code
         conditions = language.conditions
         instructions, blocks = code.function.instructions, code.function.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
-        asked = code.with_opcode(conditions.takes_part) if guarded else ()
-        self.always = {
+        condition_indices = code.indices_with_opcode(conditions.is_relevant) if guarded else ()
+        self.always_true = {
             instructions[index].operands.results[0]
-            for index in asked
+            for index in condition_indices
             if conditions.role(instructions[index]) is ConditionRole.TRUE
         }
         """Predicates that are always true."""
@@ -180,9 +180,9 @@ class _Guards:
         for block in blocks:
             for successor in block.successors:
                 entries.setdefault(successor, []).append(block.index)
-        self.entries = entries
+        self.predecessors = entries
         """Block → its predecessors."""
-        self.detours = {
+        self.skippable_blocks = {
             block.index: entries[block.index][0]
             for block in blocks
             if len(block.successors) == 1
@@ -190,29 +190,31 @@ class _Guards:
             and block.successors[0] in blocks[entries[block.index][0]].successors
         }
         """Blocks that a branch may skip → the block with that branch."""
-        asked = code.with_opcode(conditions.may_change_lanes) if conditions.has_lanes else ()
-        lanes = ((index, conditions.lanes(instructions[index])) for index in asked)
+        condition_indices = code.indices_with_opcode(conditions.may_change_lanes) if conditions.has_lane_mask else ()
+        lanes = ((index, conditions.lane_change(instructions[index])) for index in condition_indices)
         changes = {index: change for index, change in lanes if change is not None}
-        self.changes = list(changes)
+        self.lane_changes = list(changes)
         """Instructions that narrow or restore AMD's lane mask (exec)."""
-        self.narrowing = {index for index, change in changes.items() if change is LaneChange.NARROWS}
-        self.narrowed = self._narrowed_at_entry() if self.changes else {}
+        self.narrowing_changes = {index for index, change in changes.items() if change is LaneChange.NARROWS}
+        self.narrowing_at_entry = self._narrowed_at_entry() if self.lane_changes else {}
         """Block → the instruction that narrowed the lane mask at its start; None if the mask is full."""
 
-    def decided_at(self, index: int) -> int | None:
+    def guard_of(self, index: int) -> int | None:
         """The instruction that disables lanes for another, or the branch around it; None for neither."""
         block = self.code.flow.block_of[index]
-        if self.changes:
-            place = bisect_left(self.changes, index) - 1
-            narrowing = self.narrowed.get(block)
-            if place >= 0 and self.changes[place] >= self.code.function.blocks[block].start:
-                narrowing = self._narrowing(self.changes[place])
+        if self.lane_changes:
+            change_index = bisect_left(self.lane_changes, index) - 1
+            narrowing = self.narrowing_at_entry.get(block)
+            if change_index >= 0 and self.lane_changes[change_index] >= self.code.function.blocks[block].start:
+                narrowing = self._narrowing(self.lane_changes[change_index])
             if narrowing is not None:
                 return narrowing
-        return self.code.function.blocks[self.detours[block]].stop - 1 if block in self.detours else None
+        return (
+            self.code.function.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
+        )
 
     def _narrowing(self, change: int) -> int | None:
-        return change if change in self.narrowing else None
+        return change if change in self.narrowing_changes else None
 
     def _narrowed_at_entry(self) -> dict[int, int | None]:
         """The narrowing instruction in effect at the start of each block.
@@ -226,9 +228,9 @@ class _Guards:
         leaving: dict[int, int | None] = {}
         for block in self.code.flow.order:
             # Back edges are ignored: a loop restores the mask.
-            before = [leaving[b] for b in self.entries.get(block, ()) if b in leaving]
-            entry[block] = None if not before or None in before else before[0]
-            place = bisect_left(self.changes, blocks[block].stop) - 1
-            within = place >= 0 and self.changes[place] >= blocks[block].start
-            leaving[block] = self._narrowing(self.changes[place]) if within else entry[block]
+            incoming = [leaving[b] for b in self.predecessors.get(block, ()) if b in leaving]
+            entry[block] = None if not incoming or None in incoming else incoming[0]
+            change_index = bisect_left(self.lane_changes, blocks[block].stop) - 1
+            within = change_index >= 0 and self.lane_changes[change_index] >= blocks[block].start
+            leaving[block] = self._narrowing(self.lane_changes[change_index]) if within else entry[block]
         return entry

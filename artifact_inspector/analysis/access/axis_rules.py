@@ -11,12 +11,12 @@ from math import gcd
 
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
-MOST = 1 << 30
+MAX_DIVISOR = 1 << 30
 """The divisor of 0, and the value for "any": no larger power of two affects a width."""
 
-PASSED_ON = frozenset({AxisRole.SAME})
+IDENTITY_ROLES = frozenset({AxisRole.SAME})
 """Operations that change neither the elements nor their positions."""
-REARRANGING = frozenset({AxisRole.EXPAND, AxisRole.RESHAPE, AxisRole.TRANSPOSE})
+REARRANGING_ROLES = frozenset({AxisRole.EXPAND, AxisRole.RESHAPE, AxisRole.TRANSPOSE})
 """Operations that keep the elements but add, remove or reorder axes."""
 
 
@@ -49,28 +49,26 @@ def has_rule(operation: AxisOperation) -> bool:
     return operation.role in _RULES
 
 
-def apply_rule(
-    operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes | None]
-) -> Axes | None:
+def apply_rule(operation: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes | None]) -> Axes | None:
     """The proven properties of an operation's result; None while an operand is unknown.
 
     Args:
         shapes: the shapes in its text, the result's last.
-        made_of: the properties of each operand.
+        operands: the properties of each operand.
     """
     rank = len(shapes[-1])
     rule, count = _RULES.get(operation.role, (None, 0))
-    if rule is None or len(made_of) != count:
-        return _with_hints(_nothing(rank), operation.hints)
-    known = [axes for axes in made_of if axes is not None]
-    if len(known) < count:
+    if rule is None or len(operands) != count:
+        return _with_hints(_unproven(rank), operation.hints)
+    known_axes = [axes for axes in operands if axes is not None]
+    if len(known_axes) < count:
         return None
-    fits = rule not in _ELEMENTWISE or all(axes.rank == rank for axes in known[-2:])
-    proven = rule(operation, shapes, known) if fits else None
-    return _with_hints(proven or _nothing(rank), operation.hints)
+    fits = rule not in _ELEMENTWISE or all(axes.rank == rank for axes in known_axes[-2:])
+    proven = rule(operation, shapes, known_axes) if fits else None
+    return _with_hints(proven or _unproven(rank), operation.hints)
 
 
-def _nothing(rank: int) -> Axes:
+def _unproven(rank: int) -> Axes:
     return Axes((1,) * rank, (1,) * rank, (1,) * rank)
 
 
@@ -82,9 +80,7 @@ def _with_hints(axes: Axes, hints: Hints | None) -> Axes:
     def better(proven: tuple[int, ...], promised: tuple[int, ...] | None) -> tuple[int, ...]:
         if promised is None:
             return proven
-        return (
-            promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
-        )
+        return promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
 
     return Axes(
         better(axes.contiguity, hints.contiguity),
@@ -94,24 +90,28 @@ def _with_hints(axes: Axes, hints: Hints | None) -> Axes:
     )
 
 
-def join(one: Axes, other: Axes) -> Axes:
+def intersect(left_axes: Axes, right_axes: Axes) -> Axes:
     """The properties that both values have."""
     divisors = []
     for a, b, run, other_run in zip(
-        one.divisibility, other.divisibility, one.contiguity, other.contiguity, strict=True
+        left_axes.divisibility,
+        right_axes.divisibility,
+        left_axes.contiguity,
+        right_axes.contiguity,
+        strict=True,
     ):
         # [0, 1] and [16, 17, 18, 19]: the runs become 2 long, and 18 is not a multiple of 16.
         divisors.append(gcd(a, b) if run == other_run else gcd(a, b, run, other_run))
     return Axes(
-        tuple(map(gcd, one.contiguity, other.contiguity)),
+        tuple(map(gcd, left_axes.contiguity, right_axes.contiguity)),
         tuple(divisors),
-        tuple(map(gcd, one.constancy, other.constancy)),
-        one.value if one.value == other.value else None,
+        tuple(map(gcd, left_axes.constancy, right_axes.constancy)),
+        left_axes.value if left_axes.value == right_axes.value else None,
     )
 
 
 def _power_of_two_in(number: int) -> int:
-    return min(MOST, number & -number) if number else MOST
+    return min(MAX_DIVISOR, number & -number) if number else MAX_DIVISOR
 
 
 def _of_constant(shape: Shape, value: int) -> Axes:
@@ -127,28 +127,22 @@ def _range(operation: AxisOperation, shapes: tuple[Shape, ...], _: list[Axes]) -
     return Axes((run,), (_power_of_two_in(operation.start),), (1,))
 
 
-def _splat(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
+def _splat(_: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes:
     shape = shapes[-1]
-    return Axes((1,) * len(shape), made_of[0].divisibility[:1] * len(shape), shape, made_of[0].value)
+    return Axes((1,) * len(shape), operands[0].divisibility[:1] * len(shape), shape, operands[0].value)
 
 
-def _rearrange(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
+def _rearrange(operation: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes | None:
     """Adds, removes or reorders axes. Each existing axis keeps its properties."""
-    axes = made_of[0]
+    axes = operands[0]
     sources = sources_of_axes(operation, shapes)
-    if (
-        sources is None
-        or axes.rank != len(shapes[0])
-        or any(d is not None and d >= axes.rank for d in sources)
-    ):
+    if sources is None or axes.rank != len(shapes[0]) or any(d is not None and d >= axes.rank for d in sources):
         return None
     if axes.value is not None:
         divisor = _power_of_two_in(axes.value)
     else:
         # Only the first element of a run is a multiple.
-        divisor = gcd(
-            *(1 if run > 1 else d for run, d in zip(axes.contiguity, axes.divisibility, strict=True))
-        )
+        divisor = gcd(*(1 if run > 1 else d for run, d in zip(axes.contiguity, axes.divisibility, strict=True)))
     return Axes(
         tuple(1 if d is None else axes.contiguity[d] for d in sources),
         tuple(divisor if d is None else axes.divisibility[d] for d in sources),
@@ -162,162 +156,161 @@ def sources_of_axes(operation: AxisOperation, shapes: tuple[Shape, ...]) -> tupl
 
     Returns None if a reshape does more than add and remove such axes.
     """
-    before, after = shapes[0], shapes[-1]
+    operand_shape, result_shape = shapes[0], shapes[-1]
     if operation.role is AxisRole.EXPAND:
         at = operation.axis or 0
-        return tuple(None if d == at else d - (d > at) for d in range(len(after)))
+        return tuple(None if d == at else d - (d > at) for d in range(len(result_shape)))
     if operation.role is AxisRole.TRANSPOSE:
-        order = operation.order or tuple(reversed(range(len(after))))
-        return order if sorted(order) == list(range(len(before))) else None
-    wide = [d for d, extent in enumerate(before) if extent > 1]
-    if [before[d] for d in wide] != [extent for extent in after if extent > 1]:
+        order = operation.order or tuple(reversed(range(len(result_shape))))
+        return order if sorted(order) == list(range(len(operand_shape))) else None
+    wide = [d for d, extent in enumerate(operand_shape) if extent > 1]
+    if [operand_shape[d] for d in wide] != [extent for extent in result_shape if extent > 1]:
         return None
-    rest = iter(wide)
-    return tuple(None if extent == 1 else next(rest) for extent in after)
+    remaining_axes = iter(wide)
+    return tuple(None if extent == 1 else next(remaining_axes) for extent in result_shape)
 
 
-def _broadcast(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
-    axes, before, shape = made_of[0], shapes[0], shapes[-1]
-    if not axes.rank == len(before) == len(shape):
+def _broadcast(_: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes | None:
+    axes, operand_shape, shape = operands[0], shapes[0], shapes[-1]
+    if not axes.rank == len(operand_shape) == len(shape):
         return None
     constancy = tuple(
-        extent if one == 1 else same for extent, one, same in zip(shape, before, axes.constancy, strict=True)
+        extent if operand_extent == 1 else same
+        for extent, operand_extent, same in zip(shape, operand_shape, axes.constancy, strict=True)
     )
     return Axes(axes.contiguity, axes.divisibility, constancy, axes.value)
 
 
-def _same(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    return made_of[0]
+def _same(_: AxisOperation, __: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    return operands[0]
 
 
-def _add(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
-    left, right = made_of
+def _add(operation: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes | None:
+    lhs, rhs = operands
     subtracts = operation.role is AxisRole.SUBTRACT
     size = operation.pointee or 1
-    if left.value is not None and right.value is not None and size == 1:
-        return _of_constant(shapes[-1], left.value - right.value if subtracts else left.value + right.value)
-    runs = tuple(map(gcd, left.contiguity, right.constancy))
+    if lhs.value is not None and rhs.value is not None and size == 1:
+        return _of_constant(shapes[-1], lhs.value - rhs.value if subtracts else lhs.value + rhs.value)
+    runs = tuple(map(gcd, lhs.contiguity, rhs.constancy))
     if not subtracts:
-        runs = tuple(map(max, runs, map(gcd, left.constancy, right.contiguity)))
+        runs = tuple(map(max, runs, map(gcd, lhs.constancy, rhs.contiguity)))
     divisors = tuple(
-        gcd(a, min(MOST, b * size)) for a, b in zip(left.divisibility, right.divisibility, strict=True)
+        gcd(a, min(MAX_DIVISOR, b * size)) for a, b in zip(lhs.divisibility, rhs.divisibility, strict=True)
     )
-    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+    return Axes(runs, divisors, tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
-def _multiply(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    left, right = made_of
-    if left.value is not None and right.value is not None:
-        return _of_constant(shapes[-1], left.value * right.value)
+def _multiply(_: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    lhs, rhs = operands
+    if lhs.value is not None and rhs.value is not None:
+        return _of_constant(shapes[-1], lhs.value * rhs.value)
     runs = tuple(
-        max(a if right.value == 1 else 1, b if left.value == 1 else 1)
-        for a, b in zip(left.contiguity, right.contiguity, strict=True)
+        max(a if rhs.value == 1 else 1, b if lhs.value == 1 else 1)
+        for a, b in zip(lhs.contiguity, rhs.contiguity, strict=True)
     )
     divisors = tuple(
-        min(MOST, a * b)
-        for a, b in zip(_divisors(left, right.value == 1), _divisors(right, left.value == 1), strict=True)
+        min(MAX_DIVISOR, a * b)
+        for a, b in zip(_divisors(lhs, rhs.value == 1), _divisors(rhs, lhs.value == 1), strict=True)
     )
-    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+    return Axes(runs, divisors, tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
-def _divisors(axes: Axes, kept: bool) -> tuple[int, ...]:
+def _divisors(axes: Axes, is_run_kept: bool) -> tuple[int, ...]:
     """Divisors of every element, not only of the first of a run, unless the run is kept."""
     pairs = zip(axes.contiguity, axes.divisibility, strict=True)
-    return tuple(1 if run > 1 and not kept else divisor for run, divisor in pairs)
+    return tuple(1 if run > 1 and not is_run_kept else divisor for run, divisor in pairs)
 
 
-def _shift_left(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
-    left, right = made_of
-    if right.value is None or not 0 <= right.value < 31:
+def _shift_left(_: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes | None:
+    lhs, rhs = operands
+    if rhs.value is None or not 0 <= rhs.value < 31:
         return None
-    if left.value is not None:
-        return _of_constant(shapes[-1], left.value << right.value)
-    divisors = tuple(min(MOST, d << right.value) for d in _divisors(left, right.value == 0))
-    runs = left.contiguity if right.value == 0 else (1,) * left.rank
-    return Axes(runs, divisors, tuple(map(gcd, left.constancy, right.constancy)))
+    if lhs.value is not None:
+        return _of_constant(shapes[-1], lhs.value << rhs.value)
+    divisors = tuple(min(MAX_DIVISOR, d << rhs.value) for d in _divisors(lhs, rhs.value == 0))
+    runs = lhs.contiguity if rhs.value == 0 else (1,) * lhs.rank
+    return Axes(runs, divisors, tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
-def _divide(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes | None:
-    left, right = made_of
-    value = right.value
+def _divide(operation: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes | None:
+    lhs, rhs = operands
+    value = rhs.value
     if operation.role is AxisRole.SHIFT_RIGHT:
         value = None if value is None or not 0 <= value < 31 else 1 << value
     if value == 1:
-        return left
-    if left.value is not None and value is not None and left.value >= 0 < value:
-        return _of_constant(shapes[-1], left.value // value)
-    powers = right.divisibility if value is None else (_power_of_two_in(value),) * left.rank
+        return lhs
+    if lhs.value is not None and value is not None and lhs.value >= 0 < value:
+        return _of_constant(shapes[-1], lhs.value // value)
+    powers = rhs.divisibility if value is None else (_power_of_two_in(value),) * lhs.rank
     constancy, divisors = [], []
     for d, extent in enumerate(shapes[-1]):
-        same = gcd(left.constancy[d], right.constancy[d])
-        if left.contiguity[d] == extent and right.constancy[d] == extent:
-            same = max(same, gcd(left.contiguity[d], left.divisibility[d], powers[d]))
+        same = gcd(lhs.constancy[d], rhs.constancy[d])
+        if lhs.contiguity[d] == extent and rhs.constancy[d] == extent:
+            same = max(same, gcd(lhs.contiguity[d], lhs.divisibility[d], powers[d]))
         constancy.append(same)
-        whole = value is not None and value > 0 and value & (value - 1) == 0 and left.contiguity[d] == 1
-        divisors.append(max(1, left.divisibility[d] // value) if whole and value is not None else 1)
-    return Axes((1,) * left.rank, tuple(divisors), tuple(constancy))
+        is_power_of_two = value is not None and value > 0 and value & (value - 1) == 0 and lhs.contiguity[d] == 1
+        divisors.append(max(1, lhs.divisibility[d] // value) if is_power_of_two and value is not None else 1)
+    return Axes((1,) * lhs.rank, tuple(divisors), tuple(constancy))
 
 
-def _remainder(_: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    left, right = made_of
-    if left.value is not None and right.value is not None and left.value >= 0 < right.value:
-        return _of_constant(shapes[-1], left.value % right.value)
+def _remainder(_: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    lhs, rhs = operands
+    if lhs.value is not None and rhs.value is not None and lhs.value >= 0 < rhs.value:
+        return _of_constant(shapes[-1], lhs.value % rhs.value)
     runs, divisors = [], []
     for d, extent in enumerate(shapes[-1]):
-        divisor = gcd(left.divisibility[d], right.divisibility[d])
-        whole = left.contiguity[d] == extent and right.constancy[d] == extent
-        runs.append(gcd(left.contiguity[d], divisor) if whole else 1)
-        divisors.append(divisor if right.constancy[d] > 1 or extent == 1 else 1)
-    return Axes(tuple(runs), tuple(divisors), tuple(map(gcd, left.constancy, right.constancy)))
+        divisor = gcd(lhs.divisibility[d], rhs.divisibility[d])
+        is_whole_axis = lhs.contiguity[d] == extent and rhs.constancy[d] == extent
+        runs.append(gcd(lhs.contiguity[d], divisor) if is_whole_axis else 1)
+        divisors.append(divisor if rhs.constancy[d] > 1 or extent == 1 else 1)
+    return Axes(tuple(runs), tuple(divisors), tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
-def _compare(operation: AxisOperation, shapes: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    left, right = made_of
+def _compare(operation: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    lhs, rhs = operands
     constancy = []
     for d, extent in enumerate(shapes[-1]):
-        same = gcd(left.constancy[d], right.constancy[d])
-        divisor = gcd(left.divisibility[d], right.divisibility[d])
-        if operation.grows is True and left.constancy[d] == extent:
-            same = max(same, gcd(right.contiguity[d], divisor))
-        elif operation.grows is False and right.constancy[d] == extent:
-            same = max(same, gcd(left.contiguity[d], divisor))
+        same = gcd(lhs.constancy[d], rhs.constancy[d])
+        divisor = gcd(lhs.divisibility[d], rhs.divisibility[d])
+        if operation.grows_with_left is True and lhs.constancy[d] == extent:
+            same = max(same, gcd(rhs.contiguity[d], divisor))
+        elif operation.grows_with_left is False and rhs.constancy[d] == extent:
+            same = max(same, gcd(lhs.contiguity[d], divisor))
         constancy.append(same)
-    return Axes((1,) * left.rank, (1,) * left.rank, tuple(constancy))
+    return Axes((1,) * lhs.rank, (1,) * lhs.rank, tuple(constancy))
 
 
-def _logic(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    left, right = made_of
-    return Axes((1,) * left.rank, (1,) * left.rank, tuple(map(gcd, left.constancy, right.constancy)))
+def _logic(_: AxisOperation, __: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    lhs, rhs = operands
+    return Axes((1,) * lhs.rank, (1,) * lhs.rank, tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
-def _either(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    joined = join(*made_of)
+def _either(_: AxisOperation, __: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    joined = intersect(*operands)
     return Axes(joined.contiguity, joined.divisibility, joined.constancy)
 
 
-def _select(_: AxisOperation, __: tuple[Shape, ...], made_of: list[Axes]) -> Axes:
-    condition, *chosen = made_of
-    joined = join(*chosen)
+def _select(_: AxisOperation, __: tuple[Shape, ...], operands: list[Axes]) -> Axes:
+    condition, *choices = operands
+    joined = intersect(*choices)
     if condition.rank != joined.rank:
         return joined  # one bit selects between whole tensors
     runs = tuple(map(gcd, joined.contiguity, condition.constancy))
     divisors = tuple(
-        d if run == before else gcd(d, run)
-        for d, run, before in zip(joined.divisibility, runs, joined.contiguity, strict=True)
+        d if run == original_run else gcd(d, run)
+        for d, run, original_run in zip(joined.divisibility, runs, joined.contiguity, strict=True)
     )
     return Axes(runs, divisors, tuple(map(gcd, joined.constancy, condition.constancy)), joined.value)
 
 
-_ELEMENTWISE = frozenset(
-    {_same, _add, _multiply, _shift_left, _divide, _remainder, _compare, _logic, _either, _select}
-)
+_ELEMENTWISE = frozenset({_same, _add, _multiply, _shift_left, _divide, _remainder, _compare, _logic, _either, _select})
 _RULES: dict[AxisRole, tuple[Rule, int]] = {
     AxisRole.CONSTANT: (_constant, 0),
     AxisRole.RANGE: (_range, 0),
     AxisRole.SPLAT: (_splat, 1),
     AxisRole.BROADCAST: (_broadcast, 1),
-    **dict.fromkeys(REARRANGING, (_rearrange, 1)),
-    **dict.fromkeys(PASSED_ON, (_same, 1)),
+    **dict.fromkeys(REARRANGING_ROLES, (_rearrange, 1)),
+    **dict.fromkeys(IDENTITY_ROLES, (_same, 1)),
     **dict.fromkeys((AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.ADD_POINTER), (_add, 2)),
     AxisRole.MULTIPLY: (_multiply, 2),
     AxisRole.SHIFT_LEFT: (_shift_left, 2),

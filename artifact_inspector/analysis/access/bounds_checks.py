@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.model import EventKind, Instruction, Language
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.model import EventKind, Instruction, LanguageSemantics
 from artifact_inspector.model.condition import ConditionRole
-from artifact_inspector.model.word import Word
+from artifact_inspector.model.string_enum import StringEnum
 
-NOWHERE = -1
+OUT_OF_BOUNDS = -1
 """Represents, among the compares, the offset that is beyond every buffer (2³¹)."""
 
 
-class Check(Word):
+class CheckKind(StringEnum):
     """Kinds of instructions that only bounds checks need."""
 
     COMPARE = "compare"
@@ -36,11 +36,11 @@ class BoundsCheck:
     index: int
     block: int
     line: int
-    check: Check
+    kind: CheckKind
 
 
 def find_bounds_checks(
-    code: Code, accesses: Iterable[MemoryAccess], language: Language
+    code: FunctionCode, accesses: Iterable[MemoryAccess], language: LanguageSemantics
 ) -> tuple[BoundsCheck, ...]:
     """The compares that feed the masks of a function's accesses, and its integer divisions, in text order.
 
@@ -50,22 +50,24 @@ def find_bounds_checks(
     """
     function, flow = code.function, code.flow
     conditions = language.conditions
-    busy = {
+    roles_by_index = {
         index: conditions.role(function.instructions[index])
-        for index in code.with_opcode(conditions.takes_part)
+        for index in code.indices_with_opcode(conditions.is_relevant)
     }
-    compares = _Deciding(language, [access for access in accesses if access.predicated or access.folded])
-    found = [(index, Check.COMPARE) for index in compares.find(function.instructions, busy)]
-    found += [(index, Check.DIVISION) for index in _divisions(busy)]
+    compares = _ControllingCompares(
+        language, [access for access in accesses if access.is_predicated or access.is_mask_folded]
+    )
+    checks = [(index, CheckKind.COMPARE) for index in compares.find(function.instructions, roles_by_index)]
+    checks += [(index, CheckKind.DIVISION) for index in _divisions(roles_by_index)]
     return tuple(
         BoundsCheck(index, flow.block_of[index], function.instructions[index].line, check)
-        for index, check in sorted(found)
+        for index, check in sorted(checks)
     )
 
 
-def _divisions(busy: Mapping[int, ConditionRole]) -> list[int]:
+def _divisions(roles_by_index: Mapping[int, ConditionRole]) -> list[int]:
     by_role: dict[ConditionRole, list[int]] = {}
-    for index, role in busy.items():
+    for index, role in roles_by_index.items():
         by_role.setdefault(role, []).append(index)
     plain = by_role.get(ConditionRole.DIVISION, [])
     # LLVM 24 uses the plain reciprocal: only its scale shows that it is an integer's.
@@ -73,61 +75,61 @@ def _divisions(busy: Mapping[int, ConditionRole]) -> list[int]:
     return plain + by_role.get(ConditionRole.WIDE_RECIPROCAL, [])
 
 
-class _Deciding:
+class _ControllingCompares:
     """Finds the compares that control the accesses of a function."""
 
-    def __init__(self, language: Language, accesses: list[MemoryAccess]) -> None:
+    def __init__(self, language: LanguageSemantics, accesses: list[MemoryAccess]) -> None:
         self.conditions = language.conditions
         self.accesses = {access.index for access in accesses}
-        self.folded = any(access.folded for access in accesses)
-        self.branches = {access.decided_at for access in accesses if access.decided_at is not None}
-        self.known: dict[str, frozenset[int]] = {}
+        self.folded = any(access.is_mask_folded for access in accesses)
+        self.branches = {access.guard_index for access in accesses if access.guard_index is not None}
+        self.compares_by_name: dict[str, frozenset[int]] = {}
         """Register or value → the compares that it depends on."""
 
-    def find(self, instructions: Sequence[Instruction], busy: Mapping[int, ConditionRole]) -> set[int]:
+    def find(self, instructions: Sequence[Instruction], roles_by_index: Mapping[int, ConditionRole]) -> set[int]:
         """The compares whose results reach an access."""
         compares: set[int] = set()
         if not self.accesses:
             return compares
-        for index in sorted(busy.keys() | self.accesses | self.branches):
-            instruction, role = instructions[index], busy.get(index, ConditionRole.NONE)
+        for index in sorted(roles_by_index.keys() | self.accesses | self.branches):
+            instruction, role = instructions[index], roles_by_index.get(index, ConditionRole.NONE)
             if role is ConditionRole.COMPARE:
                 if instruction.kind is not EventKind.INTEGER:
                     continue
                 if index in self.branches:  # AMD's v_cmpx disables lanes itself
                     compares.add(index)
-                self._make(self.conditions.operands(instruction).results, frozenset((index,)))
+                self._record(self.conditions.operands(instruction).results, frozenset((index,)))
             elif index in self.accesses:
-                compares |= self._made_of(self.conditions.mask(instruction))
+                compares |= self._compares_of(self.conditions.mask(instruction))
             elif index in self.branches:
-                compares |= self._carry(instruction, role)
-            elif self._may_carry(role):
-                self._carry(instruction, role)
-        return compares - {NOWHERE}
+                compares |= self._propagate(instruction, role)
+            elif self._may_propagate(role):
+                self._propagate(instruction, role)
+        return compares - {OUT_OF_BOUNDS}
 
-    def _make(self, names: Iterable[str], made_of: frozenset[int]) -> None:
-        self.known.update(dict.fromkeys(names, made_of))
+    def _record(self, names: Iterable[str], compares: frozenset[int]) -> None:
+        self.compares_by_name.update(dict.fromkeys(names, compares))
 
-    def _made_of(self, names: Iterable[str]) -> frozenset[int]:
-        return frozenset[int]().union(*(self.known[name] for name in names if name in self.known))
+    def _compares_of(self, names: Iterable[str]) -> frozenset[int]:
+        return frozenset[int]().union(*(self.compares_by_name[name] for name in names if name in self.compares_by_name))
 
-    def _may_carry(self, role: ConditionRole) -> bool:
+    def _may_propagate(self, role: ConditionRole) -> bool:
         """True for a role that changes `known`."""
         if role in _FOLDING:
             return self.folded
-        return role in _CARRYING and bool(self.known)
+        return role in _CARRYING and bool(self.compares_by_name)
 
-    def _carry(self, instruction: Instruction, role: ConditionRole) -> frozenset[int]:
+    def _propagate(self, instruction: Instruction, role: ConditionRole) -> frozenset[int]:
         """Record and return the compares that an operation on conditions depends on."""
         results, reads = self.conditions.operands(instruction)
-        carried = self._made_of(reads)
-        if role is ConditionRole.NOWHERE:
-            carried = frozenset((NOWHERE,))
-        elif role is ConditionRole.CHOICE and NOWHERE not in carried:
-            carried = frozenset()  # it selects between two numbers
-        self._make(results, carried)
-        return carried
+        compares = self._compares_of(reads)
+        if role is ConditionRole.OUT_OF_BOUNDS:
+            compares = frozenset((OUT_OF_BOUNDS,))
+        elif role is ConditionRole.SELECT and OUT_OF_BOUNDS not in compares:
+            compares = frozenset()  # it selects between two numbers
+        self._record(results, compares)
+        return compares
 
 
-_FOLDING = frozenset({ConditionRole.NOWHERE, ConditionRole.FOLD, ConditionRole.CHOICE})
+_FOLDING = frozenset({ConditionRole.OUT_OF_BOUNDS, ConditionRole.FOLD, ConditionRole.SELECT})
 _CARRYING = frozenset({ConditionRole.LOGIC, ConditionRole.TRUE})

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
-from artifact_inspector.analysis.flow.places import source_of
+from artifact_inspector.analysis.flow.source_locations import source_of
 from artifact_inspector.model import EventKind, SourceLine
 
 
-class Policy(NamedTuple):
+class CachePolicy(NamedTuple):
     """A load or store that requests a cache modifier or eviction policy, and its form at the last stage."""
 
     line: int
@@ -18,11 +18,11 @@ class Policy(NamedTuple):
     source: SourceLine | None
     """`file.py:line` of the user's code."""
     is_store: bool
-    asked: tuple[str, ...]
+    requested: tuple[str, ...]
     """The requested words, without the defaults."""
     lines: tuple[int, ...]
     """Its instructions at the last stage; empty if they were not found."""
-    words: tuple[str, ...]
+    applied: tuple[str, ...]
     """The cache words of its instructions at the last stage."""
     lost: tuple[str, ...]
     """Requested words missing from its instructions, or from the whole file if these were not found."""
@@ -30,39 +30,44 @@ class Policy(NamedTuple):
     """It became asynchronous copies, to which Triton gives no policy."""
 
 
-def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[Policy, ...]:
+def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[CachePolicy, ...]:
     """The accesses of a function that request a policy, in the order of the first stage."""
-    found: list[Policy] = []
+    policies: list[CachePolicy] = []
     for access in first.accesses:
         if access.transfer is None:
             continue
-        asked = first.language.asked_of_caches(access.transfer.cache)
-        if not asked:
+        requested = first.language.requested_cache_modifiers(access.transfer.cache)
+        if not requested:
             continue
         is_store = access.kind is EventKind.GLOBAL_STORE
-        there = _of_kind(last.at(access), is_store=is_store)
-        words = _words(there)
-        said = words if there else _words(_of_kind(last.accesses, is_store=is_store))
+        last_accesses = _of_kind(last.accesses_at(access), is_store=is_store)
+        applied = _cache_words(last_accesses)
+        available = applied if last_accesses else _cache_words(_of_kind(last.accesses, is_store=is_store))
         instruction = first.code.function.instructions[access.index]
-        found.append(
-            Policy(
+        policies.append(
+            CachePolicy(
                 access.line,
                 source_of(instruction.location),
                 is_store,
-                asked,
-                tuple(other.line for other in there),
-                words,
-                tuple(word for word in asked if not last.language.keeps_cache_word(word, said)),
-                bool(there) and all(other.kind is EventKind.ASYNC_COPY for other in there),
+                requested,
+                tuple(other_access.line for other_access in last_accesses),
+                applied,
+                tuple(
+                    requested_word
+                    for requested_word in requested
+                    if not last.language.has_cache_modifier(requested_word, available)
+                ),
+                bool(last_accesses)
+                and all(other_access.kind is EventKind.ASYNC_COPY for other_access in last_accesses),
             )
         )
-    return tuple(found)
+    return tuple(policies)
 
 
 def _of_kind(accesses: Iterable[MemoryAccess], *, is_store: bool) -> list[MemoryAccess]:
     return [access for access in accesses if (access.kind is EventKind.GLOBAL_STORE) is is_store]
 
 
-def _words(accesses: Iterable[MemoryAccess]) -> tuple[str, ...]:
+def _cache_words(accesses: Iterable[MemoryAccess]) -> tuple[str, ...]:
     moves = (access.transfer for access in accesses)
-    return tuple(dict.fromkeys(word for move in moves if move is not None for word in move.cache))
+    return tuple(dict.fromkeys(cache_word for move in moves if move is not None for cache_word in move.cache))

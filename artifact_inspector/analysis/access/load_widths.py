@@ -12,21 +12,19 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
-from artifact_inspector.analysis.access.contiguity import Axes, Dataflow
-from artifact_inspector.analysis.flow.places import source_of
-from artifact_inspector.model import LOADS, EventKind, Instruction, SourceLine, TensorType, Word
+from artifact_inspector.analysis.access.axis_analysis import Axes, AxisAnalysis
+from artifact_inspector.analysis.flow.source_locations import source_of
+from artifact_inspector.model import LOADS, EventKind, Instruction, SourceLine, StringEnum, TensorType
 from artifact_inspector.model.axes import AxisRole
 from artifact_inspector.model.encoding import Encoding, LayoutKind
 
-WIDEST = 16
+MAX_BYTES = 16
 """Bytes that a thread moves with one instruction on every target (PTX ISA `ld`, `.v4.b32`; AMD `dwordx4`)."""
 _SUMS = frozenset({AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT})
-_OF_OPERANDS = frozenset(
-    {LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.LINEAR, LayoutKind.DOT_OPERAND}
-)
+_OF_OPERANDS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.LINEAR, LayoutKind.DOT_OPERAND})
 
 
-class Reason(Word):
+class NarrowReason(StringEnum):
     """A reason why a load or store is narrow."""
 
     UNALIGNED = "the argument is not known to be a multiple of 16"
@@ -41,13 +39,13 @@ class Reason(Word):
     LAYOUT = "the layout gives each thread fewer contiguous elements"
 
 
-_PROMISES = frozenset({Reason.UNALIGNED, Reason.MASK, Reason.MODULO})
+_PROMISES = frozenset({NarrowReason.UNALIGNED, NarrowReason.MASK, NarrowReason.MODULO})
 
 
-class Cause(NamedTuple):
+class NarrowCause(NamedTuple):
     """One cause of a narrow load or store."""
 
-    reason: Reason
+    reason: NarrowReason
     limit: int
     """Bytes per thread that it allows."""
     name: str
@@ -76,7 +74,7 @@ class LoadWidth(NamedTuple):
     """
     widths: Mapping[int, int]
     """Bytes per thread → instructions at the last stage, for those with its source location."""
-    causes: tuple[Cause, ...]
+    causes: tuple[NarrowCause, ...]
     """Empty for an access of full width, in a called function, and if nothing explains the width."""
 
 
@@ -96,38 +94,38 @@ def explain_widths(
         kinds: of the statements, and of the instructions that they became.
     """
     code = first.code
-    flow = Dataflow(code.function, first.module, first.language, divisibility, code.values)
+    analysis = AxisAnalysis(code.function, first.module, first.language, divisibility, code.values)
     is_called = _is_called(first)
-    found: list[LoadWidth] = []
-    seen = set()
+    load_widths: list[LoadWidth] = []
+    visited_chains = set()
     for access in first.accesses:
-        if access.kind not in kinds or (access.chain is not None and access.chain in seen):
+        if access.kind not in kinds or (access.chain is not None and access.chain in visited_chains):
             continue  # in a pipelined first stage, a copy before the loop
-        seen.add(access.chain)
+        visited_chains.add(access.chain)
         instruction = first.code.function.instructions[access.index]
-        there = [other for other in last.at(access) if other.kind in kinds]
+        last_accesses = [other_access for other_access in last.accesses_at(access) if other_access.kind in kinds]
         widths: dict[int, int] = {}
-        for other in there:
-            if other.width is not None:
-                widths[other.width] = widths.get(other.width, 0) + 1
+        for other_access in last_accesses:
+            if other_access.width is not None:
+                widths[other_access.width] = widths.get(other_access.width, 0) + 1
         width = min(widths, default=None)
         if width is None:
             width = _common_width(last, kinds, unplaced=access.chain is not None)
-        causes: tuple[Cause, ...] = ()
-        if width is not None and width < WIDEST and not is_called:
-            causes = _causes(access, instruction, width, first, layouts, flow)
-        found.append(
+        causes: tuple[NarrowCause, ...] = ()
+        if width is not None and width < MAX_BYTES and not is_called:
+            causes = _causes(access, instruction, width, first, layouts, analysis)
+        load_widths.append(
             LoadWidth(
                 access.line,
                 source_of(instruction.location),
                 first.language.source_name(instruction),
-                access.predicated,
+                access.is_predicated,
                 width,
                 dict(sorted(widths.items(), reverse=True)),
                 causes,
             )
         )
-    return tuple(found)
+    return tuple(load_widths)
 
 
 def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced: bool) -> int | None:
@@ -136,9 +134,7 @@ def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced
     With a common width, the statement's own accesses need not be identified.
     """
     widths = {
-        access.width
-        for access in stage.accesses
-        if access.kind in kinds and (access.chain is None or not unplaced)
+        access.width for access in stage.accesses if access.kind in kinds and (access.chain is None or not unplaced)
     }
     return widths.pop() if len(widths) == 1 else None
 
@@ -147,7 +143,7 @@ def _is_called(stage: StageAccesses) -> bool:
     """True for a function that another calls: its guarantees depend on its callers."""
     name, functions = stage.code.function.name, stage.module.functions
     return len(functions) > 1 and any(
-        stage.language.shared(instruction).callee == name
+        stage.language.shared_use(instruction).callee == name
         for function in functions
         for instruction in function.instructions
         if instruction.kind is EventKind.BRANCH
@@ -160,49 +156,49 @@ def _causes(
     width: int,
     first: StageAccesses,
     layouts: StageAccesses | None,
-    flow: Dataflow,
-) -> tuple[Cause, ...]:
+    analysis: AxisAnalysis,
+) -> tuple[NarrowCause, ...]:
     """The causes that limit an access to its width."""
-    roles = None if first.language.access is None else first.language.access(instruction)
-    types = first.language.types(instruction, first.module)
+    roles = None if first.language.access_operands is None else first.language.access_operands(instruction)
+    types = first.language.tensor_types(instruction, first.module)
     if roles is None or len(roles.address) != 1:
         return ()  # a descriptor
     if not types:
-        return (Cause(Reason.SCALAR, width, "", access.line),)
+        return (NarrowCause(NarrowReason.SCALAR, width, "", access.line),)
     tile, size = types[0], types[0].bits // 8
     per_thread = _bytes_per_thread(tile, layouts)
-    if _neighbours(access, layouts) * size > per_thread:
+    if _contiguous_per_thread(access, layouts) * size > per_thread:
         # A slice of a larger layout: several threads hold the same elements, so the tile does not limit
         # them.
-        per_thread = min(WIDEST, tile.size)
+        per_thread = min(MAX_BYTES, tile.size)
     if max(per_thread, size) == width:  # no stricter limit applied
         matrix = _matrix_layout(access, width, layouts)
-        return (Cause(Reason.TILE, width, "", access.line),) if matrix is None else (matrix,)
-    pointer = flow.value(access.index, roles.address[0])
-    axes = None if pointer is None else flow.axes(pointer)
+        return (NarrowCause(NarrowReason.TILE, width, "", access.line),) if matrix is None else (matrix,)
+    pointer = analysis.value_read(access.index, roles.address[0])
+    axes = None if pointer is None else analysis.axes(pointer)
     if pointer is None or axes is None or axes.rank != len(tile.shape) or tile.bits < 8:
         return ()
-    cap = min(WIDEST, per_thread)
+    cap = min(MAX_BYTES, per_thread)
     axis = _fast_axis(axes, tile.shape)
-    found = list(_Search(flow, size, cap).of_address(pointer, axis, access.line, is_pointer=True))
+    causes = list(_CauseSearch(analysis, size, cap).causes_in_address(pointer, axis, access.line, is_pointer=True))
     if roles.mask:
-        mask = flow.value(access.index, roles.mask[0])
+        mask = analysis.value_read(access.index, roles.mask[0])
         if mask is not None:
-            found += _Search(flow, size, cap).of_mask(mask, axis)
-    if all(cause.limit != width for cause in found):
-        found += _layout_cause(access, width, size, layouts)
-    unique = {(cause.reason, cause.name): cause for cause in reversed(found) if cause.limit == width}
+            causes += _CauseSearch(analysis, size, cap).causes_in_mask(mask, axis)
+    if all(cause.limit != width for cause in causes):
+        causes += _layout_cause(access, width, size, layouts)
+    unique = {(cause.reason, cause.name): cause for cause in reversed(causes) if cause.limit == width}
     return tuple(reversed(unique.values()))
 
 
 def _bytes_per_thread(tile: TensorType, layouts: StageAccesses | None) -> int:
     """Bytes of a tile per thread of the block; WIDEST if the number of threads is unknown."""
     if layouts is None or layouts.code.function.partitions:
-        return WIDEST
-    said = layouts.language.launch(layouts.module)
+        return MAX_BYTES
+    launch = layouts.language.launch_parameters(layouts.module)
     # Triton 2.0 does not give the width of a warp: it supported NVIDIA only.
-    threads = (said.warps or 0) * (said.lanes or NVIDIA_LANES) * (said.ctas or 1)
-    return tile.size // threads if threads else WIDEST
+    threads = (launch.warps or 0) * (launch.lanes or NVIDIA_LANES) * (launch.ctas or 1)
+    return tile.size // threads if threads else MAX_BYTES
 
 
 NVIDIA_LANES = 32
@@ -213,7 +209,7 @@ def _fast_axis(axes: Axes, shape: tuple[int, ...]) -> int:
     return max(range(axes.rank), key=lambda d: (axes.contiguity[d], shape[d] > 1, d))
 
 
-def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAccesses | None) -> list[Cause]:
+def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAccesses | None) -> list[NarrowCause]:
     """The layout, if it gives a thread exactly as many contiguous elements as the load is wide.
 
     For layouts of matrix operations it is only known that nothing else limited the load.
@@ -222,107 +218,109 @@ def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAcc
     if matrix is not None:
         return [matrix]
     for encoding, line in _encodings(access, layouts):
-        if _run(encoding) * size == width:
-            return [Cause(Reason.LAYOUT, width, encoding.root.name, line)]
+        if _contiguous_elements(encoding) * size == width:
+            return [NarrowCause(NarrowReason.LAYOUT, width, encoding.root.name, line)]
     return []
 
 
-def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | None) -> Cause | None:
+def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | None) -> NarrowCause | None:
     """The layout of a matrix operation, or of a row or column of one, if the access has it."""
     for encoding, line in _encodings(access, layouts):
-        name = next((made.name for made in encoding.chain if made.kind in _OF_OPERANDS), None)
+        name = next((layout.name for layout in encoding.chain if layout.kind in _OF_OPERANDS), None)
         if name is not None:
-            return Cause(Reason.LAYOUT, width, name, line)
+            return NarrowCause(NarrowReason.LAYOUT, width, name, line)
     return None
 
 
-def _neighbours(access: MemoryAccess, layouts: StageAccesses | None) -> int:
+def _contiguous_per_thread(access: MemoryAccess, layouts: StageAccesses | None) -> int:
     """Contiguous elements that its layout gives each thread; 0 if unknown."""
-    return min((_run(encoding) for encoding, _ in _encodings(access, layouts)), default=0)
+    return min((_contiguous_elements(encoding) for encoding, _ in _encodings(access, layouts)), default=0)
 
 
 def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[tuple[Encoding, int]]:
     """The layouts of an access in TTGIR, each with its line."""
     if layouts is None:
         return
-    for other in layouts.at(access):
-        instruction = layouts.code.function.instructions[other.index]
-        for found in layouts.language.types(instruction, layouts.module):
-            if found.encoding is not None:
-                yield found.encoding, other.line
+    for other_access in layouts.accesses_at(access):
+        instruction = layouts.code.function.instructions[other_access.index]
+        for tensor_type in layouts.language.tensor_types(instruction, layouts.module):
+            if tensor_type.encoding is not None:
+                yield tensor_type.encoding, other_access.line
 
 
-def _run(encoding: Encoding) -> int:
+def _contiguous_elements(encoding: Encoding) -> int:
     """Elements per thread along the fastest axis of a blocked layout, or of a slice of one; else 0."""
     blocked = encoding.root
     if blocked.size_per_thread is None or blocked.order is None:
         return 0
-    gone = {made.dim for made in encoding.chain}
-    axis = next((axis for axis in blocked.order if axis not in gone), None)
+    removed_dims = {layout.dim for layout in encoding.chain}
+    axis = next((axis for axis in blocked.order if axis not in removed_dims), None)
     return blocked.size_per_thread[axis] if axis is not None and axis < len(blocked.size_per_thread) else 0
 
 
-class _Search:
+class _CauseSearch:
     """Searches the sums that form an address for terms that allow less than `cap` bytes."""
 
-    def __init__(self, flow: Dataflow, size: int, cap: int) -> None:
-        self.flow = flow
+    def __init__(self, analysis: AxisAnalysis, size: int, cap: int) -> None:
+        self.analysis = analysis
         self.size = size
         """Bytes of an element."""
         self.cap = cap
-        self.seen: set[tuple[int, int | None]] = set()
+        self.visited: set[tuple[int, int | None]] = set()
 
-    def of_address(self, value: int, axis: int | None, line: int, *, is_pointer: bool) -> Iterator[Cause]:
+    def causes_in_address(self, value: int, axis: int | None, line: int, *, is_pointer: bool) -> Iterator[NarrowCause]:
         """Causes in the terms of an address. `axis` is None for values equal along the fast axis."""
         pending: list[tuple[int, int | None, int, bool]] = [(value, axis, line, is_pointer)]
         while pending:
             value, axis, line, is_pointer = pending.pop()
-            if (value, axis) in self.seen:
+            if (value, axis) in self.visited:
                 continue
-            self.seen.add((value, axis))
-            instruction, operation = self.flow.definition(value), self.flow.operation(value)
+            self.visited.add((value, axis))
+            instruction, operation = self.analysis.definition(value), self.analysis.operation(value)
             line = line if instruction is None else instruction.line
-            handed_over = instruction is None and self.flow.argument(value) is None and value >= 0
-            if handed_over or (operation is not None and operation.role in _SUMS):
+            is_passed = instruction is None and self.analysis.argument(value) is None and value >= 0
+            if is_passed or (operation is not None and operation.role in _SUMS):
                 terms = [
-                    (source, axis, line, is_pointer and (handed_over or place == 0))
-                    for place, source in enumerate(self.flow.inputs(value))
+                    (source, axis, line, is_pointer and (is_passed or term_index == 0))
+                    for term_index, source in enumerate(self.analysis.inputs(value))
                 ]
                 pending += reversed(terms)
                 continue
-            sources = self.flow.sources(value, axis)
+            sources = self.analysis.sources(value, axis)
             if sources is not None:
-                pending += [(source, before, line, is_pointer) for source, before in reversed(sources)]
+                pending += [(source, source_axis, line, is_pointer) for source, source_axis in reversed(sources)]
                 continue
             limit = self._limit(value, axis, is_pointer=is_pointer)
             if limit is not None and limit < self.cap:
-                yield from self._blame(value, axis, limit, line)
+                yield from self._explain_term(value, axis, limit, line)
 
-    def of_mask(self, value: int, axis: int) -> Iterator[Cause]:
+    def causes_in_mask(self, value: int, axis: int) -> Iterator[NarrowCause]:
         """Causes in the comparisons that form a mask."""
         pending = [(value, axis)]
         while pending:
             value, axis = pending.pop()
-            if (value, axis) in self.seen:
+            if (value, axis) in self.visited:
                 continue
-            self.seen.add((value, axis))
-            instruction, operation = self.flow.definition(value), self.flow.operation(value)
+            self.visited.add((value, axis))
+            instruction, operation = self.analysis.definition(value), self.analysis.operation(value)
             if instruction is None or operation is None or operation.role is AxisRole.LOGIC:
-                pending += [(source, axis) for source in reversed(self.flow.inputs(value))]
+                pending += [(source, axis) for source in reversed(self.analysis.inputs(value))]
                 continue
-            sources = self.flow.sources(value, axis)
+            sources = self.analysis.sources(value, axis)
             if sources is not None:
-                pending += [(source, before) for source, before in reversed(sources) if before is not None]
+                pending += [
+                    (source, source_axis) for source, source_axis in reversed(sources) if source_axis is not None
+                ]
                 continue
-            axes = self.flow.axes(value)
+            axes = self.analysis.axes(value)
             if axes is not None and axis < axes.rank and axes.constancy[axis] * self.size < self.cap:
-                names = self._unaligned(value) or [""]
+                names = self._unaligned_arguments(value) or [""]
                 limit = max(axes.constancy[axis] * self.size, self.size)
-                yield from (Cause(Reason.MASK, limit, name, instruction.line) for name in names)
+                yield from (NarrowCause(NarrowReason.MASK, limit, name, instruction.line) for name in names)
 
     def _limit(self, value: int, axis: int | None, *, is_pointer: bool) -> int | None:
         """Bytes along the fast axis that a term keeps contiguous; None if nothing is known about it."""
-        axes = self.flow.axes(value)
+        axes = self.analysis.axes(value)
         if axes is None:
             return None
         if axis is None or axis >= axes.rank:
@@ -334,88 +332,88 @@ class _Search:
             limit = min(axes.constancy[axis], axes.divisibility[axis])
         return max(self.size, limit if is_pointer else limit * self.size)
 
-    def _blame(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[Cause]:
-        instruction = self.flow.definition(value)
-        name = self.flow.argument(value)
+    def _explain_term(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[NarrowCause]:
+        instruction = self.analysis.definition(value)
+        name = self.analysis.argument(value)
         if name is not None:
-            yield Cause(Reason.UNALIGNED, limit, name.lstrip("%"), line)
+            yield NarrowCause(NarrowReason.UNALIGNED, limit, name.lstrip("%"), line)
             return
         if instruction is None:  # an induction variable
-            names = self._unaligned(value)
+            names = self._unaligned_arguments(value)
             for name in names:
-                yield Cause(Reason.UNALIGNED, limit, name, line)
+                yield NarrowCause(NarrowReason.UNALIGNED, limit, name, line)
             if not names:
-                yield Cause(Reason.OFFSET, limit, "", line)
+                yield NarrowCause(NarrowReason.OFFSET, limit, "", line)
             return
         role = self._role(value)
         if instruction.kind in LOADS:
-            yield Cause(Reason.GATHER, limit, self.flow.name(value), line)
+            yield NarrowCause(NarrowReason.GATHER, limit, self.analysis.name(value), line)
         elif role is AxisRole.REMAINDER:
-            bound = [name for divisor in self.flow.inputs(value)[1:] for name in self._names(divisor)]
-            yield Cause(Reason.MODULO, limit, bound[0] if bound else "", line)
+            bound = [name for divisor in self.analysis.inputs(value)[1:] for name in self._names(divisor)]
+            yield NarrowCause(NarrowReason.MODULO, limit, bound[0] if bound else "", line)
         elif role in (AxisRole.DIVIDE, AxisRole.SHIFT_RIGHT):
-            yield Cause(Reason.DIVISION, limit, next(iter(self._names(value)), ""), line)
+            yield NarrowCause(NarrowReason.DIVISION, limit, next(iter(self._names(value)), ""), line)
         elif role in (AxisRole.MULTIPLY, AxisRole.SHIFT_LEFT):
-            yield from self._blame_product(value, axis, limit, line)
+            yield from self._explain_product(value, axis, limit, line)
         elif role in (AxisRole.CONSTANT, AxisRole.RANGE, AxisRole.PROGRAM):
-            yield Cause(Reason.OFFSET, limit, "", line)
+            yield NarrowCause(NarrowReason.OFFSET, limit, "", line)
 
-    def _blame_product(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[Cause]:
-        factors = self.flow.inputs(value)
+    def _explain_product(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[NarrowCause]:
+        factors = self.analysis.inputs(value)
         if axis is not None:
             fixed = [f for f in factors if self._is_constant_along(f, axis)]
             if len(fixed) < len(factors):
                 names = [name for factor in fixed for name in self._names(factor)] or [""]
-                yield from (Cause(Reason.STRIDE, limit, name, line) for name in names)
+                yield from (NarrowCause(NarrowReason.STRIDE, limit, name, line) for name in names)
                 return
-        names = self._unaligned(value)
-        yield from (Cause(Reason.UNALIGNED, limit, name, line) for name in names)
+        names = self._unaligned_arguments(value)
+        yield from (NarrowCause(NarrowReason.UNALIGNED, limit, name, line) for name in names)
         if not names:
-            spread = map(self._unspread, factors)
+            spread = map(self._broadcast_source, factors)
             quotient = next((value for value in spread if self._role(value) is AxisRole.DIVIDE), None)
             if quotient is not None:
-                yield from self._blame(quotient, None, limit, line)
+                yield from self._explain_term(quotient, None, limit, line)
             else:
-                yield Cause(Reason.OFFSET, limit, "", line)
+                yield NarrowCause(NarrowReason.OFFSET, limit, "", line)
 
-    def _unspread(self, value: int) -> int:
+    def _broadcast_source(self, value: int) -> int:
         """The value that a tensor was broadcast or converted from."""
-        while sources := self.flow.sources(value, None):
+        while sources := self.analysis.sources(value, None):
             value = sources[0][0]
         return value
 
     def _role(self, value: int) -> AxisRole:
-        operation = self.flow.operation(value)
+        operation = self.analysis.operation(value)
         return AxisRole.NONE if operation is None else operation.role
 
     def _is_constant_along(self, value: int, axis: int) -> bool:
-        axes = self.flow.axes(value)
+        axes = self.analysis.axes(value)
         return axes is not None and axis < axes.rank and axes.constancy[axis] > 1
 
     def _names(self, value: int) -> list[str]:
         """The arguments that a value depends on, or its constant value."""
-        axes = self.flow.axes(value)
+        axes = self.analysis.axes(value)
         if axes is not None and axes.value is not None:
             return [str(axes.value)]
         return [name for name, _ in self._arguments(value)]
 
-    def _unaligned(self, value: int) -> list[str]:
+    def _unaligned_arguments(self, value: int) -> list[str]:
         """The arguments of a value that are not known to be sufficiently divisible."""
-        return [name for name, axes in self._arguments(value) if axes.divisibility[0] * self.size < WIDEST]
+        return [name for name, axes in self._arguments(value) if axes.divisibility[0] * self.size < MAX_BYTES]
 
     def _arguments(self, value: int) -> list[tuple[str, Axes]]:
-        found: dict[str, Axes] = {}
-        pending, seen = [value], set[int]()
+        axes_by_name: dict[str, Axes] = {}
+        pending, visited = [value], set[int]()
         while pending:
             current = pending.pop()
-            if current in seen:
+            if current in visited:
                 continue
-            seen.add(current)
-            name = self.flow.argument(current)
-            axes = self.flow.axes(current)
+            visited.add(current)
+            name = self.analysis.argument(current)
+            axes = self.analysis.axes(current)
             if name is not None and axes is not None:
-                found[name.lstrip("%")] = axes
-            instruction = self.flow.definition(current)
+                axes_by_name[name.lstrip("%")] = axes
+            instruction = self.analysis.definition(current)
             if instruction is None or instruction.kind not in LOADS:
-                pending += reversed(self.flow.inputs(current))
-        return list(found.items())
+                pending += reversed(self.analysis.inputs(current))
+        return list(axes_by_name.items())

@@ -47,11 +47,11 @@ class Dominators:
         return self._first[upper] <= self._first[lower] <= self._last[upper]
 
 
-def passed_on_the_way(successors: Sequence[Sequence[int]], block: int) -> Iterator[int]:
+def strict_dominators(successors: Sequence[Sequence[int]], block: int) -> Iterator[int]:
     """The blocks on every path from block 0 to another block, the nearest first.
 
     Example:
-        >>> list(passed_on_the_way([(1, 2), (3,), (3,), (4,), ()], 4))
+        >>> list(strict_dominators([(1, 2), (3,), (3,), (4,), ()], 4))
         [3, 0]
     """
     above = immediate_dominators(successors)
@@ -67,19 +67,19 @@ def immediate_dominators(successors: Sequence[Sequence[int]]) -> dict[int, int]:
     semi, label = list(range(count)), list(range(count))
     ancestor, above = [-1] * count, [0] * count
     buckets: list[list[int]] = [[] for _ in range(count)]
-    for place in range(count - 1, 0, -1):
-        for source in predecessors[place]:
-            semi[place] = min(semi[place], semi[_least(source, ancestor, label, semi)])
-        buckets[semi[place]].append(place)
-        upper = ancestor[place] = parent[place]
+    for number in range(count - 1, 0, -1):
+        for source in predecessors[number]:
+            semi[number] = min(semi[number], semi[_least_ancestor(source, ancestor, label, semi)])
+        buckets[semi[number]].append(number)
+        upper = ancestor[number] = parent[number]
         for lower in buckets[upper]:
-            least = _least(lower, ancestor, label, semi)
+            least = _least_ancestor(lower, ancestor, label, semi)
             above[lower] = least if semi[least] < semi[lower] else upper
         buckets[upper] = []
-    for place in range(1, count):
-        if above[place] != semi[place]:
-            above[place] = above[above[place]]
-    return {order[place]: order[above[place]] for place in range(1, count)}
+    for number in range(1, count):
+        if above[number] != semi[number]:
+            above[number] = above[above[number]]
+    return {order[number]: order[above[number]] for number in range(1, count)}
 
 
 def _preorder(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[int], list[list[int]]]:
@@ -88,32 +88,32 @@ def _preorder(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[int]
     order, parent = [0], [0]
     pending = [(0, iter(successors[0]))]
     while pending:
-        place, targets = pending[-1]
+        number, targets = pending[-1]
         for target in targets:
             if target not in place_of:
                 place_of[target] = len(order)
-                parent.append(place)
+                parent.append(number)
                 pending.append((len(order), iter(successors[target])))
                 order.append(target)
                 break
         else:
             pending.pop()
     predecessors: list[list[int]] = [[] for _ in order]
-    for place, block in enumerate(order):
+    for number, block in enumerate(order):
         for target in successors[block]:
-            predecessors[place_of[target]].append(place)
+            predecessors[place_of[target]].append(number)
     return order, parent, predecessors
 
 
-def _least(place: int, ancestor: list[int], label: list[int], semi: list[int]) -> int:
+def _least_ancestor(number: int, ancestor: list[int], label: list[int], semi: list[int]) -> int:
     """The node with the least semidominator on the path to the root of its tree. Compresses the path."""
-    way = []
-    while ancestor[place] >= 0 and ancestor[ancestor[place]] >= 0:
-        way.append(place)
-        place = ancestor[place]
-    root = ancestor[place]
-    best = label[place]
-    for lower in reversed(way):
+    path = []
+    while ancestor[number] >= 0 and ancestor[ancestor[number]] >= 0:
+        path.append(number)
+        number = ancestor[number]
+    root = ancestor[number]
+    best = label[number]
+    for lower in reversed(path):
         if semi[best] < semi[label[lower]]:
             label[lower] = best
         best = label[lower]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
 
 _CARRIERS = LOADS | {EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.BARRIER}
@@ -18,7 +18,7 @@ _CHANGING = LOADS | COMPUTES | {EventKind.SHARED_LOAD}
 
 
 def find_first_computes(
-    code: Code,
+    code: FunctionCode,
     indices: Sequence[int],
     groups: Mapping[int, int],
     trips: int = 1,
@@ -33,13 +33,13 @@ def find_first_computes(
         trips: number of passes over the sequence; 2 lets data cross a loop's back edge.
         also: kinds to report in addition to computes.
     """
-    found: dict[int, int] = {}
+    groups_by_compute: dict[int, int] = {}
     if not groups:
-        return found
+        return groups_by_compute
     instructions, operands = code.function.instructions, code.operands
-    walk = _Walk(groups)
+    walk = _TaintState(groups)
     registers = walk.registers
-    told = COMPUTES | also
+    reported_kinds = COMPUTES | also
     for _ in range(trips):
         for index in indices:
             instruction = instructions[index]
@@ -50,23 +50,23 @@ def find_first_computes(
                 walk.publish()
                 continue
             results, reads = operands(index)
-            data = walk.read(reads) if registers else 0
-            if data and kind in told:
-                found[index] = found.get(index, 0) | data
+            data = walk.groups_in(reads) if registers else 0
+            if data and kind in reported_kinds:
+                groups_by_compute[index] = groups_by_compute.get(index, 0) | data
             if kind is EventKind.SHARED_STORE:
                 walk.stored = (walk.stored or 0) | data
                 continue
             if kind in _CHANGING:
-                data = walk.carried(index, kind, data)
+                data = walk.result_groups(index, kind, data)
             if data:
                 walk.write(results, data, keeps=instruction.guard is not None)
             elif instruction.guard is None:
                 for name in results:
                     registers.pop(name, None)
-    return found
+    return groups_by_compute
 
 
-class _Walk:
+class _TaintState:
     """The location of loaded data while instructions are processed."""
 
     def __init__(self, groups: Mapping[int, int]) -> None:
@@ -83,7 +83,7 @@ class _Walk:
         if self.stored is not None:
             self.readable, self.stored = self.stored, None
 
-    def read(self, names: Sequence[str]) -> int:
+    def groups_in(self, names: Sequence[str]) -> int:
         """Groups of the data in some registers."""
         data, registers = 0, self.registers
         for name in names:
@@ -91,7 +91,7 @@ class _Walk:
                 data |= registers[name]
         return data
 
-    def carried(self, index: int, kind: EventKind, data: int) -> int:
+    def result_groups(self, index: int, kind: EventKind, data: int) -> int:
         """Groups of the data that an instruction of a `_CHANGING` kind produces."""
         if kind in LOADS:
             data = 1 << self.groups[index] if index in self.groups else 0

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from artifact_inspector.analysis.order.facts import Note
-from artifact_inspector.analysis.order.reference import LoadStatement
-from artifact_inspector.model import Basis, EventKind, SourceLine, Verdict
+from artifact_inspector.analysis.order.reference_regions import LoadStatement
+from artifact_inspector.analysis.order.region_facts import RegionNote
+from artifact_inspector.model import Basis, EventKind, OrderVerdict, SourceLine
 from artifact_inspector.model.limits import ROUNDS
 
-Identity = tuple[frozenset[int], frozenset[int], bool]
+RoundIdentity = tuple[frozenset[int], frozenset[int], bool]
 """Per round: its load statements and direct computes found at a stage, and whether some computes are part
 of a later instruction.
 """
-Identities = tuple[Identity | None, ...]
+RoundIdentities = tuple[RoundIdentity | None, ...]
 Line = tuple[frozenset[Hashable], ...]
 """Loads and computes in execution order; loads that are next to each other are one set."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class PreviousStage:
     """The results of the previous stage for a region. Back ends lose information that was present there."""
 
     loads: dict[int, int]
@@ -29,12 +29,12 @@ class Memory:
     """Direct computes, by round."""
     distances: dict[int, int]
     """Iterations ahead, by statement."""
-    unrolled_by: int
-    verdict: Verdict | None = None
+    unroll_factor: int
+    verdict: OrderVerdict | None = None
     """The last verdict on the order of rounds."""
-    identities: Identities | None = None
+    identities: RoundIdentities | None = None
     """The loads and computes that this verdict was based on."""
-    line: Line = ()
+    event_sequence: Line = ()
     """The sequence of loads and computes behind that verdict, with adjacent loads unordered."""
     kinds: Mapping[int, frozenset[EventKind]] = field(default_factory=dict)
     """Kinds of the loads in the region, by statement."""
@@ -49,11 +49,11 @@ class LocatedStatement:
     statement: LoadStatement
     loads: list[int] = field(default_factory=list)
     """Inside the region."""
-    front: list[int] = field(default_factory=list)
+    loads_before_loop: list[int] = field(default_factory=list)
     """Before the loop: prologue copies, or a hoisted load."""
-    merged: bool = False
+    is_merged: bool = False
     """Its load became part of a neighbour's wider one."""
-    guessed: bool = False
+    is_uncertain: bool = False
     """Its loads do not carry its location, or share it with others: some may belong to another statement."""
 
 
@@ -63,19 +63,25 @@ class LocatedRound:
 
     statements: list[LocatedStatement]
     computes: list[int] = field(default_factory=list)
-    front_computes: list[int] = field(default_factory=list)
-    found: frozenset[int] | None = None
+    computes_before_loop: list[int] = field(default_factory=list)
+    identified_computes: frozenset[int] | None = None
     """The program's direct computes located here; None if they cannot be identified."""
-    contracted: bool = False
+    is_contracted: bool = False
     """Some computes are located in a consumer that performs their work as well."""
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> RoundIdentity | None:
         """The load statements and direct computes of the program that were found; None if uncertain."""
-        present = [found for found in self.statements if found.loads]
-        if self.found is None or any(found.merged or found.guessed for found in present):
+        present_statements = [located_statement for located_statement in self.statements if located_statement.loads]
+        if self.identified_computes is None or any(
+            located_statement.is_merged or located_statement.is_uncertain for located_statement in present_statements
+        ):
             return None
-        return frozenset(found.statement.index for found in present), self.found, self.contracted
+        return (
+            frozenset(located_statement.statement.index for located_statement in present_statements),
+            self.identified_computes,
+            self.is_contracted,
+        )
 
     @property
     def loads(self) -> list[int]:
@@ -95,7 +101,7 @@ class LocatedRound:
     @property
     def is_hoisted(self) -> bool:
         """True if a load of the round is before the loop."""
-        return any(found.front for found in self.statements)
+        return any(located_statement.loads_before_loop for located_statement in self.statements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +109,17 @@ class Placement:
     """All rounds of one region at one stage."""
 
     rounds: list[LocatedRound]
-    other: list[str]
+    unassigned: list[str]
     basis: Basis
-    notes: list[Note] = field(default_factory=list)
-    uncertain: bool = False
+    notes: list[RegionNote] = field(default_factory=list)
+    is_uncertain: bool = False
     """A number did not fit, so no order can be reported."""
 
 
 def too_many_rounds() -> Placement:
     """The placement of a region with more rounds than the limit."""
-    said = (
-        f"it has more than {ROUNDS.most:,} rounds, the limit of the analysis: set {ROUNDS.switch} to raise it"
-    )
-    return Placement([], [], Basis.DATAFLOW, [Note(said)], uncertain=True)
+    message = f"it has more than {ROUNDS.value:,} rounds, the limit of the analysis: set {ROUNDS.variable} to raise it"
+    return Placement([], [], Basis.DATAFLOW, [RegionNote(message)], is_uncertain=True)
 
 
 def sources_of(statements: Sequence[LoadStatement]) -> list[str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.places import Chain, chain_of, without_column
-from artifact_inspector.analysis.order.matching import match_loops
-from artifact_inspector.analysis.order.reference import STRAIGHT, ReferenceRegion, loop_names
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, without_column
+from artifact_inspector.analysis.order.loop_matching import match_loops
+from artifact_inspector.analysis.order.reference_regions import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
 
 
-class _Part(Enum):
+class _LoopShare(Enum):
     """What a loop holds if one loop of the program became several."""
 
     LOADS = "loads"
@@ -34,19 +34,19 @@ class Region:
     """Blocks directly in the region."""
     scope: frozenset[int]
     """The same plus the loops inside that only the compiler made: where its own loads may be."""
-    whole: frozenset[int]
+    enclosed_blocks: frozenset[int]
     """The same plus all loops inside: where its computes may be."""
     loop: int | None = None
     parent: str | None = None
     depth: int = 0
     reference: ReferenceRegion | None = None
     """The matching region of the program, if source locations identify it."""
-    remains: tuple[int, ...] | None = None
+    residue: tuple[int, ...] | None = None
     """For a program loop that is no loop at this stage: the remaining instructions."""
-    computes_elsewhere: bool = False
+    is_specialised: bool = False
     """Another loop computes on its loads, or it computes on another loop's loads (warp specialisation)."""
 
-    def in_front(self, code: Code, indices: Sequence[int]) -> list[int]:
+    def instructions_before_loop(self, code: FunctionCode, indices: Sequence[int]) -> list[int]:
         """The instructions before the region's loop that run when the loop is entered."""
         if self.loop is None:
             return []
@@ -54,20 +54,20 @@ class Region:
         header = code.rank[flow.loops[self.loop].header]
         blocks = {
             block
-            for block in {block_of[index] for index in indices}.difference(self.whole)
+            for block in {block_of[index] for index in indices}.difference(self.enclosed_blocks)
             if code.rank[block] < header and flow.encloses(flow.loop_of[block], self.loop)
         }
         return [index for index in indices if block_of[index] in blocks] if blocks else []
 
 
-def find_in_region(code: Code, region: Region, kinds: frozenset[EventKind]) -> list[int]:
+def find_in_region(code: FunctionCode, region: Region, kinds: frozenset[EventKind]) -> list[int]:
     """Instructions of some kinds directly in a region, in execution order."""
-    if region.remains is None:
+    if region.residue is None:
         return code.find(kinds, region.blocks)
-    return [index for index in region.remains if code.function.instructions[index].kind in kinds]
+    return [index for index in region.residue if code.function.instructions[index].kind in kinds]
 
 
-def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) -> int:
+def count_with_trait(code: FunctionCode, region: Region, kind: EventKind, trait: Trait) -> int:
     """Number of instructions of a kind in a region that have a trait."""
     opcodes, instructions = code.opcodes_with(kind, trait), code.function.instructions
     if not opcodes:
@@ -75,7 +75,7 @@ def count_with_trait(code: Code, region: Region, kind: EventKind, trait: Trait) 
     return sum(instructions[i].opcode in opcodes for i in find_in_region(code, region, frozenset((kind,))))
 
 
-def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
+def find_regions(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, exact: bool) -> tuple[Region, ...]:
     """The regions of a stage: straight-line code and partitions first, then the loops in execution order.
 
     Args:
@@ -86,34 +86,36 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
         matched = {region.loop: region for region in reference if region.loop is not None}
     else:
         matched = match_loops(code, reference)
-    parts = _find_parts(code, reference, matched)
-    own: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
+    loop_shares = _find_loop_shares(code, reference, matched)
+    blocks_by_loop: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
     for block in range(len(function.blocks)):
-        own[flow.loop_of[block]].add(block)
-    partitions = [(one.name, frozenset(range(one.first, one.stop))) for one in function.partitions]
+        blocks_by_loop[flow.loop_of[block]].add(block)
+    partitions = [
+        (partition.name, frozenset(range(partition.first, partition.stop))) for partition in function.partitions
+    ]
     homes = {block: name for name, inside in reversed(partitions) for block in inside}
-    straight = own[None].difference(homes)
+    straight = blocks_by_loop[None].difference(homes)
     by_id = {region.id: region for region in reference}
-    everything = frozenset(range(len(function.blocks)))
-    looped = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
+    all_blocks = frozenset(range(len(function.blocks)))
+    matched_blocks = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
     regions = [
         Region(
             id=STRAIGHT,
             kind=RegionKind.STRAIGHT,
             blocks=frozenset(straight),
-            scope=everything - looped,
-            whole=everything,
+            scope=all_blocks - matched_blocks,
+            enclosed_blocks=all_blocks,
             reference=by_id.get(STRAIGHT),
         )
     ]
     for name, inside in partitions:
-        blocks = inside & own[None]
+        blocks = inside & blocks_by_loop[None]
         regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT))
-    names = _name_loops(code, by_id, matched, parts)
+    names = _name_loops(code, by_id, matched, loop_shares)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
-        if region is not None and parts.get(loop) is _Part.NOTHING:
-            region = replace(region, rounds=(), other=())
+        if region is not None and loop_shares.get(loop) is _LoopShare.NOTHING:
+            region = replace(region, rounds=(), unassigned_loads=())
         parent = homes.get(natural.header, STRAIGHT) if natural.parent is None else names[natural.parent]
         regions.append(
             Region(
@@ -122,28 +124,28 @@ def find_regions(code: Code, reference: tuple[ReferenceRegion, ...], *, exact: b
                 loop=loop,
                 parent=parent,
                 depth=natural.depth,
-                blocks=frozenset(own[loop]),
+                blocks=frozenset(blocks_by_loop[loop]),
                 scope=natural.blocks,
-                whole=natural.blocks,
+                enclosed_blocks=natural.blocks,
                 reference=region,
-                computes_elsewhere=parts.get(loop) in (_Part.LOADS, _Part.COMPUTES),
+                is_specialised=loop_shares.get(loop) in (_LoopShare.LOADS, _LoopShare.COMPUTES),
             )
         )
     if not exact:
-        found = {region.id for region in matched.values()}
+        matched_ids = {region.id for region in matched.values()}
         regions += [
-            _remains(code, region)
+            _dissolved_region(code, region)
             for region in reference
-            if region.loop is not None and region.id not in found
+            if region.loop is not None and region.id not in matched_ids
         ]
     return tuple(regions)
 
 
 def _name_loops(
-    code: Code,
+    code: FunctionCode,
     by_id: dict[str, ReferenceRegion],
     matched: dict[int, ReferenceRegion],
-    parts: dict[int, _Part],
+    loop_shares: dict[int, _LoopShare],
 ) -> dict[int, str]:
     """A name for every loop that means the same at every stage, also if a program loop became several.
 
@@ -156,21 +158,21 @@ def _name_loops(
     for loop in range(len(flow.loops)):
         region = matched.get(loop)
         base = spare[loop] if region is None else region.id
-        if parts.get(loop) is _Part.LOADS:
+        if loop_shares.get(loop) is _LoopShare.LOADS:
             base += "/loads"  # the loop with the computes keeps the name
         if region is None and base in by_id:
             base = f"{base}'"  # made by the compiler, on the line of a loop of the program
         bases.setdefault(base, []).append(loop)
     names: dict[int, str] = {}
     for base, loops in bases.items():
-        if parts.get(loops[0]) not in (None, _Part.LOADS):
-            loops.sort(key=lambda loop: (parts[loop] is _Part.NOTHING, _held_first(code, loop)))
+        if loop_shares.get(loops[0]) not in (None, _LoopShare.LOADS):
+            loops.sort(key=lambda loop: (loop_shares[loop] is _LoopShare.NOTHING, _naming_key(code, loop)))
         for copy, loop in enumerate(loops, 1):
             names[loop] = base if copy == 1 else f"{base}/{copy}"
     return names
 
 
-def _held_first(code: Code, loop: int) -> tuple[bool, float]:
+def _naming_key(code: FunctionCode, loop: int) -> tuple[bool, float]:
     """Sort key: whether a loop has no matrix operation, and the first kernel line that it computes on."""
     home = chain_of(code.function.location)
     has_matrix = False
@@ -178,42 +180,40 @@ def _held_first(code: Code, loop: int) -> tuple[bool, float]:
     for index in code.find(COMPUTES, code.flow.loops[loop].blocks):
         kind, chain = code.function.instructions[index].kind, code.chains.get(index)
         has_matrix = has_matrix or kind is EventKind.MATRIX
-        if chain is None or code.is_homeless(chain):
+        if chain is None or code.has_no_location(chain):
             continue
         if home is None or chain[-1][0] == home[-1][0]:
             first = min(first, chain[-1][1])
     return not has_matrix, first
 
 
-def _remains(code: Code, region: ReferenceRegion) -> Region:
+def _dissolved_region(code: FunctionCode, region: ReferenceRegion) -> Region:
     """The region of a program loop that this stage has unrolled or folded away."""
-    placed = code.once(_instructions_at)
-    chains = {code.visible(chain) for chain in region.chains}
-    left = [index for chain in chains if chain is not None for index in placed.get(chain, ())]
-    left.sort(key=code.flow.position.__getitem__)
+    placed = code.compute_once(_instructions_at)
+    chains = {code.visible_chain(chain) for chain in region.chains}
+    residue = [index for chain in chains if chain is not None for index in placed.get(chain, ())]
+    residue.sort(key=code.flow.position.__getitem__)
     none = frozenset[int]()
     kind = RegionKind.STRAIGHT
-    return Region(
-        region.id, kind, none, none, none, parent=region.parent, reference=region, remains=tuple(left)
-    )
+    return Region(region.id, kind, none, none, none, parent=region.parent, reference=region, residue=tuple(residue))
 
 
-def _instructions_at(code: Code) -> dict[Chain, list[int]]:
+def _instructions_at(code: FunctionCode) -> dict[Chain, list[int]]:
     """Loads, computes and branches by location."""
-    found: dict[Chain, list[int]] = {}
+    indices_by_location: dict[Chain, list[int]] = {}
     for index, chain in code.chains.items():
-        found.setdefault(chain, []).append(index)
-    return found
+        indices_by_location.setdefault(chain, []).append(index)
+    return indices_by_location
 
 
-def _statement_places(code: Code, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
+def _statement_locations(code: FunctionCode, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
     """Locations of all load statements of the program, as this stage writes them."""
-    return {code.visible(s.chain) for region in reference for s in (*region.statements, *region.other)}
+    return {code.visible_chain(s.chain) for region in reference for s in (*region.statements, *region.unassigned_loads)}
 
 
-def _find_parts(
-    code: Code, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
-) -> dict[int, _Part]:
+def _find_loop_shares(
+    code: FunctionCode, reference: tuple[ReferenceRegion, ...], matched: dict[int, ReferenceRegion]
+) -> dict[int, _LoopShare]:
     """What each loop holds if one loop of the program became several; empty for other loops.
 
     Warp specialisation puts the loads in one loop and the computes in another. A loop around them is
@@ -221,17 +221,17 @@ def _find_parts(
     no statement counts for the loop that contains it, because partitioning passes put their copies at the
     function's own line.
     """
-    known = _statement_places(code, reference)
-    holds: dict[str, dict[int, _Part]] = {}
+    statement_locations = _statement_locations(code, reference)
+    shares_by_region: dict[str, dict[int, _LoopShare]] = {}
     for loop, region in matched.items():
         if not region.rounds:
             continue
-        loads = {chain for s in region.statements if (chain := code.visible(s.chain)) is not None}
+        loads = {chain for s in region.statements if (chain := code.visible_chain(s.chain)) is not None}
         loads |= {without_column(chain) for chain in loads}
         computes = {
-            code.visible(chain)
-            for item in region.rounds
-            for c in item.computes
+            code.visible_chain(chain)
+            for reference_round in region.rounds
+            for c in reference_round.computes
             for level in c.chains
             for chain in level
         }
@@ -240,23 +240,27 @@ def _find_parts(
         for index in code.find(LOADS, blocks):
             if code.flow.loop_at(index) == loop:
                 chain = code.chains.get(index)
-                has_load = has_load or chain in loads or (chain not in known and code.is_homeless(chain))
+                has_load = (
+                    has_load or chain in loads or (chain not in statement_locations and code.has_no_location(chain))
+                )
         for index in code.find(COMPUTES, blocks):
             chain = code.chains.get(index)
             has_compute = has_compute or (chain is not None and chain in computes)
-        part = _Part.WORK if has_compute else _Part.LOADS
+        share = _LoopShare.WORK if has_compute else _LoopShare.LOADS
         if not has_load:
-            part = _Part.COMPUTES if has_compute else _Part.NOTHING
-        holds.setdefault(region.id, {})[loop] = part
-    found: dict[int, _Part] = {}
-    for parts in holds.values():
-        present = set(parts.values())
-        if {_Part.LOADS, _Part.COMPUTES} <= present and _Part.WORK not in present:
-            found.update(
-                (loop, _Part.COMPUTES if part is _Part.NOTHING else part) for loop, part in parts.items()
+            share = _LoopShare.COMPUTES if has_compute else _LoopShare.NOTHING
+        shares_by_region.setdefault(region.id, {})[loop] = share
+    split_shares: dict[int, _LoopShare] = {}
+    for loop_shares in shares_by_region.values():
+        present = set(loop_shares.values())
+        if {_LoopShare.LOADS, _LoopShare.COMPUTES} <= present and _LoopShare.WORK not in present:
+            split_shares.update(
+                (loop, _LoopShare.COMPUTES if share is _LoopShare.NOTHING else share)
+                for loop, share in loop_shares.items()
             )
-        elif _Part.WORK in present and _Part.NOTHING in present:
-            found.update(
-                (loop, _Part.WORK if part is not _Part.NOTHING else part) for loop, part in parts.items()
+        elif _LoopShare.WORK in present and _LoopShare.NOTHING in present:
+            split_shares.update(
+                (loop, _LoopShare.WORK if share is not _LoopShare.NOTHING else share)
+                for loop, share in loop_shares.items()
             )
-    return found
+    return split_shares

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.flow.cfg import ControlFlow
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.flow.datagraph import BOUND, DataGraph
-from artifact_inspector.analysis.order.integers import IntegerWork, is_integer_reduction
-from artifact_inspector.analysis.order.nearest import Nearest
-from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, Pointing, Trait
+from artifact_inspector.analysis.flow.control_flow import ControlFlow
+from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, DataGraph
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.integer_computes import IntegerComputes, is_integer_reduction
+from artifact_inspector.analysis.order.nearest_ends import NearestEnds
+from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, PointerUse, Trait
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ProgramLoad:
     """One load operation of the program as written."""
 
     index: int
@@ -27,7 +27,7 @@ class Statement:
     """Innermost loop that contains it."""
     distance: int
     """Source iterations between the load and the first anchor its data reaches."""
-    shared: bool
+    is_shared: bool
     """Its data also reaches later anchors."""
     is_index: bool
     """Its data is only used in addresses of other loads."""
@@ -36,36 +36,36 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class ProgramRound:
     """Load statements with the same first anchor, and the computes that are the first to use their data."""
 
     loop: int | None
     anchor: int
-    statements: tuple[Statement, ...]
+    statements: tuple[ProgramLoad, ...]
     computes: tuple[int, ...]
     """Direct computes, in program order."""
 
 
 @dataclass(frozen=True, slots=True)
-class RoundsOf:
+class StageRounds:
     """The rounds of a function, and the loads that belong to none."""
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[ProgramRound, ...]
     """Of all regions, in program order of their first direct computes (ties: of their anchors)."""
-    other: tuple[Statement, ...]
-    _reach: _Reach
+    unassigned_loads: tuple[ProgramLoad, ...]
+    _reach: _DataReach
 
     def consumers(self, compute: int, anchor: int) -> list[int]:
         """The next computes that use a compute's result, on its path to an anchor."""
         return self._reach.consumers(compute, anchor)
 
 
-def find_rounds(code: Code) -> RoundsOf | None:
+def find_rounds(code: FunctionCode) -> StageRounds | None:
     """The rounds of every region of a function; None where it is not in tensor-level SSA form."""
-    return None if code.language.access is None else _Search(code).run()
+    return None if code.language.access_operands is None else _RoundSearch(code).run()
 
 
-class _Reach:
+class _DataReach:
     """What data reaches in a function. It is cached with the `Code`, so it holds no reference to it."""
 
     def __init__(
@@ -78,128 +78,128 @@ class _Reach:
     ) -> None:
         self._graph, self._flow, self._loaded = graph, flow, loaded
         self._anchors, self._sinks = anchors, sinks
-        self._nearest: dict[tuple[bool, bool], Nearest] = {}
+        self._nearest: dict[tuple[bool, bool], NearestEnds] = {}
 
-    def ends(self, *, sinks: bool, is_bound: bool) -> Nearest:
+    def ends(self, *, sinks: bool, is_bound: bool) -> NearestEnds:
         """The nearest anchors, or stores and atomics."""
         key = (sinks, is_bound)
         if key not in self._nearest:
-            ends = {end: self._graph.taken[end] for end in (self._sinks if sinks else self._anchors)}
-            self._nearest[key] = Nearest(
+            ends = {end: self._graph.operands[end] for end in (self._sinks if sinks else self._anchors)}
+            self._nearest[key] = NearestEnds(
                 self._graph, self._flow, ends, self._anchors, self._loaded, is_bound=is_bound
             )
         return self._nearest[key]
 
-    def takers(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
+    def users(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
         """The computes that use the data of some nodes unchanged."""
-        pending, seen = list(nodes), set(nodes)
-        taking: set[int] = set()
+        pending, visited = list(nodes), set(nodes)
+        users: set[int] = set()
         while pending:
             node = pending.pop()
-            taking.update(self._graph.takers.get(node, ()))
-            for after, kind in self._graph.after[node]:
-                if after not in seen and not (is_bound and kind == BOUND):
-                    seen.add(after)
-                    pending.append(after)
-        return taking
+            users.update(self._graph.users.get(node, ()))
+            for successor, kind in self._graph.successors[node]:
+                if successor not in visited and not (is_bound and kind == CONDITION_EDGE):
+                    visited.add(successor)
+                    pending.append(successor)
+        return users
 
-    def serves(self, compute: int, anchor: int, loop: int | None) -> bool:
+    def leads_to(self, compute: int, anchor: int, loop: int | None) -> bool:
         """True if a compute is the anchor, or its result reaches that end before any other anchor."""
         if compute in self._anchors:
             return compute == anchor
         ends = self.ends(sinks=anchor not in self._anchors, is_bound=False)
-        reached = ends.of(self._graph.given[compute], loop if loop in self._loaded else None)
+        reached = ends.reached_from(self._graph.results[compute], loop if loop in self._loaded else None)
         return any(end == anchor for _, end in reached)
 
     def consumers(self, compute: int, anchor: int) -> list[int]:
         """The next computes that use a compute's result, on its path to an anchor."""
-        if compute not in self._graph.given:
+        if compute not in self._graph.results:
             return [anchor] if anchor != compute else []  # integer work: the value that it accumulates into
-        taking = self.takers(self._graph.given[compute])
+        users = self.users(self._graph.results[compute])
         loop = self._flow.loop_at(compute)
-        return sorted(found for found in taking if self.serves(found, anchor, loop))
+        return sorted(user for user in users if self.leads_to(user, anchor, loop))
 
 
-class _Search:
+class _RoundSearch:
     """The loads of a function by the anchors that their data reaches first."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: FunctionCode) -> None:
         self._code, self._flow = code, code.flow
         self._graph = DataGraph(code)
         instructions = code.function.instructions
-        self._loads = [index for index, found in enumerate(instructions) if found.kind in LOADS]
-        self._carried = _carried(code)
-        self._base = _pointer_bases(code)
+        self._loads = [index for index, instruction in enumerate(instructions) if instruction.kind in LOADS]
+        self._carried = _find_carried_operations(code)
+        self._base_of_value = _pointer_bases(code)
         self._anchors = {
             index
-            for index, found in enumerate(instructions)
-            if found.kind in COMPUTES and self._is_anchor(index)
+            for index, instruction in enumerate(instructions)
+            if instruction.kind in COMPUTES and self._is_anchor(index)
         }
-        sinks = [index for index, found in enumerate(instructions) if found.kind in SINKS]
+        sinks = [index for index, instruction in enumerate(instructions) if instruction.kind in SINKS]
         self._loaded: dict[int, list[int]] = {}
         """Loop → the nodes that its own loads write."""
         for index in self._loads:
             loop = self._flow.loop_at(index)
             if loop is not None:
-                self._loaded.setdefault(loop, []).extend(self._graph.given[index])
-        self._reach = _Reach(self._graph, self._flow, self._anchors, sinks, self._loaded)
-        self._chosen: dict[int, tuple[int, int]] = {}
+                self._loaded.setdefault(loop, []).extend(self._graph.results[index])
+        self._reach = _DataReach(self._graph, self._flow, self._anchors, sinks, self._loaded)
+        self._anchor_of_load: dict[int, tuple[int, int]] = {}
         """Load → (iterations, the anchor or sink of its round)."""
-        self._integers: IntegerWork | None = None
-        self._of_integers: set[int] = set()
+        self._integer_computes: IntegerComputes | None = None
+        self._integer_loads: set[int] = set()
         """Loads of rounds of integer work."""
 
     def _is_anchor(self, index: int) -> bool:
         return (
             self._code.function.instructions[index].kind is EventKind.MATRIX
             or index in self._carried[EventKind.FLOAT]
-            or self._code.has(index, Trait.COMBINATION)
+            or self._code.has_trait(index, Trait.COMBINATION)
         )
 
     def _is_scalar(self, load: int) -> bool:
         """True for a load of one element."""
-        return self._code.language.pointing(self._code.function.instructions[load]) is Pointing.ONE
+        return self._code.language.pointer_use(self._code.function.instructions[load]) is PointerUse.ONE
 
     def _reached(self, load: int, *, sinks: bool = False) -> list[tuple[int, int]]:
         ends = self._reach.ends(sinks=sinks, is_bound=self._is_scalar(load))
-        return ends.of(self._graph.given[load], self._flow.loop_at(load))
+        return ends.reached_from(self._graph.results[load], self._flow.loop_at(load))
 
     # -- rounds --------------------------------------------------------------------
 
-    def run(self) -> RoundsOf:
+    def run(self) -> StageRounds:
         """The rounds."""
-        shared = self._choose()
-        self._choose_integers(shared)
-        indices = self._choose_for_indices()
-        grouped: dict[tuple[int | None, int], list[Statement]] = {}
-        other: list[Statement] = []
+        shared = self._choose_anchors()
+        self._choose_integer_anchors(shared)
+        indices = self._choose_index_loads()
+        grouped: dict[tuple[int | None, int], list[ProgramLoad]] = {}
+        unassigned_loads: list[ProgramLoad] = []
         for load in self._loads:
             loop = self._flow.loop_at(load)
-            if load not in self._chosen:
-                other.append(Statement(load, loop, 0, False, False, self._base_of(load)))
+            if load not in self._anchor_of_load:
+                unassigned_loads.append(ProgramLoad(load, loop, 0, False, False, self._base_of(load)))
                 continue
-            distance, anchor = self._chosen[load]
-            statement = Statement(load, loop, distance, load in shared, load in indices, self._base_of(load))
+            distance, anchor = self._anchor_of_load[load]
+            statement = ProgramLoad(load, loop, distance, load in shared, load in indices, self._base_of(load))
             grouped.setdefault((loop, anchor), []).append(statement)
         for key, statements in list(grouped.items()):
             if all(statement.is_index for statement in statements):
                 # The loads that they address are in another region, so they compute nothing here.
-                other += grouped.pop(key)
-        other.sort(key=lambda statement: statement.index)
+                unassigned_loads += grouped.pop(key)
+        unassigned_loads.sort(key=lambda statement: statement.index)
         rounds = [
-            Round(loop, anchor, tuple(statements), self._computes_of(anchor, loop, statements))
+            ProgramRound(loop, anchor, tuple(statements), self._computes_of(anchor, loop, statements))
             for (loop, anchor), statements in grouped.items()
         ]
-        rounds.sort(key=self._place)
-        return RoundsOf(tuple(rounds), tuple(other), self._reach)
+        rounds.sort(key=self._sort_key)
+        return StageRounds(tuple(rounds), tuple(unassigned_loads), self._reach)
 
-    def _place(self, found: Round) -> tuple[int, int, int]:
+    def _sort_key(self, program_round: ProgramRound) -> tuple[int, int, int]:
         """Sort key of a round: its first direct compute, then its anchor."""
         position = self._flow.position
-        first = position[found.computes[0] if found.computes else found.anchor]
-        return first, position[found.anchor], position[found.statements[0].index]
+        first = position[program_round.computes[0] if program_round.computes else program_round.anchor]
+        return first, position[program_round.anchor], position[program_round.statements[0].index]
 
-    def _choose(self) -> set[int]:
+    def _choose_anchors(self) -> set[int]:
         """Assign each load to the first anchor that its data reaches.
 
         Returns the loads that reach several.
@@ -209,29 +209,31 @@ class _Search:
         for load in self._loads:
             reached = self._reached(load)
             if reached:
-                self._chosen[load] = reached[0]
+                self._anchor_of_load[load] = reached[0]
             else:
                 without.append(load)
             if len(reached) > 1:
                 shared.add(load)
         if without:
-            computed = {is_bound: self._computed(is_bound=is_bound) for is_bound in (False, True)}
+            computed = {is_bound: self._nodes_feeding_computes(is_bound=is_bound) for is_bound in (False, True)}
             for load in without:
-                if not computed[self._is_scalar(load)].isdisjoint(self._graph.given[load]):
+                if not computed[self._is_scalar(load)].isdisjoint(self._graph.results[load]):
                     reached = self._reached(load, sinks=True)
                     if reached:
-                        self._chosen[load] = reached[0]
+                        self._anchor_of_load[load] = reached[0]
         return shared
 
-    def _choose_integers(self, shared: set[int]) -> None:
+    def _choose_integer_anchors(self, shared: set[int]) -> None:
         """Assign loads that no float or matrix operation uses to the first integer anchor of their data."""
-        reductions = {end for _, end in self._chosen.values() if is_integer_reduction(self._code, end)}
+        reductions = {end for _, end in self._anchor_of_load.values() if is_integer_reduction(self._code, end)}
         candidates = [
-            load for load in self._loads if load not in self._chosen or self._chosen[load][1] in reductions
+            load
+            for load in self._loads
+            if load not in self._anchor_of_load or self._anchor_of_load[load][1] in reductions
         ]
         if not candidates:
             return
-        self._integers = work = IntegerWork(
+        self._integer_computes = work = IntegerComputes(
             self._code,
             self._graph,
             self._reach.ends(sinks=True, is_bound=True),
@@ -240,123 +242,121 @@ class _Search:
             self._loaded,
         )
         for load in candidates:
-            reached = [] if work.is_of_floats(load) else work.reached(load)
+            reached = [] if work.feeds_floats(load) else work.reached_anchors(load)
             if reached and work.computes_of(reached[0][1], (load,)):
-                self._chosen[load] = reached[0]
-                self._of_integers.add(load)
+                self._anchor_of_load[load] = reached[0]
+                self._integer_loads.add(load)
                 shared.discard(load)
                 if len(reached) > 1:
                     shared.add(load)
 
-    def _computed(self, *, is_bound: bool) -> set[int]:
+    def _nodes_feeding_computes(self, *, is_bound: bool) -> set[int]:
         """The nodes whose data a compute uses unchanged."""
-        pending = list(self._graph.takers)
-        found = set(pending)
+        pending = list(self._graph.users)
+        reaching_nodes = set(pending)
         while pending:
-            for before, kind in self._graph.before[pending.pop()]:
-                if before not in found and not (is_bound and kind == BOUND):
-                    found.add(before)
-                    pending.append(before)
-        return found
+            for predecessor, kind in self._graph.predecessors[pending.pop()]:
+                if predecessor not in reaching_nodes and not (is_bound and kind == CONDITION_EDGE):
+                    reaching_nodes.add(predecessor)
+                    pending.append(predecessor)
+        return reaching_nodes
 
-    def _choose_for_indices(self) -> set[int]:
+    def _choose_index_loads(self) -> set[int]:
         """Assign loads that only feed addresses to the round of the first load that they address."""
         filled: dict[int, list[int]] = {}
         for load in self._loads:
-            if load not in self._chosen:
-                for node in self._graph.given[load]:
+            if load not in self._anchor_of_load:
+                for node in self._graph.results[load]:
                     filled.setdefault(node, []).append(load)
         indices: set[int] = set()
         if not filled:
             return indices
-        seen: set[tuple[int, bool]] = set()
-        for target in sorted(self._chosen, key=lambda load: self._flow.position[self._chosen[load][1]]):
-            chosen = self._chosen[target]
-            pending = [(node, False) for node in self._graph.taken[target]]
+        visited: set[tuple[int, bool]] = set()
+        for target in sorted(self._anchor_of_load, key=lambda load: self._flow.position[self._anchor_of_load[load][1]]):
+            anchor_entry = self._anchor_of_load[target]
+            pending = [(node, False) for node in self._graph.operands[target]]
             while pending:
                 node, bound = pending.pop()
-                if (node, bound) in seen:
+                if (node, bound) in visited:
                     continue
-                seen.add((node, bound))
+                visited.add((node, bound))
                 for load in filled.get(node, ()):
-                    if load not in self._chosen and not (bound and self._is_scalar(load)):
-                        self._chosen[load] = chosen
+                    if load not in self._anchor_of_load and not (bound and self._is_scalar(load)):
+                        self._anchor_of_load[load] = anchor_entry
                         indices.add(load)
-                        pending += [(address, False) for address in self._graph.taken[load]]
-                pending += [(n, bound or kind == BOUND) for n, kind in self._graph.before[node]]
-                compute = self._graph.made_by.get(node)
+                        pending += [(address, False) for address in self._graph.operands[load]]
+                pending += [(n, bound or kind == CONDITION_EDGE) for n, kind in self._graph.predecessors[node]]
+                compute = self._graph.producer.get(node)
                 if compute is not None and compute not in self._anchors:
-                    pending += [(n, bound) for n in self._graph.taken[compute]]
+                    pending += [(n, bound) for n in self._graph.operands[compute]]
         return indices
 
-    def _computes_of(self, anchor: int, loop: int | None, statements: list[Statement]) -> tuple[int, ...]:
+    def _computes_of(self, anchor: int, loop: int | None, statements: list[ProgramLoad]) -> tuple[int, ...]:
         """The computes that are the first to use the data of a round's loads, on the path to its anchor."""
-        counted = [found.index for found in statements if found.index in self._of_integers]
-        if counted and self._integers is not None:
-            return tuple(self._integers.computes_of(anchor, counted))
-        taking: set[int] = set()
+        integer_loads = [statement.index for statement in statements if statement.index in self._integer_loads]
+        if integer_loads and self._integer_computes is not None:
+            return tuple(self._integer_computes.computes_of(anchor, integer_loads))
+        users: set[int] = set()
         for is_bound in (False, True):
             nodes = [
                 node
-                for found in statements
-                if self._is_scalar(found.index) is is_bound
-                for node in self._graph.given[found.index]
+                for statement in statements
+                if self._is_scalar(statement.index) is is_bound
+                for node in self._graph.results[statement.index]
             ]
-            taking.update(self._reach.takers(nodes, is_bound=is_bound))
-        direct_computes = [compute for compute in taking if self._reach.serves(compute, anchor, loop)]
+            users.update(self._reach.users(nodes, is_bound=is_bound))
+        direct_computes = [compute for compute in users if self._reach.leads_to(compute, anchor, loop)]
         return tuple(sorted(direct_computes, key=self._flow.position.__getitem__))
 
     def _base_of(self, load: int) -> str | None:
-        access = self._code.language.access
+        access = self._code.language.access_operands
         assert access is not None
         reads = self._code.values.reads[load]
-        address = [
-            reads[name] for name in access(self._code.function.instructions[load]).address if name in reads
-        ]
-        return next((self._base[value] for value in address if value in self._base), None)
+        address = [reads[name] for name in access(self._code.function.instructions[load]).address if name in reads]
+        return next((self._base_of_value[value] for value in address if value in self._base_of_value), None)
 
 
-def bits_of(mask: int) -> list[int]:
+def set_bit_indices(mask: int) -> list[int]:
     """Indices of the bits that are set, lowest first."""
-    found = []
+    indices = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        indices.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return indices
 
 
-def _carried(code: Code) -> dict[EventKind, set[int]]:
+def _find_carried_operations(code: FunctionCode) -> dict[EventKind, set[int]]:
     """Float and integer operations whose result a loop carries to its next iteration, by kind.
 
     Moves may be in between.
     """
     function, values = code.function, code.values
-    carried = {handed.source for flows in values.flows for handed in flows if handed.back}
-    found: dict[EventKind, set[int]] = {EventKind.FLOAT: set(), EventKind.INTEGER: set()}
+    carried = {passed_value.source for flows in values.flows for passed_value in flows if passed_value.is_back_edge}
+    operations_by_kind: dict[EventKind, set[int]] = {EventKind.FLOAT: set(), EventKind.INTEGER: set()}
     for index in range(len(function.instructions) - 1, -1, -1):
         kind = function.instructions[index].kind
-        for handed in values.flows[index]:
-            if not handed.back and handed.target in carried:
-                carried.add(handed.source)  # out of an `scf.if` on the path to the back edge
+        for passed_value in values.flows[index]:
+            if not passed_value.is_back_edge and passed_value.target in carried:
+                carried.add(passed_value.source)  # out of an `scf.if` on the path to the back edge
         if not carried.isdisjoint(values.results[index]):
-            if kind in found:
-                found[kind].add(index)
+            if kind in operations_by_kind:
+                operations_by_kind[kind].add(index)
             elif kind in (EventKind.MOVE, EventKind.LAYOUT_CONVERSION):
                 carried.update(values.reads[index].values())
-    return found
+    return operations_by_kind
 
 
-def _pointer_bases(code: Code) -> dict[int, str]:
+def _pointer_bases(code: FunctionCode) -> dict[int, str]:
     """The argument that each pointer or descriptor value is derived from."""
     function, values = code.function, code.values
     base = dict(enumerate(function.arguments))
     for index, instruction in enumerate(function.instructions):
         if instruction.kind not in LOADS and values.results[index]:
             origin = next((base[v] for v in values.reads[index].values() if v in base), None)
-            if origin is not None and code.language.pointing(instruction) is not Pointing.NONE:
+            if origin is not None and code.language.pointer_use(instruction) is not PointerUse.NONE:
                 base.update(dict.fromkeys(values.results[index], origin))
-        for handed in values.flows[index]:
-            if handed.source in base:
-                base.setdefault(handed.target, base[handed.source])
+        for passed_value in values.flows[index]:
+            if passed_value.source in base:
+                base.setdefault(passed_value.target, base[passed_value.source])
     return base

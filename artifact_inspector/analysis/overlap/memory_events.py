@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.analysis.overlap.barriers import BarrierArray, find_arrays
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.overlap.barrier_arrays import BarrierArray, find_barrier_arrays
 from artifact_inspector.model import (
     LOADS,
     EventKind,
     Instruction,
     Issuer,
-    Language,
+    LanguageSemantics,
     Module,
     Queue,
     Stage,
     Trait,
     Transfer,
-    Wait,
+    WaitOp,
 )
 
 
-class Issue(NamedTuple):
+class IssuedOperation(NamedTuple):
     """A memory operation or asynchronous matrix operation that enters a queue."""
 
     transfer: Transfer
@@ -34,62 +34,62 @@ class Issue(NamedTuple):
     """False for a store, an atomic or a spill, which only occupies a slot of the queue."""
     registers: tuple[str, ...] = ()
     """The destination registers, if the first use completes the load. Empty if they are never used."""
-    counter: int | None = None
+    scoreboard: int | None = None
     """The scoreboard that counts the load until its data arrives (SASS)."""
-    joins: bool = False
+    joins_previous: bool = False
     """True for a further load of one statement: inline assembly with several loads gives one value."""
     array: BarrierArray | None = None
     """The barriers that it arrives at, if one completes it; None if unknown."""
-    closes: bool = False
+    closes_group: bool = False
     """True for the last operation of a group that no commit closes (SASS: `HGMMA … gsb0`)."""
 
 
-class Commit(NamedTuple):
+class GroupCommit(NamedTuple):
     """Closes a group of copies, or opens the next phase of a barrier."""
 
     queue: Queue
-    expects: Transfer | None = None
+    expected_transfer: Transfer | None = None
     """The bytes that the barrier is set to expect."""
     array: BarrierArray | None = None
 
 
-class WaitFor(NamedTuple):
+class QueueWait(NamedTuple):
     """A wait that may complete loads."""
 
-    wait: Wait
+    wait: WaitOp
     array: BarrierArray | None = None
 
 
-class Reads(NamedTuple):
+class RegisterReads(NamedTuple):
     """Registers that are used, or overwritten by an instruction that is not a load."""
 
     names: frozenset[str]
 
 
-class Clears(NamedTuple):
+class ScoreboardWait(NamedTuple):
     """An instruction that waits until some scoreboards are zero (SASS)."""
 
-    counters: frozenset[int]
+    scoreboards: frozenset[int]
 
 
-class Moves(NamedTuple):
+class RegisterMoves(NamedTuple):
     """Simultaneous renames of values."""
 
     pairs: tuple[tuple[str, tuple[str, ...]], ...]
     """Target and sources."""
-    always: bool = True
+    is_unconditional: bool = True
     """False if the targets may keep their old values."""
 
 
-class Event(NamedTuple):
+class MemoryEvent(NamedTuple):
     """An event that affects the operations in flight."""
 
-    at: int
+    instruction_index: int
     """Index of the instruction."""
-    what: Issue | Commit | WaitFor | Reads | Moves | Clears
+    action: IssuedOperation | GroupCommit | QueueWait | RegisterReads | RegisterMoves | ScoreboardWait
 
 
-_ASKED = LOADS | {
+_QUEUE_KINDS = LOADS | {
     EventKind.GLOBAL_STORE,
     EventKind.ATOMIC,
     EventKind.LOCAL_LOAD,
@@ -99,45 +99,49 @@ _ASKED = LOADS | {
     EventKind.MATRIX,
 }
 """Stores, atomics and spills occupy slots in the queues of some targets."""
-_MULTIPLY = Transfer(None, Queue.MATRIX)
+_MATRIX_TRANSFER = Transfer(None, Queue.MATRIX)
 
-_UNTOLD = Transfer(None, None)
-Asked = Issue | Commit | WaitFor
+_UNKNOWN_TRANSFER = Transfer(None, None)
+QueueAction = IssuedOperation | GroupCommit | QueueWait
 
 
-def find_memory_events(code: Code, module: Module, language: Language) -> list[tuple[Event, ...]]:
+def find_memory_events(
+    code: FunctionCode, module: Module, language: LanguageSemantics
+) -> list[tuple[MemoryEvent, ...]]:
     """The events of every block, in the order of its instructions."""
-    asked: dict[int, Asked] = {}
+    actions: dict[int, QueueAction] = {}
     barriers: dict[int, str | None] = {}
     """Instruction that signals a barrier → the value that names the barrier."""
     # Machine code without its encoding does not show what an instruction waits for.
-    mute = module.stage is Stage.SASS and not code.function.controls
-    for index in sorted(code.find(_ASKED)):
-        found = _read(code.function.instructions[index], module, language, mute=mute)
-        if found is not None:
-            asked[index], is_at_barrier, barrier = found
+    is_undecoded = module.stage is Stage.SASS and not code.function.control_codes
+    for index in sorted(code.find(_QUEUE_KINDS)):
+        parsed = _read_action(code.function.instructions[index], module, language, is_undecoded=is_undecoded)
+        if parsed is not None:
+            actions[index], is_at_barrier, barrier = parsed
             if is_at_barrier:
                 barriers[index] = barrier
-    if not any(isinstance(what, Issue) and what.transfer is _MULTIPLY for what in asked.values()):
+    if not any(
+        isinstance(action, IssuedOperation) and action.transfer is _MATRIX_TRANSFER for action in actions.values()
+    ):
         # Commits and waits of matrix operations that are not tracked.
-        asked = {index: what for index, what in asked.items() if not _of_matrix(what)}
-    if any(isinstance(asked[index], Issue) for index in barriers):
-        for index, array in find_arrays(code, module, language, barriers).items():
-            asked[index] = asked[index]._replace(array=array)
-    followed: list[tuple[int, Reads | Moves | Clears]] = []
-    followed += _follow_counters(code, asked) if code.function.controls else _follow_registers(code, asked)
-    events: dict[int, list[Event]] = {}
-    for index, what in (*followed, *asked.items()):
-        events.setdefault(index, []).append(Event(index, what))
-    blocks: list[list[Event]] = [[] for _ in code.function.blocks]
+        actions = {index: action for index, action in actions.items() if not _is_matrix_action(action)}
+    if any(isinstance(actions[index], IssuedOperation) for index in barriers):
+        for index, array in find_barrier_arrays(code, module, language, barriers).items():
+            actions[index] = actions[index]._replace(array=array)
+    followed: list[tuple[int, RegisterReads | RegisterMoves | ScoreboardWait]] = []
+    followed += _track_scoreboards(code, actions) if code.function.control_codes else _track_registers(code, actions)
+    events: dict[int, list[MemoryEvent]] = {}
+    for index, action in (*followed, *actions.items()):
+        events.setdefault(index, []).append(MemoryEvent(index, action))
+    blocks: list[list[MemoryEvent]] = [[] for _ in code.function.blocks]
     for index in sorted(events):
         blocks[code.flow.block_of[index]] += events[index]
     return [tuple(block_events) for block_events in blocks]
 
 
-def _read(
-    instruction: Instruction, module: Module, language: Language, *, mute: bool
-) -> tuple[Asked, bool, str | None] | None:
+def _read_action(
+    instruction: Instruction, module: Module, language: LanguageSemantics, *, is_undecoded: bool
+) -> tuple[QueueAction, bool, str | None] | None:
     """The event of an instruction, whether it uses a barrier, and the value that names the barrier."""
     kind = instruction.kind
     if kind is EventKind.WAIT:
@@ -149,97 +153,101 @@ def _read(
         if matrix is None or matrix.issuer != Issuer.WARPGROUP:
             return None
         closes = language.commit(instruction) is Queue.MATRIX
-        return Issue(_MULTIPLY, is_load=False, closes=closes), False, None
-    transfer = language.transfer(instruction, module) or _UNTOLD
-    if mute and transfer.queue is Queue.USE:
-        transfer = _UNTOLD
+        return IssuedOperation(_MATRIX_TRANSFER, is_load=False, closes_group=closes), False, None
+    transfer = language.transfer(instruction, module) or _UNKNOWN_TRANSFER
+    if is_undecoded and transfer.queue is Queue.USE:
+        transfer = _UNKNOWN_TRANSFER
     is_load = kind in LOADS
-    if is_load or (transfer.queue is not None and transfer.queue.is_counted_singly):
-        return Issue(transfer, is_load), transfer.queue is Queue.PHASE, transfer.barrier
+    if is_load or (transfer.queue is not None and transfer.queue.is_counter):
+        return IssuedOperation(transfer, is_load), transfer.queue is Queue.PHASE, transfer.barrier
     return None
 
 
 def _read_wait(
-    instruction: Instruction, module: Module, language: Language
-) -> tuple[Asked, bool, str | None] | None:
+    instruction: Instruction, module: Module, language: LanguageSemantics
+) -> tuple[QueueAction, bool, str | None] | None:
     wait = language.wait(instruction, module)
     if wait is None:
         return None
     is_grouped = wait.queue is Queue.MATRIX and wait.depth is not None
     if not (wait.queue.completes_loads or is_grouped):
         return None
-    return WaitFor(wait), wait.queue is Queue.PHASE, wait.barrier
+    return QueueWait(wait), wait.queue is Queue.PHASE, wait.barrier
 
 
 def _read_commit(
-    instruction: Instruction, module: Module, language: Language
-) -> tuple[Asked, bool, str | None] | None:
+    instruction: Instruction, module: Module, language: LanguageSemantics
+) -> tuple[QueueAction, bool, str | None] | None:
     queue = language.commit(instruction)
     if queue is Queue.MATRIX:
-        return Commit(queue), False, None
+        return GroupCommit(queue), False, None
     if queue is not Queue.GROUP and queue is not Queue.PHASE:
         return None
     expects = language.transfer(instruction, module)
-    return Commit(queue, expects), expects is not None, None if expects is None else expects.barrier
+    return GroupCommit(queue, expects), expects is not None, None if expects is None else expects.barrier
 
 
-def _of_matrix(what: Asked) -> bool:
-    queue = what.wait.queue if isinstance(what, WaitFor) else isinstance(what, Commit) and what.queue
+def _is_matrix_action(action: QueueAction) -> bool:
+    queue = action.wait.queue if isinstance(action, QueueWait) else isinstance(action, GroupCommit) and action.queue
     return queue is Queue.MATRIX
 
 
-def _follow_counters(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Clears]]:
+def _track_scoreboards(code: FunctionCode, actions: dict[int, QueueAction]) -> list[tuple[int, ScoreboardWait]]:
     """The instructions that wait for the scoreboards of register loads."""
-    controls = code.function.controls
+    controls = code.function.control_codes
     used: set[int] = set()
-    for index, what in asked.items():
-        counter = controls[index].write_barrier
-        if isinstance(what, Issue) and what.transfer.queue is Queue.USE and counter is not None:
-            asked[index] = what._replace(counter=counter)
-            used.add(counter)
-    found = []
+    for index, action in actions.items():
+        scoreboard = controls[index].write_barrier
+        if isinstance(action, IssuedOperation) and action.transfer.queue is Queue.USE and scoreboard is not None:
+            actions[index] = action._replace(scoreboard=scoreboard)
+            used.add(scoreboard)
+    scoreboard_waits = []
     for index, control in enumerate(controls):
-        waited = frozenset(counter for counter in used if control.wait_mask >> counter & 1)
+        waited = frozenset(scoreboard for scoreboard in used if control.wait_mask >> scoreboard & 1)
         if waited:
-            found.append((index, Clears(waited)))
-    return found
+            scoreboard_waits.append((index, ScoreboardWait(waited)))
+    return scoreboard_waits
 
 
-def _follow_registers(code: Code, asked: dict[int, Asked]) -> list[tuple[int, Reads | Moves]]:
+def _track_registers(
+    code: FunctionCode, actions: dict[int, QueueAction]
+) -> list[tuple[int, RegisterReads | RegisterMoves]]:
     """Uses, moves and overwrites of load destinations. Also records the destinations in the loads."""
-    loads = _filled(code, asked)
+    loads = _loaded_registers(code, actions)
     if not loads:
         return []
-    moves = _Moves(code, {name for _, names in loads.values() for name in names})
-    found = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
-    used = moves.sources_of({name for _, what in found if isinstance(what, Reads) for name in what.names})
+    moves = _MoveTracker(code, {name for _, names in loads.values() for name in names})
+    register_events = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
+    used = moves.sources_of(
+        {name for _, action in register_events if isinstance(action, RegisterReads) for name in action.names}
+    )
     for index, (joins, names) in loads.items():
-        what = asked[index]
-        assert isinstance(what, Issue)
-        asked[index] = what._replace(registers=() if used.isdisjoint(names) else names, joins=joins)
-    return found
+        action = actions[index]
+        assert isinstance(action, IssuedOperation)
+        actions[index] = action._replace(registers=() if used.isdisjoint(names) else names, joins_previous=joins)
+    return register_events
 
 
-def _filled(code: Code, asked: dict[int, Asked]) -> dict[int, tuple[bool, tuple[str, ...]]]:
+def _loaded_registers(code: FunctionCode, actions: dict[int, QueueAction]) -> dict[int, tuple[bool, tuple[str, ...]]]:
     """For each register load: whether it joins the previous load of its statement, and its destinations."""
-    found: dict[int, tuple[bool, tuple[str, ...]]] = {}
+    loaded: dict[int, tuple[bool, tuple[str, ...]]] = {}
     line, registers = 0, tuple[str, ...]()
-    for index, what in asked.items():
-        if isinstance(what, Issue) and what.transfer.queue is Queue.USE:
-            before, line = (line, registers), code.function.instructions[index].line
+    for index, action in actions.items():
+        if isinstance(action, IssuedOperation) and action.transfer.queue is Queue.USE:
+            previous_load, line = (line, registers), code.function.instructions[index].line
             registers = code.operands(index).results
-            found[index] = (before == (line, registers), registers)
-    return found
+            loaded[index] = (previous_load == (line, registers), registers)
+    return loaded
 
 
 def _register_events(
-    code: Code, loads: dict[int, tuple[str, ...]], moves: _Moves
-) -> list[tuple[int, Reads | Moves]]:
+    code: FunctionCode, loads: dict[int, tuple[str, ...]], moves: _MoveTracker
+) -> list[tuple[int, RegisterReads | RegisterMoves]]:
     instructions, flow = code.function.instructions, code.flow
-    names_in = code.language.mentions
+    names_in = code.language.named_values
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
-    events: list[tuple[int, Reads | Moves]] = []
-    watched, known = moves.watched, moves.mentioned
+    events: list[tuple[int, RegisterReads | RegisterMoves]] = []
+    watched, mentioned_names = moves.watched, moves.mentioned
     is_of_others = watched.isdisjoint
     for block in flow.order:
         start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
@@ -248,7 +256,7 @@ def _register_events(
         used: set[str] = set()  # since they were last written: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            names = known[index] if index in known else names_in(instructions[index])
+            names = mentioned_names[index] if index in mentioned_names else names_in(instructions[index])
             if is_of_others(names):
                 continue
             move, changed = moves.move(index, names), loads.get(index, ())
@@ -258,77 +266,77 @@ def _register_events(
             else:
                 reads = watched.intersection(names).difference(used, changed)
             if reads:
-                events.append((index, Reads(frozenset(reads))))
+                events.append((index, RegisterReads(frozenset(reads))))
                 used |= reads
             used.difference_update(changed)
             if move is not None:
-                if code.has(index, Trait.JOINS_BLOCKS):
+                if code.has_trait(index, Trait.PHI):
                     phis += move.pairs
                 else:
                     events.append((index, move))
         if phis:
-            events.append((start, Moves(tuple(phis))))
+            events.append((start, RegisterMoves(tuple(phis))))
     return events
 
 
-class _Moves:
+class _MoveTracker:
     """The registers that may hold loaded values, and the moves between them."""
 
-    def __init__(self, code: Code, filled: set[str]) -> None:
+    def __init__(self, code: FunctionCode, filled: set[str]) -> None:
         self._code = code
         self.mentioned = {
             index: code.mentions(index)
             for index in code.of_kind.get(EventKind.MOVE, ())
-            if code.has(index, Trait.RENAMES)
+            if code.has_trait(index, Trait.RENAMES)
         }
         """The names in instructions that may be moves."""
         # An instruction with a single name has only a result and reads nothing.
         moves = [(index, names) for index, names in self.mentioned.items() if len(names) > 1]
         self.watched = watched = set(filled)
-        self.at: dict[int, Moves] = {}
-        known = 0
-        while known < len(watched):  # repeated for values that a loop carries
-            known = len(watched)
+        self.at: dict[int, RegisterMoves] = {}
+        watched_count = 0
+        while watched_count < len(watched):  # repeated for values that a loop carries
+            watched_count = len(watched)
             for index, names in moves:
                 if watched.isdisjoint(names):
                     continue
                 if index not in self.at:
-                    self.at[index] = self._read(index, names)
+                    self.at[index] = self._read_move(index, names)
                 for target, sources in self.at[index].pairs:
                     if not watched.isdisjoint(sources):
                         watched.add(target)
             watched.update(flow.target for flow in code.function.flows if flow.source in watched)
         for flow in code.function.flows:
             if flow.source in self.watched or flow.target in self.watched:
-                earlier = self.at[flow.at].pairs if flow.at in self.at else ()
-                self.at[flow.at] = Moves((*earlier, (flow.target, (flow.source,))))
+                earlier = self.at[flow.instruction_index].pairs if flow.instruction_index in self.at else ()
+                self.at[flow.instruction_index] = RegisterMoves((*earlier, (flow.target, (flow.source,))))
 
-    def move(self, index: int, names: list[str]) -> Moves | None:
+    def move(self, index: int, names: list[str]) -> RegisterMoves | None:
         """The move that an instruction performs; None if it is not a move."""
         if index not in self.at and len(names) == 1 and index in self.mentioned:
-            self.at[index] = self._read(index, names)
+            self.at[index] = self._read_move(index, names)
         return self.at.get(index)
 
-    def _read(self, index: int, names: list[str]) -> Moves:
+    def _read_move(self, index: int, names: list[str]) -> RegisterMoves:
         results, reads = self._code.operands(index)
         always = self._code.function.instructions[index].guard is None
-        return Moves(tuple((result, reads) for result in results), always)
+        return RegisterMoves(tuple((result, reads) for result in results), always)
 
     def sources_of(self, names: set[str]) -> set[str]:
         """Some names and all names that their values may have had before."""
         sources: dict[str, set[str]] = {}
         for move in self.at.values():
-            for target, before in move.pairs:
-                sources.setdefault(target, set()).update(before)
-        found, pending = set(names), list(names)
+            for target, earlier_names in move.pairs:
+                sources.setdefault(target, set()).update(earlier_names)
+        reached_names, pending = set(names), list(names)
         while pending:
-            new = sources.get(pending.pop(), set()) - found
-            found |= new
+            new = sources.get(pending.pop(), set()) - reached_names
+            reached_names |= new
             pending += new
-        return found
+        return reached_names
 
 
-def _outermost_start(code: Code, index: int) -> int:
+def _outermost_start(code: FunctionCode, index: int) -> int:
     """The first instruction of the outermost loop around an instruction, or of its block."""
     flow = code.flow
     block, loop = flow.block_of[index], flow.loop_at(index)

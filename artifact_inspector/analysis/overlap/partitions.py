@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.flow.code import Code
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Language, Module, Trait
+from artifact_inspector.model import LOADS, EventKind, Function, Instruction, LanguageSemantics, Module, Trait
 from artifact_inspector.model.scheduling import WarpRequest
 
 DEFAULT = "default"
@@ -47,7 +47,7 @@ class PartitionFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PingPongSlot:
     """The operations between two schedule hints (or barriers) of a loop."""
 
     first: int
@@ -69,7 +69,7 @@ class Slot:
 
 
 def find_partitions(
-    code: Code, module: Module, language: Language, last: Function | None = None
+    code: FunctionCode, module: Module, language: LanguageSemantics, last: Function | None = None
 ) -> tuple[PartitionFacts, ...]:
     """The partitions of a function in text order; empty if there are none.
 
@@ -79,63 +79,63 @@ def find_partitions(
     function = code.function
     if not function.partitions:
         return ()
-    limits = set() if last is None else _limits(last, code.language)
-    found: list[PartitionFacts] = []
-    asked = WarpRequest()
-    for part in function.partitions:
-        start = function.blocks[part.first].start
-        if part.name == DEFAULT:
-            asked = code.language.warp_request(function.instructions[start - 1])
-        inside = range(start, function.blocks[part.stop - 1].stop)
-        number = part.name.removeprefix("partition")
-        is_told = number.isdecimal() and int(number) < len(asked.registers)
-        wanted = asked.registers[int(number)] if is_told else None
+    limits = set() if last is None else _register_limits(last, code.language)
+    facts: list[PartitionFacts] = []
+    request = WarpRequest()
+    for partition in function.partitions:
+        start = function.blocks[partition.first].start
+        if partition.name == DEFAULT:
+            request = code.language.warp_request(function.instructions[start - 1])
+        inside = range(start, function.blocks[partition.stop - 1].stop)
+        number = partition.name.removeprefix("partition")
+        is_requested = number.isdecimal() and int(number) < len(request.registers)
+        requested_registers = request.registers[int(number)] if is_requested else None
         kinds = Counter(function.instructions[index].kind for index in inside)
-        found.append(
+        facts.append(
             PartitionFacts(
-                part.name,
-                language.launch(module).warps if part.name == DEFAULT else asked.warps.get(number),
-                wanted,
-                _granted(wanted, limits),
+                partition.name,
+                language.launch_parameters(module).warps if partition.name == DEFAULT else request.warps.get(number),
+                requested_registers,
+                _granted_registers(requested_registers, limits),
                 sum(kinds[kind] for kind in LOADS),
                 kinds[EventKind.MATRIX],
                 sum(1 for index in inside if _is_barrier(code, index)),
                 dict(kinds),
             )
         )
-    return tuple(found)
+    return tuple(facts)
 
 
-def _is_barrier(code: Code, index: int) -> bool:
+def _is_barrier(code: FunctionCode, index: int) -> bool:
     kind = code.function.instructions[index].kind
     if kind in (EventKind.BARRIER, EventKind.WAIT):
-        return code.has(index, Trait.AT_BARRIER)
-    return code.has(index, Trait.ARRIVES)
+        return code.has_trait(index, Trait.AT_BARRIER)
+    return code.has_trait(index, Trait.ARRIVES)
 
 
-def _limits(function: Function, last: Language) -> set[int]:
+def _register_limits(function: Function, last: LanguageSemantics) -> set[int]:
     """Register counts that a PTX function sets at run time."""
-    return {limit for found in function.instructions for limit in last.warp_request(found).registers}
+    return {limit for instruction in function.instructions for limit in last.warp_request(instruction).registers}
 
 
-def _granted(wanted: int | None, limits: set[int]) -> int | None:
+def _granted_registers(requested: int | None, limits: set[int]) -> int | None:
     """The register count that the PTX sets for a request.
 
     It is rounded to a multiple of 8 (PTX ISA, `setmaxnreg`).
     """
-    if wanted is None:
+    if requested is None:
         return None
-    return next((n for n in (wanted // 8 * 8, -(-wanted // 8) * 8) if n in limits), None)
+    return next((n for n in (requested // 8 * 8, -(-requested // 8) * 8) if n in limits), None)
 
 
-def find_slots(code: Code, region: Region) -> tuple[Slot, ...]:
+def find_slots(code: FunctionCode, region: Region) -> tuple[PingPongSlot, ...]:
     """The operations of a loop's body between hints, in execution order; empty if it has no hints."""
     if region.loop is None:
         return ()
     instructions = code.function.instructions
     if not any(_is_hint(code, index) for index in code.find(_HINTS, region.blocks)):
         return ()
-    slots: list[Slot] = []
+    slots: list[PingPongSlot] = []
     open_: list[Instruction] = []
     priority: int | None = None
     for index in code.indices(region.blocks):
@@ -143,23 +143,23 @@ def find_slots(code: Code, region: Region) -> tuple[Slot, ...]:
         if instruction.kind is EventKind.BARRIER or _is_hint(code, index):
             slots += _slot(open_, priority)
             open_ = []
-            told = code.language.warp_request(instruction).priority
-            priority = priority if told is None else told
+            new_priority = code.language.warp_request(instruction).priority
+            priority = priority if new_priority is None else new_priority
         elif instruction.kind in _MEMORY or instruction.kind is EventKind.MATRIX:
             open_.append(instruction)
     return (*slots, *_slot(open_, priority))
 
 
-def _is_hint(code: Code, index: int) -> bool:
+def _is_hint(code: FunctionCode, index: int) -> bool:
     is_hint = code.function.instructions[index].kind is EventKind.SCHEDULE_HINT
-    return is_hint and not code.has(index, Trait.MARKS_NO_PLACE)
+    return is_hint and not code.has_trait(index, Trait.POSITIONLESS)
 
 
-def _slot(events: list[Instruction], priority: int | None) -> list[Slot]:
+def _slot(events: list[Instruction], priority: int | None) -> list[PingPongSlot]:
     if not events:
         return []
     matrix = sum(1 for event in events if event.kind is EventKind.MATRIX)
     memory = len(events) - matrix
     kind = "mixed" if matrix and memory else "matrix" if matrix else "memory"
     lines = [event.line for event in events]
-    return [Slot(min(lines), max(lines), kind, memory, matrix, priority)]
+    return [PingPongSlot(min(lines), max(lines), kind, memory, matrix, priority)]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.analysis.order.facts import RegionFacts
-from artifact_inspector.analysis.overlap.buffers import LoopBuffers
-from artifact_inspector.analysis.overlap.unpipelined import (
-    AskedLoop,
+from artifact_inspector.analysis.order.region_facts import RegionFacts
+from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers
+from artifact_inspector.analysis.overlap.pipeline_causes import (
     Evidence,
+    LoopHistory,
     find_cause,
-    find_loss,
+    find_lost_pipelining,
 )
-from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, two_places
+from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, round_iterations
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.model import Backend, PipelineKind, Queue, Stage, TritonVersion, Verdict
+from artifact_inspector.model import Backend, OrderVerdict, PipelineKind, Queue, Stage, TritonVersion
 
 _RUNS_AHEAD = frozenset({"pipelined", "partly pipelined", "warp-specialised"})
 
@@ -50,9 +50,9 @@ class Pipeline:
     """Source iterations whose copies are before the loop."""
     epilogue_line: int | None
     """The wait after the loop that leaves nothing in flight."""
-    trips: int | None
+    trip_count: int | None
     """Trip count of the program's loop, if its bounds are constants."""
-    why_not: str | None
+    unpipelined_reason: str | None
     """Why the loop, or some of its loads, is not pipelined, or not as deep as in TTGIR."""
     evidence: tuple[Evidence, ...]
     """The lines that prove it."""
@@ -80,19 +80,19 @@ def explain_pipeline(
     """
     if not facts or not buffers:
         return None
-    stage = max(facts, key=lambda found: found.order)
-    if stage is Stage.TTIR or stage not in buffers or not facts[stage].in_program:
+    stage = max(facts, key=lambda candidate: candidate.order)
+    if stage is Stage.TTIR or stage not in buffers or not facts[stage].is_in_program:
         return None
-    return _Explanation(AskedLoop(num_stages, target, version, facts, buffers, stage)).explain()
+    return _Explanation(LoopHistory(num_stages, target, version, facts, buffers, stage)).explain()
 
 
 class _Explanation:
-    def __init__(self, loop: AskedLoop) -> None:
+    def __init__(self, loop: LoopHistory) -> None:
         self.loop = loop
         self.stage = loop.stage
         self.region = loop.region
-        self.last = loop.last
-        self.tiles = loop.tiles
+        self.last = loop.last_buffers
+        self.tiles = loop.ttgir_buffers
         self.notes: list[str] = []
 
     def explain(self) -> Pipeline:
@@ -100,31 +100,33 @@ class _Explanation:
         kind = self._kind() if runs_ahead else None
         asynchronous = kind not in (None, PipelineKind.REGISTERS)
         # The copies and waits directly in an outer loop are the prologue of the loop inside it.
-        own = runs_ahead or self.loop.program is None or self.loop.program.inner is None
-        depth = least_depth(self.last.copy_waits) if own else None
+        counts_waits = (
+            runs_ahead or self.loop.source_properties is None or self.loop.source_properties.inner_loop_line is None
+        )
+        depth = least_depth(self.last.copy_waits) if counts_waits else None
         commits = self._commits() if asynchronous else None
         in_flight = self._in_flight(depth, commits) if runs_ahead else None
-        cause, more = find_cause(self.loop)
+        cause, remarks = find_cause(self.loop)
         if cause is None and in_flight == 0:
-            cause = find_loss(self.loop)
-        if asynchronous and depth == 0 and self.loop.asked == 2:
+            cause = find_lost_pipelining(self.loop)
+        if asynchronous and depth == 0 and self.loop.effective_num_stages == 2:
             self.notes.append("num_stages 2 leaves 2 - 2 = 0 iterations in flight at the wait")
         if kind is not None:
-            self.notes += self._departures(kind, in_flight)
-        self.notes += more
+            self.notes += self._distance_remarks(kind, in_flight)
+        self.notes += remarks
         return Pipeline(
-            num_stages=self.loop.asked,
+            num_stages=self.loop.effective_num_stages,
             kind=kind,
             overlaps_matrix=any(w.queue is Queue.MATRIX and w.depth for w in self.last.waits),
-            buffers=self._tiles() if own else None,
+            buffers=self._tiles() if counts_waits else None,
             commits_per_iteration=commits,
             wait_depth=depth,
             iterations_in_flight=in_flight,
             distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
-            epilogue_line=self.last.drain if asynchronous else None,
-            trips=None if self.loop.program is None else self.loop.program.trips,
-            why_not=None if cause is None else cause.words,
+            epilogue_line=self.last.drain_line if asynchronous else None,
+            trip_count=None if self.loop.source_properties is None else self.loop.source_properties.trip_count,
+            unpipelined_reason=None if cause is None else cause.message,
             evidence=() if cause is None else cause.evidence,
             notes=tuple(self.notes),
         )
@@ -138,7 +140,7 @@ class _Explanation:
             if self.loop.target is None:
                 return PipelineKind.COPIES
             return PipelineKind.DIRECT if self.loop.target.backend is Backend.HIP else PipelineKind.GROUPS
-        if self.region.verdict is Verdict.WARP_SPECIALISED:
+        if self.region.verdict is OrderVerdict.WARP_SPECIALISED:
             self.notes.append("its copies are in another partition")
             return None
         if self.tiles is not None and self.tiles.copies:
@@ -152,13 +154,15 @@ class _Explanation:
 
     def _tiles(self) -> int | None:
         buffers = () if self.tiles is None else self.tiles.buffers
-        counts = tuple(found.tiles for found in buffers)
+        counts = tuple(buffer.tiles for buffer in buffers)
         if len(set(counts)) > 1:
             self.notes.append(f"its buffers hold {min(counts)} to {max(counts)} tiles")
-        size = sum(found.tiles * found.bytes for found in buffers)
-        most = None if self.loop.target is None else self.loop.target.limits.shared_per_block
-        if most is not None and size > most:
-            self.notes.append(f"its buffers take {size} bytes, but a block of {self.loop.target} has {most}")
+        size = sum(buffer.tiles * buffer.bytes for buffer in buffers)
+        max_shared_bytes = None if self.loop.target is None else self.loop.target.limits.shared_per_block
+        if max_shared_bytes is not None and size > max_shared_bytes:
+            self.notes.append(
+                f"its buffers take {size} bytes, but a block of {self.loop.target} has {max_shared_bytes}"
+            )
         return max(counts, default=None)
 
     def _commits(self) -> int | None:
@@ -167,13 +171,13 @@ class _Explanation:
         Read from the last stage, or from TTGIR if LLVM unrolled unevenly or dropped commits.
         """
         for stage in (self.stage, Stage.TTGIR):
-            found, region = self.loop.buffers.get(stage), self.loop.facts.get(stage)
-            if found is None or region is None or not found.copies:
+            loop_buffers, region = self.loop.buffers.get(stage), self.loop.facts.get(stage)
+            if loop_buffers is None or region is None or not loop_buffers.copies:
                 continue
-            queue = found.queue
-            groups = 0 if queue is None else found.commits.get(queue, 0)
-            if groups and groups % region.unrolled_by == 0:
-                return groups // region.unrolled_by
+            queue = loop_buffers.queue
+            groups = 0 if queue is None else loop_buffers.commits.get(queue, 0)
+            if groups and groups % region.unroll_factor == 0:
+                return groups // region.unroll_factor
         return None
 
     def _in_flight(self, depth: int | None, commits: int | None) -> float | None:
@@ -183,10 +187,10 @@ class _Explanation:
         if depth is None:
             return None
         if queue is Queue.GROUP:
-            each: float | None = commits
+            members_per_iteration: float | None = commits
         else:
-            each = self.last.members / self.region.unrolled_by
-        return iterations_left(depth, each)
+            members_per_iteration = self.last.members / self.region.unroll_factor
+        return iterations_left(depth, members_per_iteration)
 
     def _phases_in_flight(self) -> float | None:
         """Iterations in flight for a barrier phase, from the position of the TTGIR copies.
@@ -204,7 +208,7 @@ class _Explanation:
             return distance
         return distance - 1 if min(tiles.copies) > first else None
 
-    def _departures(self, kind: PipelineKind, in_flight: float | None) -> Iterator[str]:
+    def _distance_remarks(self, kind: PipelineKind, in_flight: float | None) -> Iterator[str]:
         """Reasons why the distance is not the iterations in flight plus one.
 
         The additional iteration is the one that the wait completes and the following computes use.
@@ -221,9 +225,9 @@ class _Explanation:
                 "its loads are waited for in the iteration that issues them: data loaded "
                 f"{ahead} {_iterations(ahead)} ahead is held in registers, not in flight"
             )
-        elif in_flight == ahead and tiles is not None and _stand_before(tiles.copies, tiles.wait_lines):
+        elif in_flight == ahead and tiles is not None and _all_before(tiles.copies, tiles.wait_lines):
             yield "its copies are before the wait, so one more iteration is in flight after it"
-        elif in_flight == ahead - 2 and tiles is not None and _stand_before(tiles.matrix, tiles.reads):
+        elif in_flight == ahead - 2 and tiles is not None and _all_before(tiles.matrix, tiles.reads):
             yield "its tiles are read from shared memory one iteration before they are multiplied"
         elif in_flight < ahead - 1:
             yield (
@@ -240,10 +244,10 @@ class _Explanation:
         tiles, region = self.tiles, self.loop.facts.get(Stage.TTGIR)
         if tiles is None or region is None or not tiles.copies:
             return None
-        return two_places(len(tiles.front) * region.unrolled_by / len(tiles.copies))
+        return round_iterations(len(tiles.copies_before_loop) * region.unroll_factor / len(tiles.copies))
 
 
-def _stand_before(first: Sequence[int], then: Sequence[int]) -> bool:
+def _all_before(first: Sequence[int], then: Sequence[int]) -> bool:
     """True if all lines of one sequence are before all lines of another."""
     return bool(first) and bool(then) and max(first) < min(then)
 

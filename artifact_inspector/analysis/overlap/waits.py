@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.code import Code
-from artifact_inspector.model import EventKind, Instruction, Language, Module, Queue, WaitPurpose
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.model import EventKind, Instruction, LanguageSemantics, Module, Queue, WaitPurpose
 
 
-class Wait(NamedTuple):
+class WaitFacts(NamedTuple):
     """One wait instruction."""
 
     line: int
@@ -21,7 +21,7 @@ class Wait(NamedTuple):
     queue: Queue
     region: str = ""
     """The id of the region that contains it."""
-    spelt: str = "{op} {depth}"
+    template: str = "{op} {depth}"
     """How the language writes the opcode with its depth."""
 
     @property
@@ -34,24 +34,24 @@ class Wait(NamedTuple):
         """True for a wait that counts loads or copies. A barrier phase has no count."""
         return self.purpose is WaitPurpose.LOADS
 
-    def written(self, depth: object) -> str:
+    def format_with_depth(self, depth: object) -> str:
         """The wait with a depth, as its language writes it.
 
         Example:
-            >>> Wait(7, "s_waitcnt vmcnt", 4, Queue.LOADS, spelt="{op}({depth})").written("4…0")
+            >>> WaitFacts(7, "s_waitcnt vmcnt", 4, Queue.LOADS, template="{op}({depth})").format_with_depth("4…0")
             's_waitcnt vmcnt(4…0)'
         """
-        return self.spelt.format(op=self.op, depth=depth)
+        return self.template.format(op=self.op, depth=depth)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitEffect:
     """The number of operations in a wait's queue before and after it."""
 
-    wait: Wait
-    before: int
+    wait: WaitFacts
+    in_flight_before: int
     """Loads (or matrix operations) of its queue in flight before it."""
-    after: int
+    in_flight_after: int
     """The same after it."""
     groups: int | None
     """Groups, or phases of its barriers, that it leaves; None if the queue counts single operations."""
@@ -61,7 +61,7 @@ class WaitEffect:
     """True inside a loop if loads that the loop issues are in flight before the wait and none after it,
     in any queue. Loads issued before the loop for use after it do not count.
     """
-    always: bool = True
+    is_unconditional: bool = True
     """False inside a loop if the wait is conditional: not every iteration executes it."""
 
     @property
@@ -85,28 +85,30 @@ class WaitEffect:
         return self.wait.queue
 
 
-def find_wait(instruction: Instruction, module: Module, language: Language, region: str = "") -> Wait | None:
+def find_wait(
+    instruction: Instruction, module: Module, language: LanguageSemantics, region: str = ""
+) -> WaitFacts | None:
     """The wait that an instruction performs; None if the instruction does not say what it waits for."""
-    found = language.wait(instruction, module)
-    if found is None:
+    parsed = language.wait(instruction, module)
+    if parsed is None:
         return None
-    return Wait(instruction.line, found.op, found.depth, found.queue, region, found.spelt)
+    return WaitFacts(instruction.line, parsed.op, parsed.depth, parsed.queue, region, parsed.template)
 
 
 def find_waits(
-    code: Code, module: Module, language: Language, region_of: Mapping[int, str]
-) -> tuple[Wait, ...]:
+    code: FunctionCode, module: Module, language: LanguageSemantics, region_of: Mapping[int, str]
+) -> tuple[WaitFacts, ...]:
     """The waits of a function, in text order.
 
     Args:
         region_of: the id of the region of every block.
     """
     instructions, block_of = code.function.instructions, code.flow.block_of
-    found = (
+    parsed_waits = (
         find_wait(instructions[index], module, language, region_of[block_of[index]])
         for index in code.of_kind.get(EventKind.WAIT, ())
     )
-    return tuple(wait for wait in found if wait is not None)
+    return tuple(wait for wait in parsed_waits if wait is not None)
 
 
 def iterations_left(depth: int | None, per_iteration: float | None) -> int | float | None:
@@ -122,19 +124,19 @@ def iterations_left(depth: int | None, per_iteration: float | None) -> int | flo
     """
     if depth is None or not per_iteration:
         return None
-    return two_places(depth / per_iteration)
+    return round_iterations(depth / per_iteration)
 
 
-def two_places(value: float) -> int | float:
+def round_iterations(value: float) -> int | float:
     """A number of iterations to two decimal places, as an int if it is whole."""
     return int(value) if value == int(value) else round(value, 2)
 
 
-def depths_for_loads(waits: Iterable[Wait]) -> tuple[int, ...]:
+def depths_for_loads(waits: Iterable[WaitFacts]) -> tuple[int, ...]:
     """Depths of the waits that count loads or copies, in order."""
     return tuple(wait.depth for wait in waits if wait.is_for_loads and wait.depth is not None)
 
 
-def least_depth(waits: Iterable[Wait]) -> int | None:
+def least_depth(waits: Iterable[WaitFacts]) -> int | None:
     """Depth of the strictest wait: the fewest members of its queue left in flight; None if there is none."""
     return min((wait.depth for wait in waits if wait.depth is not None), default=None)

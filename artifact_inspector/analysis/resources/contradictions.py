@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from artifact_inspector.analysis.resources.taken import Contradiction
-from artifact_inspector.analysis.shared.bill import Bill
+from artifact_inspector.analysis.resources.usage import Contradiction
+from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage
 from artifact_inspector.model import Module, Stage
-from artifact_inspector.model.shared import Launch
+from artifact_inspector.model.shared import LaunchParameters
 
 
 def find_contradictions(
     name: str | None,
     warps: int | None,
     modules: Mapping[Stage, Module],
-    launch: Launch | None,
+    launch: LaunchParameters | None,
     binary: tuple[str, str] | None,
-    bill: Bill | None,
+    shared_usage: SharedMemoryUsage | None,
 ) -> tuple[Contradiction, ...]:
     """The contradictions between the files.
 
@@ -28,29 +28,29 @@ def find_contradictions(
         warps: of a block, from the metadata.
         launch: launch parameters in the TTGIR; None without.
         binary: kind of the binary (`cubin`), and the kernel in it.
-        bill: of the shared memory.
+        shared_usage: of the shared memory.
     """
-    return (*_names(name, modules, binary), *_tensor_warps(warps, launch, modules), *_shared(bill))
+    return (*_names(name, modules, binary), *_tensor_warps(warps, launch, modules), *_shared(shared_usage))
 
 
 def _names(
     name: str | None, modules: Mapping[Stage, Module], binary: tuple[str, str] | None
 ) -> Sequence[Contradiction]:
     """Files that hold a different kernel than the metadata, or than the first file."""
-    held = [
+    names_by_file = [
         (stage.value, [function.name for function in module.functions]) for stage, module in modules.items()
     ]
-    held += [] if binary is None else [(binary[0], [binary[1]])]
-    place = "metadata, name"
+    names_by_file += [] if binary is None else [(binary[0], [binary[1]])]
+    location = "metadata, name"
     if name is None:
-        if not held:
+        if not names_by_file:
             return ()
-        place, (name, *_) = held[0]
-    known = _bare(name)
+        location, (name, *_) = names_by_file[0]
+    kernel_name = _bare(name)
     return [
-        Contradiction(f"kernel: {name} against {names[0]}", (place, where))
-        for where, names in held
-        if names and known not in {_bare(other) for other in names}
+        Contradiction(f"kernel: {name} against {names[0]}", (location, file_name))
+        for file_name, names in names_by_file
+        if names and kernel_name not in {_bare(other_name) for other_name in names}
     ]
 
 
@@ -60,26 +60,24 @@ def _bare(name: str) -> str:
 
 
 def _tensor_warps(
-    warps: int | None, launch: Launch | None, modules: Mapping[Stage, Module]
+    warps: int | None, launch: LaunchParameters | None, modules: Mapping[Stage, Module]
 ) -> Sequence[Contradiction]:
     if launch is None or warps is None:
         return ()
-    found = launch.warps if launch.total_warps is None else launch.total_warps
-    if found is None or found == warps:
+    declared_warps = launch.warps if launch.total_warps is None else launch.total_warps
+    if declared_warps is None or declared_warps == warps:
         return ()
     specialised = any(function.partitions for function in modules[Stage.TTGIR].functions)
     if launch.total_warps is None and specialised:
         return ()  # the metadata also counts the warps of the partitions
     return [
-        Contradiction(
-            f"warps per block: {warps} against {found}", ("metadata, num_warps", "ttgir, num-warps")
-        )
+        Contradiction(f"warps per block: {warps} against {declared_warps}", ("metadata, num_warps", "ttgir, num-warps"))
     ]
 
 
-def _shared(bill: Bill | None) -> Sequence[Contradiction]:
+def _shared(shared_usage: SharedMemoryUsage | None) -> Sequence[Contradiction]:
     """Less shared memory than the allocations need. More is possible: not every use is visible in a file."""
-    if bill is None or bill.unexplained is None or bill.unexplained >= 0:
+    if shared_usage is None or shared_usage.unexplained_bytes is None or shared_usage.unexplained_bytes >= 0:
         return ()
-    sentence = f"shared memory: {bill.declared} bytes against {bill.peak} that the allocations need"
-    return [Contradiction(sentence, ("metadata, shared", "ttgir"))]
+    message = f"shared memory: {shared_usage.declared} bytes against {shared_usage.peak} that the allocations need"
+    return [Contradiction(message, ("metadata, shared", "ttgir"))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from artifact_inspector.analysis.access.accesses import Accesses
-from artifact_inspector.analysis.matrix.work import MatrixWork
+from artifact_inspector.analysis.access.accesses import AccessCounts
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 
 
 class Intensity(NamedTuple):
@@ -25,7 +25,7 @@ class Intensity(NamedTuple):
         return self.flop / self.loaded
 
 
-def find_intensity(accesses: Accesses, dots: Sequence[MatrixWork]) -> Intensity | None:
+def find_intensity(accesses: AccessCounts, dots: Sequence[MatrixWork]) -> Intensity | None:
     """The intensity of a region of tensor-level IR; None without loads or dots, or if a size is unknown.
 
     Dots and loads on mutually exclusive paths would all be counted, so a region with such dots has none.

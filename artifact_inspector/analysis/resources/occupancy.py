@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from artifact_inspector.hardware.gpu import MOST_THREADS
+from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.hardware.targets import Multiprocessor, Target
 from artifact_inspector.model import Backend, Resource
 
@@ -28,23 +28,23 @@ class Occupancy:
     blocks: int | None
     """0 if not even one fits: the launch fails. None if a number is missing."""
     warps: int | None
-    warps_at_most: int | None
+    max_warps: int | None
     """Maximum number of warps that the unit can hold."""
     limited_by: tuple[Resource, ...]
     """Limiting resources: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several if they
     allow equally many blocks.
     """
-    allowed: Mapping[Resource, int]
+    blocks_by_resource: Mapping[Resource, int]
     """Resource → blocks that it would allow by itself. Unused and unknown resources are left out."""
     missing: tuple[str, ...]
     """Names of the unknown numbers."""
 
     @property
-    def share(self) -> float | None:
+    def ratio(self) -> float | None:
         """Resident warps ÷ maximum warps of the unit."""
-        if self.warps is None or not self.warps_at_most:
+        if self.warps is None or not self.max_warps:
             return None
-        return self.warps / self.warps_at_most
+        return self.warps / self.max_warps
 
 
 @lru_cache(maxsize=256)
@@ -72,60 +72,58 @@ def find_occupancy(
         workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is LLVM's
             default for the target.
     """
-    holds = target.limits.multiprocessor
+    multiprocessor = target.limits.multiprocessor
     amd = target.backend is Backend.HIP
-    paired = amd and holds is not None and holds.partitions == SIMDS_OF_HALF_A_PROCESSOR
+    paired = amd and multiprocessor is not None and multiprocessor.partitions == SIMDS_PER_COMPUTE_UNIT
     unit = ("WGP" if paired and workgroup_processor is not False else "CU") if amd else "SM"
     missing = [
         name
         for name, value in (
-            (f"limits of one {unit} of {target}", holds),
+            (f"limits of one {unit} of {target}", multiprocessor),
             ("registers per thread", registers),
             ("bytes of shared memory per block", shared_bytes),
             ("warps per block", warps_per_block or None),
         )
         if value is None
     ]
-    if holds is None:
+    if multiprocessor is None:
         return Occupancy(unit, None, None, None, (), {}, tuple(missing))
     if unit == "WGP":
-        holds = _doubled(holds)
-    allowed = {Resource.BLOCKS: holds.blocks}
+        multiprocessor = _doubled(multiprocessor)
+    allowed = {Resource.BLOCKS: multiprocessor.blocks}
     if warps_per_block:
-        launches = warps_per_block * target.warp_size <= MOST_THREADS
-        allowed[Resource.WARPS] = holds.warps // warps_per_block if launches else 0
+        launches = warps_per_block * target.warp_size <= MAX_THREADS_PER_BLOCK
+        allowed[Resource.WARPS] = multiprocessor.warps // warps_per_block if launches else 0
     if warps_per_block and registers is not None:
-        per_partition = _warps_by_registers(holds, registers, scalar_registers)
+        per_partition = _warps_by_registers(multiprocessor, registers, scalar_registers)
         allowed[Resource.REGISTERS] = _blocks_by_registers(
-            holds, per_partition, warps_per_block, whole_rounds=not amd
+            multiprocessor, per_partition, warps_per_block, whole_rounds=not amd
         )
-    used = 1 if barriers is None else barriers
-    if used and holds.barriers is not None and not (amd and warps_per_block == 1):
-        allowed[Resource.BARRIERS] = holds.barriers // used
-    if shared_bytes is not None and (taken := _shared_taken(holds, shared_bytes)):
+    barriers_used = 1 if barriers is None else barriers
+    if barriers_used and multiprocessor.barriers is not None and not (amd and warps_per_block == 1):
+        allowed[Resource.BARRIERS] = multiprocessor.barriers // barriers_used
+    if shared_bytes is not None and (shared_bytes_used := _shared_bytes_used(multiprocessor, shared_bytes)):
         fits = shared_bytes <= (target.limits.shared_per_block or 0)
-        allowed[Resource.SHARED] = holds.shared // taken if fits else 0
-    if tensor_columns and holds.tensor_columns is not None:
-        allowed[Resource.TENSOR] = holds.tensor_columns // tensor_columns
+        allowed[Resource.SHARED] = multiprocessor.shared // shared_bytes_used if fits else 0
+    if tensor_columns and multiprocessor.tensor_columns is not None:
+        allowed[Resource.TENSOR] = multiprocessor.tensor_columns // tensor_columns
     # Blocks without tensor memory are resident all the same, and wait for it.
-    binding = {name: most for name, most in allowed.items() if name is not Resource.TENSOR}
-    none = tuple(name for name, most in binding.items() if most == 0)
+    binding = {name: block_limit for name, block_limit in allowed.items() if name is not Resource.TENSOR}
+    none = tuple(name for name, block_limit in binding.items() if block_limit == 0)
     if none:  # not even one block fits, whatever else is missing
-        return Occupancy(unit, 0, 0, holds.warps, none, allowed, tuple(missing))
+        return Occupancy(unit, 0, 0, multiprocessor.warps, none, allowed, tuple(missing))
     if missing or not warps_per_block:
-        return Occupancy(unit, None, None, holds.warps, (), allowed, tuple(missing))
+        return Occupancy(unit, None, None, multiprocessor.warps, (), allowed, tuple(missing))
     blocks = min(binding.values())
-    limited_by = tuple(name for name, most in binding.items() if most == blocks)
-    return Occupancy(unit, blocks, blocks * warps_per_block, holds.warps, limited_by, allowed, ())
+    limited_by = tuple(name for name, block_limit in binding.items() if block_limit == blocks)
+    return Occupancy(unit, blocks, blocks * warps_per_block, multiprocessor.warps, limited_by, allowed, ())
 
 
-SIMDS_OF_HALF_A_PROCESSOR = 2
+SIMDS_PER_COMPUTE_UNIT = 2
 """SIMDs of a compute unit that is half of a workgroup processor (gfx10 to gfx12.0)."""
 
 
-def find_warps_per_partition(
-    target: Target, registers: int, scalar_registers: int | None = None
-) -> int | None:
+def find_warps_per_partition(target: Target, registers: int, scalar_registers: int | None = None) -> int | None:
     """Warps that the registers of one sub-partition (AMD: SIMD) allow; None for an unknown target.
 
     On AMD this is the number that LLVM prints as `; Occupancy:` for a kernel without LDS.
@@ -134,47 +132,50 @@ def find_warps_per_partition(
     getNumWavesPerEUWithNumVGPRs; GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88,
     100) are those of 800 registers.
     """
-    holds = target.limits.multiprocessor
-    if holds is None:
+    multiprocessor = target.limits.multiprocessor
+    if multiprocessor is None:
         return None
-    return min(_warps_by_registers(holds, registers, scalar_registers), holds.warps // holds.partitions)
-
-
-def _warps_by_registers(holds: Multiprocessor, registers: int, scalar_registers: int | None) -> int:
-    """Warps of one partition that its registers allow, without the limit on warps."""
-    if registers > holds.registers_per_lane:
-        return 0
-    warps = holds.registers // _rounded(max(registers, 1), holds.register_unit)
-    if scalar_registers and holds.scalar_registers is not None:
-        warps = min(warps, holds.scalar_registers // scalar_registers)
-    return warps
-
-
-def _doubled(holds: Multiprocessor) -> Multiprocessor:
-    """Two compute units as one workgroup processor."""
-    return replace(
-        holds,
-        warps=2 * holds.warps,
-        blocks=2 * holds.blocks,
-        barriers=holds.barriers and 2 * holds.barriers,
-        partitions=2 * holds.partitions,
-        shared=2 * holds.shared,
+    return min(
+        _warps_by_registers(multiprocessor, registers, scalar_registers),
+        multiprocessor.warps // multiprocessor.partitions,
     )
 
 
-def _blocks_by_registers(holds: Multiprocessor, per_partition: int, warps: int, *, whole_rounds: bool) -> int:
+def _warps_by_registers(multiprocessor: Multiprocessor, registers: int, scalar_registers: int | None) -> int:
+    """Warps of one partition that its registers allow, without the limit on warps."""
+    if registers > multiprocessor.registers_per_lane:
+        return 0
+    warps = multiprocessor.registers // _rounded(max(registers, 1), multiprocessor.register_unit)
+    if scalar_registers and multiprocessor.scalar_registers is not None:
+        warps = min(warps, multiprocessor.scalar_registers // scalar_registers)
+    return warps
+
+
+def _doubled(multiprocessor: Multiprocessor) -> Multiprocessor:
+    """Two compute units as one workgroup processor."""
+    return replace(
+        multiprocessor,
+        warps=2 * multiprocessor.warps,
+        blocks=2 * multiprocessor.blocks,
+        barriers=multiprocessor.barriers and 2 * multiprocessor.barriers,
+        partitions=2 * multiprocessor.partitions,
+        shared=2 * multiprocessor.shared,
+    )
+
+
+def _blocks_by_registers(multiprocessor: Multiprocessor, per_partition: int, warps: int, *, whole_rounds: bool) -> int:
     """Blocks that the registers allow; 0 also for a launch that is refused because of its registers.
 
     NVIDIA's launch check rounds a block's warps up to whole rounds over the sub-partitions.
     """
-    if whole_rounds and _rounded(warps, holds.partitions) > per_partition * holds.partitions:
+    if whole_rounds and _rounded(warps, multiprocessor.partitions) > per_partition * multiprocessor.partitions:
         return 0
-    return per_partition * holds.partitions // warps
+    return per_partition * multiprocessor.partitions // warps
 
 
-def _shared_taken(holds: Multiprocessor, shared: int) -> int:
+def _shared_bytes_used(multiprocessor: Multiprocessor, shared: int) -> int:
     """Bytes of the multiprocessor's shared memory that a block uses."""
-    return _rounded(shared + holds.shared_reserved, holds.shared_unit)
+    return _rounded(shared + multiprocessor.shared_reserved, multiprocessor.shared_unit)
 
 
 def _rounded(number: int, unit: int) -> int:

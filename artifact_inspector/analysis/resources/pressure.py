@@ -15,20 +15,20 @@ from artifact_inspector.model import Function, RegisterBank
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class RegisterPressure:
     """Live registers of one function."""
 
-    alive: Mapping[RegisterBank, tuple[int, ...]]
+    live_counts: Mapping[RegisterBank, tuple[int, ...]]
     """Register pressure at each instruction."""
     peaks: Mapping[RegisterBank, int]
     """The first instruction with the maximum pressure."""
-    held: Mapping[str, int | None]
+    live_at_peak: Mapping[str, int | None]
     """Register live at the peak of vector registers → the last earlier instruction in text order that
     wrote it; None if none did.
     """
 
 
-def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | None]) -> Pressure:
+def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | None]) -> RegisterPressure:
     """Live registers at each instruction, and the registers live at the peak.
 
     Args:
@@ -39,47 +39,47 @@ def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | No
     reads, writes, kills = [], [], []
     for instruction in function.instructions:
         operands = instruction.operands
-        written, read = (
+        write_bits, read_bits = (
             _bits(names, [name for name in side if bank_of(name) is not None]) for side in operands
         )
-        reads.append(read)
-        writes.append(written)
-        kills.append(written if instruction.guard is None else 0)
-    live = _alive_behind(function, reads, kills)
-    holds = _held(function, reads, writes, kills, live)
+        reads.append(read_bits)
+        writes.append(write_bits)
+        kills.append(write_bits if instruction.guard is None else 0)
+    live = _live_out(function, reads, kills)
+    live_sets = _live_at_instructions(function, reads, writes, kills, live)
     banks: dict[RegisterBank, int] = {}
     for name, bit in names.items():
         bank = bank_of(name)
         assert bank is not None
         banks[bank] = banks.get(bank, 0) | 1 << bit
-    alive = {
-        bank: tuple((held & mask).bit_count() for held in holds)
+    live_counts = {
+        bank: tuple((live_bits & mask).bit_count() for live_bits in live_sets)
         for bank, mask in sorted(banks.items(), key=lambda item: item[0].value)
     }
-    peaks = {bank: max(range(len(counts)), key=counts.__getitem__) for bank, counts in alive.items()}
+    peaks = {bank: max(range(len(counts)), key=counts.__getitem__) for bank, counts in live_counts.items()}
     at = peaks.get(RegisterBank.VECTOR)
     written_by: dict[str, int | None] = {}
     if at is not None:
-        wanted = {name for name, bit in names.items() if holds[at] >> bit & 1 and bank_of(name) in _COUNTED}
-        written_by = dict.fromkeys(sorted(wanted, key=lambda name: names[name]))
+        counted_names = {name for name, bit in names.items() if live_sets[at] >> bit & 1 and bank_of(name) in _COUNTED}
+        written_by = dict.fromkeys(sorted(counted_names, key=lambda name: names[name]))
         for index in range(at + 1):
             for name in function.instructions[index].operands.results:
-                if name in wanted:
+                if name in counted_names:
                     written_by[name] = index
-    return Pressure(alive, peaks, written_by)
+    return RegisterPressure(live_counts, peaks, written_by)
 
 
 _COUNTED = (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
 
 
 def _bits(names: dict[str, int], registers: Sequence[str]) -> int:
-    found = 0
+    mask = 0
     for name in registers:
-        found |= 1 << names.setdefault(name, len(names))
-    return found
+        mask |= 1 << names.setdefault(name, len(names))
+    return mask
 
 
-def _alive_behind(function: Function, reads: Sequence[int], kills: Sequence[int]) -> list[int]:
+def _live_out(function: Function, reads: Sequence[int], kills: Sequence[int]) -> list[int]:
     """Registers live at the end of each block."""
     blocks = function.blocks
     uses, defines = [], []
@@ -90,47 +90,47 @@ def _alive_behind(function: Function, reads: Sequence[int], kills: Sequence[int]
             define |= kills[index]
         uses.append(use)
         defines.append(define)
-    before: list[list[int]] = [[] for _ in blocks]
+    predecessors: list[list[int]] = [[] for _ in blocks]
     for at, block in enumerate(blocks):
-        for after in block.successors:
-            before[after].append(at)
-    behind = [0] * len(blocks)
-    front = [uses[at] for at in range(len(blocks))]
+        for successor in block.successors:
+            predecessors[successor].append(at)
+    live_out = [0] * len(blocks)
+    live_in_sets = [uses[at] for at in range(len(blocks))]
     waiting = list(range(len(blocks)))
     while waiting:
         at = waiting.pop()
-        behind[at] = 0
-        for after in blocks[at].successors:
-            behind[at] |= front[after]
-        found = uses[at] | (behind[at] & ~defines[at])
-        if found != front[at]:
-            front[at] = found
-            waiting += before[at]
+        live_out[at] = 0
+        for successor in blocks[at].successors:
+            live_out[at] |= live_in_sets[successor]
+        live_in = uses[at] | (live_out[at] & ~defines[at])
+        if live_in != live_in_sets[at]:
+            live_in_sets[at] = live_in
+            waiting += predecessors[at]
     for at, block in enumerate(blocks):
-        behind[at] = 0
-        for after in block.successors:
-            behind[at] |= front[after]
-    return behind
+        live_out[at] = 0
+        for successor in block.successors:
+            live_out[at] |= live_in_sets[successor]
+    return live_out
 
 
-def _held(
+def _live_at_instructions(
     function: Function,
     reads: Sequence[int],
     writes: Sequence[int],
     kills: Sequence[int],
-    behind: Sequence[int],
+    live_out: Sequence[int],
 ) -> list[int]:
     """Registers live before each instruction, plus those that it writes."""
-    found = [0] * len(function.instructions)
-    for block, end in zip(function.blocks, behind, strict=True):
-        alive = end
+    live_sets = [0] * len(function.instructions)
+    for block, end in zip(function.blocks, live_out, strict=True):
+        live = end
         for index in range(block.stop - 1, block.start - 1, -1):
-            alive = (alive & ~kills[index]) | reads[index]
-            found[index] = alive | writes[index]
-    return found
+            live = (live & ~kills[index]) | reads[index]
+            live_sets[index] = live | writes[index]
+    return live_sets
 
 
-def count_to_shed(blocks_with: Callable[[int], int | None], registers: int) -> int | None:
+def registers_to_free(blocks_with: Callable[[int], int | None], registers: int) -> int | None:
     """The smallest reduction of registers with which one more block fits.
 
     None if registers are not the limit.
@@ -139,8 +139,8 @@ def count_to_shed(blocks_with: Callable[[int], int | None], registers: int) -> i
         blocks_with: blocks that fit for a number of registers per thread.
         registers: per thread at present.
     """
-    now = blocks_with(registers)
-    if now is None:
+    current_blocks = blocks_with(registers)
+    if current_blocks is None:
         return None
-    fits = (fewer for fewer in range(1, registers) if (blocks_with(registers - fewer) or 0) > now)
+    fits = (fewer for fewer in range(1, registers) if (blocks_with(registers - fewer) or 0) > current_blocks)
     return next(fits, None)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Request(NamedTuple):
+class BufferRequest(NamedTuple):
     """A buffer to be placed."""
 
     bytes: int
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     """The partition of that operation. Buffers of two partitions are live together whenever they are."""
 
 
-class Placed(NamedTuple):
+class BufferPlacement(NamedTuple):
     """Offsets, in the order of the requests, and the total size in bytes."""
 
     offsets: tuple[int, ...]
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
 _END = 1 << 62
 
 
-def place(requests: Sequence[Request], *, by_size: bool = True) -> Placed:
+def place_buffers(requests: Sequence[BufferRequest], *, by_size: bool = True) -> BufferPlacement:
     """The placement of buffers, as computed by Triton.
 
     Args:
@@ -45,19 +45,19 @@ def place(requests: Sequence[Request], *, by_size: bool = True) -> Placed:
     order = list(range(len(requests)))
     if by_size:
         order.sort(key=lambda index: -requests[index].bytes)
-    offsets = _starts(requests, order)
+    offsets = _initial_offsets(requests, order)
     rivals = _rivals(requests)
     conflicts = _conflicts(requests, rivals, offsets)
     while True:
-        _bump(requests, order, offsets, conflicts)
+        _move_conflicting(requests, order, offsets, conflicts)
         conflicts = _conflicts(requests, rivals, offsets)
         if not any(conflicts):
             break
     size = max((offsets[i] + requests[i].bytes for i in order), default=0)
-    return Placed(tuple(offsets), size)
+    return BufferPlacement(tuple(offsets), size)
 
 
-def _starts(requests: Sequence[Request], order: list[int]) -> list[int]:
+def _initial_offsets(requests: Sequence[BufferRequest], order: list[int]) -> list[int]:
     """Initial offsets: each slot (offset, from, to) takes the first buffer that meets no other slot."""
     offsets = [0] * len(requests)
     slots = [(0, 0, _END)]
@@ -65,82 +65,79 @@ def _starts(requests: Sequence[Request], order: list[int]) -> list[int]:
     while waiting and slots:
         lowest = min(range(len(slots)), key=lambda index: slots[index][0])
         offset, first, stop = slots.pop(lowest)
-        chosen = next(
+        request_index = next(
             (
                 i
                 for i in waiting
-                if _meet(requests[i].first, requests[i].stop, first, stop)
-                and not any(_meet(requests[i].first, requests[i].stop, f, s) for _, f, s in slots)
+                if _overlap(requests[i].first, requests[i].stop, first, stop)
+                and not any(_overlap(requests[i].first, requests[i].stop, f, s) for _, f, s in slots)
             ),
             None,
         )
-        if chosen is None:
+        if request_index is None:
             continue
-        waiting.remove(chosen)
-        wanted = requests[chosen]
-        offsets[chosen] = _align(offset, wanted.alignment)
-        slots.append((offsets[chosen] + wanted.bytes, max(first, wanted.first), min(stop, wanted.stop)))
-        if first < wanted.first:
-            slots.append((offset, first, wanted.stop))
-        if wanted.stop < stop:
-            slots.append((offset, wanted.first, stop))
+        waiting.remove(request_index)
+        request = requests[request_index]
+        offsets[request_index] = _align(offset, request.alignment)
+        slots.append((offsets[request_index] + request.bytes, max(first, request.first), min(stop, request.stop)))
+        if first < request.first:
+            slots.append((offset, first, request.stop))
+        if request.stop < stop:
+            slots.append((offset, request.first, stop))
     return offsets
 
 
-def _rivals(requests: Sequence[Request]) -> list[list[int]]:
+def _rivals(requests: Sequence[BufferRequest]) -> list[list[int]]:
     """For each buffer, those that may share no byte with it: live at once, or of other partitions."""
-    found: list[list[int]] = [[] for _ in requests]
+    rivals: list[list[int]] = [[] for _ in requests]
     live: list[int] = []
     for i in sorted(range(len(requests)), key=lambda index: requests[index].first):
         x = requests[i]
         live = [j for j in live if requests[j].stop > x.first]
         for j in live:
-            if _meet(x.first, x.stop, requests[j].first, requests[j].stop):
-                found[i].append(j)
-                found[j].append(i)
+            if _overlap(x.first, x.stop, requests[j].first, requests[j].stop):
+                rivals[i].append(j)
+                rivals[j].append(i)
         live.append(i)
     partitions: dict[int, list[int]] = {}
     for i, x in enumerate(requests):
         if x.group is not None:
             partitions.setdefault(x.group, []).append(i)
-    for together in partitions.values():
-        for i in together:
+    for members in partitions.values():
+        for i in members:
             x = requests[i]
-            found[i] += [
+            rivals[i] += [
                 j
-                for j in together
+                for j in members
                 if requests[j].partition != x.partition
-                and not _meet(x.first, x.stop, requests[j].first, requests[j].stop)
+                and not _overlap(x.first, x.stop, requests[j].first, requests[j].stop)
             ]
-    return found
+    return rivals
 
 
-def _conflicts(requests: Sequence[Request], rivals: list[list[int]], offsets: list[int]) -> list[list[int]]:
+def _conflicts(requests: Sequence[BufferRequest], rivals: list[list[int]], offsets: list[int]) -> list[list[int]]:
     """For each buffer, the rivals that overlap it in memory."""
     ends = [offset + request.bytes for offset, request in zip(offsets, requests, strict=True)]
-    return [
-        [j for j in others if offsets[j] < ends[i] and offsets[i] < ends[j]]
-        for i, others in enumerate(rivals)
-    ]
+    return [[j for j in others if offsets[j] < ends[i] and offsets[i] < ends[j]] for i, others in enumerate(rivals)]
 
 
-def _bump(
-    requests: Sequence[Request], order: list[int], offsets: list[int], conflicts: list[list[int]]
+def _move_conflicting(
+    requests: Sequence[BufferRequest], order: list[int], offsets: list[int], conflicts: list[list[int]]
 ) -> None:
     """Colour the buffers so that no two in conflict share a colour, and move all but the first colour."""
     colors = dict.fromkeys(order, -1)
     if order:
         colors[order[0]] = 0
     for i in order:
-        taken = {colors[j] for j in conflicts[i]}
-        colors[i] = next(color for color in range(len(order)) if color not in taken)
+        used_colors = {colors[j] for j in conflicts[i]}
+        colors[i] = next(color for color in range(len(order)) if color not in used_colors)
     for i in order:
         if colors[i]:
             past = max((offsets[j] + requests[j].bytes for j in conflicts[i]), default=0)
             offsets[i] = _align(past, requests[i].alignment)
 
 
-def _meet(a: int, b: int, c: int, d: int) -> bool:
+def _overlap(a: int, b: int, c: int, d: int) -> bool:
     return a < d and c < b
 
 

@@ -16,7 +16,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from artifact_inspector.analysis.shared.layouts import Bases, Layout, span
+from artifact_inspector.analysis.shared.register_layouts import Bases, Layout, span
 from artifact_inspector.model.encoding import LayoutKind
 
 _BANKS = 32 * 32
@@ -42,11 +42,11 @@ def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[in
         )
     fastest, last = outer[0], len(shape) - 1
     if len(shape) > 1 and (release < (3, 2) or math.prod(shape) != shape[fastest]):
-        write = source.contiguous[last] if fastest == last == inner[0] else 1
+        store_run = source.contiguous[last] if fastest == last == inner[0] else 1
         odd = source.kind is LayoutKind.MMA or (target.kind is LayoutKind.MMA and release < (3, 2))
-        read = target.contiguous[_order(target, release)[0]] if fastest == last or odd else 1
-        most = max(1, _VECTOR // bits) if release >= (3, 3) else max(write, read)
-        shape[fastest] += min(most, max(write, read))
+        load_run = target.contiguous[_order(target, release)[0]] if fastest == last or odd else 1
+        max_padding = max(1, _VECTOR // bits) if release >= (3, 3) else max(store_run, load_run)
+        shape[fastest] += min(max_padding, max(store_run, load_run))
     return math.prod(shape)
 
 
@@ -55,9 +55,7 @@ def _tile(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     if release < (3, 3):
         return layout.tile
     bases = (*layout.lane, *layout.warp)
-    return tuple(
-        max(1, *(2 * layout.moves(basis, axis) for basis in bases)) for axis in range(len(layout.shape))
-    )
+    return tuple(max(1, *(2 * layout.moves(basis, axis) for basis in bases)) for axis in range(len(layout.shape)))
 
 
 def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
@@ -71,7 +69,7 @@ def _order(layout: Layout, release: tuple[int, int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys([*axes, *reversed(range(len(layout.shape)))]))
 
 
-class Access(NamedTuple):
+class WideAccess(NamedTuple):
     """A store to or load from shared memory of 128 bits for each of 8 threads."""
 
     contiguous: tuple[int, ...]
@@ -80,11 +78,11 @@ class Access(NamedTuple):
     """Bits of the lane number that select the row."""
 
 
-VECTOR = Access((), (0, 1, 2))
+VECTOR = WideAccess((), (0, 1, 2))
 """`ld.shared.v4.b32`: each thread accesses its own row."""
-MATRIX = Access((0, 1), (2, 3, 4))
+MATRIX = WideAccess((0, 1), (2, 3, 4))
 """`ldmatrix`, `stmatrix`: four threads share a row."""
-TRANSPOSED = Access((2, 3, 4), (0, 1))
+TRANSPOSED = WideAccess((2, 3, 4), (0, 1))
 """The same with `.trans`, for 16 bits only."""
 
 
@@ -92,8 +90,8 @@ def swizzled_elements(
     source: Layout,
     target: Layout,
     bits: int,
-    stores: Sequence[Access] = (),
-    loads: Sequence[Access] = (),
+    stores: Sequence[WideAccess] = (),
+    loads: Sequence[WideAccess] = (),
 ) -> int:
     """Elements of one pass of a swizzled conversion.
 
@@ -103,14 +101,14 @@ def swizzled_elements(
     """
     a, b = _without_zeros(source.register), _without_zeros(target.register)
     dim = math.prod(source.shape).bit_length() - 1
-    ways: list[tuple[int, int]] = []
+    options: list[tuple[int, int]] = []
     for store in stores:
         for load in loads:
-            wide = _wide(source, target, (a, b), (store, load), bits, dim)
-            if wide is not None:
-                ways.append(wide)
-    if ways:  # the fewest bank conflicts, then the most passes
-        return 1 << (dim + min((conflicts, -turns) for conflicts, turns in ways)[1])
+            option = _wide(source, target, (a, b), (store, load), bits, dim)
+            if option is not None:
+                options.append(option)
+    if options:  # the fewest bank conflicts, then the most passes
+        return 1 << (dim + min((conflicts, -turns) for conflicts, turns in options)[1])
     vector = _vector(a, b, source.lane, target.lane, bits)
     bank_a = [*vector, *_bank(a, source.lane, vector, bits)]
     bank_b = [*vector, *_bank(b, target.lane, vector, bits)]
@@ -128,7 +126,7 @@ def _wide(
     source: Layout,
     target: Layout,
     registers: tuple[Bases, Bases],
-    pair: tuple[Access, Access],
+    pair: tuple[WideAccess, WideAccess],
     bits: int,
     dim: int,
 ) -> tuple[int, int] | None:
@@ -145,17 +143,17 @@ def _wide(
     if vector is None:
         return None
     tiles = []
-    for own, lane, access in ((a, source.lane, pair[0]), (b, target.lane, pair[1])):
+    for side_registers, lane, access in ((a, source.lane, pair[0]), (b, target.lane, pair[1])):
         needed = 3 - len(access.address)
-        spare = [basis for basis in own if basis not in vector][:needed]
+        spare = [basis for basis in side_registers if basis not in vector][:needed]
         if len(spare) < needed:
             return None
         tiles.append([*spare, *(lane[bit] for bit in access.address)])
     segment = _segment([*vector, *tiles[0]], [*vector, *tiles[1]], dim, _rows(vector, bits, dim))
     conflicts = sum((1 << sum(1 for basis in segment if basis in tile)) - 1 for tile in tiles)
-    kept = min(len(access.contiguous) + len(access.address) - 3 for access in pair)
+    kept_bits = min(len(access.contiguous) + len(access.address) - 3 for access in pair)
     turns = sum(1 for basis in segment if basis in a and basis in b)
-    return conflicts, max(0, turns - kept)
+    return conflicts, max(0, turns - kept_bits)
 
 
 def _shared_row(
@@ -173,50 +171,50 @@ def _shared_row(
     shared = [lanes_b[bit] for bit in contiguous_b]
     if 0 in shared or any(lanes_a[bit] == 0 for bit in contiguous_a):
         return None
-    apart = len(contiguous_b) - len(contiguous_a)
-    if any(basis not in registers_a for basis in shared[:apart]):
+    lane_difference = len(contiguous_b) - len(contiguous_a)
+    if any(basis not in registers_a for basis in shared[:lane_difference]):
         return None
-    if shared[apart:] != [lanes_a[bit] for bit in contiguous_a]:
+    if shared[lane_difference:] != [lanes_a[bit] for bit in contiguous_a]:
         return None
     return [*common[: row - len(contiguous_b)], *shared]
 
 
 def _vector(a: Bases, b: Bases, lane_a: Bases, lane_b: Bases, bits: int) -> list[int]:
     """Bases of the elements that one access moves together."""
-    found = [basis for basis in a if basis in b][: (_VECTOR // bits).bit_length() - 1]
+    vector_bases = [basis for basis in a if basis in b][: (_VECTOR // bits).bit_length() - 1]
     first = a
-    other = lane_b
-    if (1 << len(found)) * bits < 32:
-        word = (32 // bits).bit_length() - 1
-        lead_a = [*found, *(x for x in a if x not in found)]
-        lead_b = [*found, *(x for x in b if x not in found)]
-        if a[: len(found)] == tuple(found) and b[: len(found)] != tuple(found):
-            filled, first, other = lead_a[:word], a, lane_b
-        elif b[: len(found)] == tuple(found) and a[: len(found)] != tuple(found):
-            filled, first, other = lead_b[:word], b, lane_a
+    other_lanes = lane_b
+    if (1 << len(vector_bases)) * bits < 32:
+        word_bases = (32 // bits).bit_length() - 1
+        lead_a = [*vector_bases, *(x for x in a if x not in vector_bases)]
+        lead_b = [*vector_bases, *(x for x in b if x not in vector_bases)]
+        if a[: len(vector_bases)] == tuple(vector_bases) and b[: len(vector_bases)] != tuple(vector_bases):
+            filled, first, other_lanes = lead_a[:word_bases], a, lane_b
+        elif b[: len(vector_bases)] == tuple(vector_bases) and a[: len(vector_bases)] != tuple(vector_bases):
+            filled, first, other_lanes = lead_b[:word_bases], b, lane_a
         else:
-            more_a = _also(lead_a, lead_a[:word], lane_b, bits)
-            more_b = _also(lead_b, lead_b[:word], lane_a, bits)
+            more_a = _shared_bases(lead_a, lead_a[:word_bases], lane_b, bits)
+            more_b = _shared_bases(lead_b, lead_b[:word_bases], lane_a, bits)
             if more_a >= more_b:
-                filled, first, other = lead_a[:word], tuple(lead_a), lane_b
+                filled, first, other_lanes = lead_a[:word_bases], tuple(lead_a), lane_b
             else:
-                filled, first, other = lead_b[:word], tuple(lead_b), lane_a
-        found = filled if len(filled) > len(found) else found
-    return [*found, *_also(first, found, other, bits)]
+                filled, first, other_lanes = lead_b[:word_bases], tuple(lead_b), lane_a
+        vector_bases = filled if len(filled) > len(vector_bases) else vector_bases
+    return [*vector_bases, *_shared_bases(first, vector_bases, other_lanes, bits)]
 
 
-def _also(registers: Sequence[int], used: list[int], lanes: Bases, bits: int) -> list[int]:
+def _shared_bases(registers: Sequence[int], used: list[int], lanes: Bases, bits: int) -> list[int]:
     """Register bases that the other side has among its lanes, as many as one access allows."""
-    most = (_VECTOR // max(bits, 32)).bit_length() - 1
-    found: list[int] = []
+    max_bases = (_VECTOR // max(bits, 32)).bit_length() - 1
+    bases: list[int] = []
     for basis in registers:
         if basis in used:
             continue
         if basis in lanes:
-            found.append(basis)
-        if len(found) == most:
+            bases.append(basis)
+        if len(bases) == max_bases:
             break
-    return found
+    return bases
 
 
 def _bank(registers: Bases, lanes: Bases, vector: list[int], bits: int) -> list[int]:
@@ -230,17 +228,17 @@ def _bank(registers: Bases, lanes: Bases, vector: list[int], bits: int) -> list[
 
 def _segment(bank_a: list[int], bank_b: list[int], dim: int, length: int) -> list[int]:
     a, b = set(bank_a) - {0}, set(bank_b) - {0}
-    found = [1 << bit for bit in range(dim) if 1 << bit not in a and 1 << bit not in b]
-    if len(found) >= length:
-        return found[:length]
+    segment = [1 << bit for bit in range(dim) if 1 << bit not in a and 1 << bit not in b]
+    if len(segment) >= length:
+        return segment[:length]
     small, large = sorted((sorted(a - b), sorted(b - a)), key=len)
-    conflicts = min(max(0, length - len(small) - len(found)), len(small))
-    found += [x ^ y for x, y in zip(small[conflicts:], large[conflicts:], strict=False)]
-    found += small[:conflicts] + large[:conflicts]
-    return found[:length]
+    conflicts = min(max(0, length - len(small) - len(segment)), len(small))
+    segment += [x ^ y for x, y in zip(small[conflicts:], large[conflicts:], strict=False)]
+    segment += small[:conflicts] + large[:conflicts]
+    return segment[:length]
 
 
-class Reach(Enum):
+class ConversionReach(Enum):
     """How far the data of a conversion moves."""
 
     THREAD = "thread"
@@ -249,29 +247,27 @@ class Reach(Enum):
 
 
 @lru_cache(maxsize=512)
-def reach(source: Layout, target: Layout, *, is_handed_on: bool = True) -> Reach:
+def find_conversion_reach(source: Layout, target: Layout, *, passes_copies: bool = True) -> ConversionReach:
     """The distance between the threads that a conversion moves data between.
 
     Args:
-        is_handed_on: of warps with the same data, one passes it to the others, as Triton usually does.
+        passes_copies: of warps with the same data, one passes it to the others, as Triton usually does.
     """
 
-    def covers(own: Bases, pairs: Sequence[tuple[int, int]], rest: Bases) -> bool:
-        """True if `rest`, and the differences of the pairs, are in the span of `own`."""
-        space = span(own)
-        return all(_reduced(x ^ y, space) == 0 for x, y in pairs) and all(
-            _reduced(x, space) == 0 for x in rest
-        )
+    def covers(basis_set: Bases, pairs: Sequence[tuple[int, int]], remaining: Bases) -> bool:
+        """True if `remaining`, and the differences of the pairs, are in the span of `basis_set`."""
+        space = span(basis_set)
+        return all(_reduced(x ^ y, space) == 0 for x, y in pairs) and all(_reduced(x, space) == 0 for x in remaining)
 
     lanes = list(zip(source.lane, target.lane, strict=False))
     warps = list(zip(source.warp, target.warp, strict=False))
-    if is_handed_on and any(x == 0 != y for x, y in warps):
-        return Reach.BLOCK
+    if passes_copies and any(x == 0 != y for x, y in warps):
+        return ConversionReach.BLOCK
     if not any(x == 0 != y for x, y in lanes) and covers(source.register, [*lanes, *warps], target.register):
-        return Reach.THREAD
+        return ConversionReach.THREAD
     if covers((*source.register, *source.lane), warps, (*target.register, *target.lane)):
-        return Reach.WARP
-    return Reach.BLOCK
+        return ConversionReach.WARP
+    return ConversionReach.BLOCK
 
 
 def swapped_bits(source: Layout, target: Layout) -> int:
@@ -289,8 +285,8 @@ def _reduced(number: int, space: list[int]) -> int:
 
 def _without_zeros(bases: Bases) -> Bases:
     """Registers that hold different elements: Triton drops broadcast copies."""
-    kept: list[int] = []
+    independent: list[int] = []
     for basis in bases:
-        if basis and len(span([*kept, basis])) > len(kept):
-            kept.append(basis)
-    return tuple(kept)
+        if basis and len(span([*independent, basis])) > len(independent):
+            independent.append(basis)
+    return tuple(independent)

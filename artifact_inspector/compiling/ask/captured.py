@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.capture.places import Place
+from artifact_inspector.compiling.capture.call_site import CallSite
 from artifact_inspector.compiling.capture.recorder import Event
 from artifact_inspector.hardware.targets import Target, parse_target
 
@@ -19,12 +19,12 @@ class Launch:
 
     grid: tuple[int, ...]
     """CTAs in x, y and z; if one is zero, nothing would run."""
-    place: str
+    location: str
     """`file:line` of the launch."""
     caller: str
     """`file:line` of the program's own statement that led to the launch; equals `place` without a library in
     between."""
-    times: int
+    count: int
     """Number of launches; a lower bound if the program was killed."""
 
 
@@ -45,9 +45,9 @@ class CapturedKernel:
     """num_warps, num_stages and num_ctas, and other options that differ from Triton's defaults."""
     launches: tuple[Launch, ...]
     """Empty if it was only compiled: by `warmup`, or as a configuration that the autotuner did not choose."""
-    benchmarked: int
+    benchmark_launches: int
     """Number of launches by an autotuner to time it."""
-    compiled_for: Place
+    compiled_for: CallSite
     """The launch that first needed it."""
     seconds: float
     """Duration of the compile; 0 for a cache hit."""
@@ -57,7 +57,7 @@ class CapturedKernel:
     """The compiler's error message; None if it compiled."""
     shortage: str | None
     """The GPU resource that it exceeds, so that a real launch would fail; else None."""
-    defined: str | None = None
+    kernel_path: str | None = None
     """`FILE.py:KERNEL`, if it can be imported from that file."""
 
 
@@ -66,7 +66,7 @@ class Note:
     """A difference between the captured run and a run on a GPU."""
 
     text: str
-    place: str | None
+    location: str | None
     """`file:line` of the program's own statement, if known."""
     targets: tuple[Target, ...]
 
@@ -75,8 +75,8 @@ def merge_notes(notes: Iterable[Note]) -> list[Note]:
     """Merge equal notes of several runs; each lists all of its targets."""
     targets: dict[tuple[str, str | None], list[Target]] = {}
     for note in notes:
-        targets.setdefault((note.text, note.place), []).extend(note.targets)
-    return [Note(text, place, tuple(found)) for (text, place), found in targets.items()]
+        targets.setdefault((note.text, note.location), []).extend(note.targets)
+    return [Note(text, location, tuple(note_targets)) for (text, location), note_targets in targets.items()]
 
 
 def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
@@ -101,7 +101,7 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
             )  # fmt: skip
             # counts only grow: the last one written is the total
             counts.setdefault(key, {})[launch] = event["times"]
-    return [_kernel(event, counts.get(key, {}), shortages.get(key)) for key, event in compiled.items()]
+    return [_build_kernel(event, counts.get(key, {}), shortages.get(key)) for key, event in compiled.items()]
 
 
 def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
@@ -109,49 +109,52 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
 
     A launch that only an autotuner made, to time a configuration that it did not choose, is marked `tuning`.
     """
-    made = [x for x in events if x["event"] == "compiled" and x["directory"] is not None]
-    names = {(x["kernel"], x["target"]): x["name"] for x in made}
-    found: dict[str, dict[str, Any]] = {}
+    compile_events = [x for x in events if x["event"] == "compiled" and x["directory"] is not None]
+    names = {(x["kernel"], x["target"]): x["name"] for x in compile_events}
+    launches: dict[str, dict[str, Any]] = {}
     for event in events:
         key = (event.get("kernel"), event.get("target"))
         if event["event"] == "given" and key in names:
-            whose = {"hash": key[0], "kernel": names[key], "target": key[1]}
-            launch = {**whose, "grid": event["grid"], "args": event["args"]}
-            same = json.dumps(launch, sort_keys=True)
+            kernel_fields = {"hash": key[0], "kernel": names[key], "target": key[1]}
+            launch = {**kernel_fields, "grid": event["grid"], "args": event["args"]}
+            launch_key = json.dumps(launch, sort_keys=True)
             if not event["tuning"]:
-                found[same] = launch
+                launches[launch_key] = launch
             else:
-                found.setdefault(same, {**launch, "tuning": True})
-    return list(found.values())
+                launches.setdefault(launch_key, {**launch, "tuning": True})
+    return list(launches.values())
 
 
 def find_notes(events: Iterable[Event]) -> list[Note]:
     """Differences from a run on a GPU, each once with its targets."""
-    found: dict[tuple[str, str | None], list[Target]] = {}
-    tuned: dict[Target, dict[str, str]] = {}
+    targets_of_note: dict[tuple[str, str | None], list[Target]] = {}
+    tuned_kernels: dict[Target, dict[str, str]] = {}
     for event in events:
         if event["event"] == "note":
-            targets = found.setdefault((event["text"], event["place"]), [])
+            targets = targets_of_note.setdefault((event["text"], event["place"]), [])
             if event["target"] is not None and (target := parse_target(event["target"])) not in targets:
                 targets.append(target)
         elif event["event"] == "tuned":
             name, target = event["name"], parse_target(event["target"])
-            tuned.setdefault(target, {})[name] = f"{event['compiled']} of {event['configs']} of {name}"
-    few = "Some autotuner configurations were not compiled (--configs all compiles them)"
+            tuned_kernels.setdefault(target, {})[name] = f"{event['compiled']} of {event['configs']} of {name}"
+    text_prefix = "Some autotuner configurations were not compiled (--configs all compiles them)"
     return [
-        *(Note(f"{few}: {', '.join(names.values())}.", None, (target,)) for target, names in tuned.items()),
-        *(Note(text, place, tuple(targets)) for (text, place), targets in found.items()),
+        *(
+            Note(f"{text_prefix}: {', '.join(names.values())}.", None, (target,))
+            for target, names in tuned_kernels.items()
+        ),
+        *(Note(text, location, tuple(targets)) for (text, location), targets in targets_of_note.items()),
     ]
 
 
-def _kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str | None) -> CapturedKernel:
+def _build_kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str | None) -> CapturedKernel:
     launches: dict[tuple[tuple[int, ...], str, str], int] = {}
     benchmarked = 0
-    for (_, benchmark, grid, place, caller), times in counts.items():
+    for (_, benchmark, grid, location, caller), times in counts.items():
         if benchmark:
             benchmarked += times
         else:
-            launches[grid, place, caller] = launches.get((grid, place, caller), 0) + times
+            launches[grid, location, caller] = launches.get((grid, location, caller), 0) + times
     return CapturedKernel(
         name=event["name"],
         hash=None if event["directory"] is None else event["kernel"],
@@ -160,11 +163,11 @@ def _kernel(event: Event, counts: Mapping[tuple[Any, ...], int], shortage: str |
         constexprs=event["constexprs"],
         options=event["options"],
         launches=tuple(Launch(*launch, times) for launch, times in launches.items()),
-        benchmarked=benchmarked,
-        compiled_for=Place(event["place"], event["caller"]),
+        benchmark_launches=benchmarked,
+        compiled_for=CallSite(event["place"], event["caller"]),
         seconds=event["seconds"],
         directory=None if event["directory"] is None else Path(event["directory"]),
         message=event["message"],
         shortage=shortage,
-        defined=event.get("defined"),
+        kernel_path=event.get("defined"),
     )

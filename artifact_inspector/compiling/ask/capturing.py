@@ -18,19 +18,19 @@ from artifact_inspector.compiling.ask.captured import (
     find_notes,
 )
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
-from artifact_inspector.compiling.ask.manifest import CAPTURED_AT, made_directory, record
-from artifact_inspector.compiling.ask.process import this_interpreter
+from artifact_inspector.compiling.ask.manifest import CAPTURED_PREFIX, add_to_manifest, create_directory
+from artifact_inspector.compiling.ask.process import current_interpreter
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.capture.recorder import Event, Recorder
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
-CONFIGS = 3
+DEFAULT_CONFIGS = 3
 """Default number of configurations that are compiled for an autotuned kernel."""
-OUT = Path("triton-cache")
+DEFAULT_DIRECTORY = Path("triton-cache")
 
 
-class Captured(list[CapturedKernel]):
+class CapturedKernels(list[CapturedKernel]):
     """The kernels of a `capture` block, filled in when the block ends; `inspect_cache` reads `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -41,18 +41,18 @@ class Captured(list[CapturedKernel]):
         """Differences from a run on a GPU."""
 
 
-_active = threading.Lock()
+_capture_lock = threading.Lock()
 
 
 @contextmanager
 def capture(
     targets: Iterable[str],
-    out: Path | str = OUT,
+    out: Path | str = DEFAULT_DIRECTORY,
     *,
-    configs: int | None = CONFIGS,
+    configs: int | None = DEFAULT_CONFIGS,
     time_limit: float = TIME_LIMIT_SECONDS,
-    into: Callable[[Path], Captured] = Captured,
-) -> Iterator[Captured]:
+    list_type: Callable[[Path], CapturedKernels] = CapturedKernels,
+) -> Iterator[CapturedKernels]:
     """Capture every kernel that the block would launch, without a GPU.
 
     Tensors may be on the CPU or on `meta`. Tensors made with `device="cuda"` are on the CPU and report
@@ -67,7 +67,7 @@ def capture(
         out: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take; a longer one is reported as a row.
-        into: constructs the list that is filled.
+        list_type: constructs the list that is filled.
 
     Yields:
         The list of kernels, filled when the block ends, also by an exception.
@@ -76,31 +76,29 @@ def capture(
         UsageError: there is no target, an unknown one, or a capture block is already active.
         CompileError: Triton is not installed, or this version cannot be captured.
     """
-    wanted = tuple(dict.fromkeys(parse_target(text) for text in targets))
-    directory = checked_directory(wanted, Path(out), configs)
-    this_interpreter()
-    if not _active.acquire(blocking=False):
-        raise UsageError(
-            "A capture is already active in this process.", "End its block first, or pass it all targets."
-        )
+    parsed_targets = tuple(dict.fromkeys(parse_target(text) for text in targets))
+    directory = prepare_directory(parsed_targets, Path(out), configs)
+    current_interpreter()
+    if not _capture_lock.acquire(blocking=False):
+        raise UsageError("A capture is already active in this process.", "End its block first, or pass it all targets.")
     try:
         events: list[Event] = []
         recorder = Recorder(events.append)
-        found = into(directory)
-        with _stand_ins(wanted, recorder, directory, configs, time_limit):
+        captured_kernels = list_type(directory)
+        with _install_stand_ins(parsed_targets, recorder, directory, configs, time_limit):
             try:
-                yield found
+                yield captured_kernels
             finally:
                 recorder.finish()
-                found.extend(find_kernels(events))
-                found.notes.extend(find_notes(events))
-                record(directory, manifest_rows(found), find_launches(events))
+                captured_kernels.extend(find_kernels(events))
+                captured_kernels.notes.extend(find_notes(events))
+                add_to_manifest(directory, manifest_rows(captured_kernels), find_launches(events))
     finally:
-        _active.release()
+        _capture_lock.release()
 
 
 @contextmanager
-def _stand_ins(
+def _install_stand_ins(
     targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
 ) -> Iterator[None]:
     from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
@@ -119,7 +117,7 @@ def _stand_ins(
             stand_in.remove()
 
 
-def checked_directory(targets: Sequence[Target], out: Path, configs: int | None) -> Path:
+def prepare_directory(targets: Sequence[Target], out: Path, configs: int | None) -> Path:
     """The cache directory, created if it is missing.
 
     Raises:
@@ -129,10 +127,10 @@ def checked_directory(targets: Sequence[Target], out: Path, configs: int | None)
         raise UsageError("No target to capture for.", "Name one: --target sm_90,gfx942")
     if configs is not None and configs < 1:
         raise UsageError(f"Cannot capture {configs} configurations.", "Expected a number from 1, or all.")
-    return made_directory(out)
+    return create_directory(out)
 
 
-def _value(text: str) -> object:
+def _parse_constant(text: str) -> object:
     """A constant as `compile` records it: a Python value, or the name of a function or type as text."""
     try:
         value = literal_eval(text)
@@ -150,10 +148,10 @@ def manifest_rows(kernels: Iterable[CapturedKernel]) -> list[CompileResult]:
             seconds=kernel.seconds,
             directory=kernel.directory,
             message=kernel.message,
-            place=kernel.defined or f"{CAPTURED_AT}{kernel.compiled_for.line}",
-            cached=kernel.directory is not None and not kernel.seconds,
+            kernel_path=kernel.kernel_path or f"{CAPTURED_PREFIX}{kernel.compiled_for.line}",
+            is_cached=kernel.directory is not None and not kernel.seconds,
             types=tuple(f"{name}={type_}" for name, type_ in kernel.signature.items()),
-            constants={name: _value(text) for name, text in kernel.constexprs.items()},
+            constants={name: _parse_constant(text) for name, text in kernel.constexprs.items()},
             options=kernel.options,
         )
         for kernel in kernels

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.environments import cache_directory, find_interpreter, parse_triton
-from artifact_inspector.compiling.ask.manifest import made_directory, record
-from artifact_inspector.compiling.ask.process import answers, this_interpreter
-from artifact_inspector.compiling.ask.remote import remote_answers
-from artifact_inspector.compiling.ask.request import KernelRequest, place_of
+from artifact_inspector.compiling.ask.manifest import add_to_manifest, create_directory
+from artifact_inspector.compiling.ask.process import current_interpreter, run_requests
+from artifact_inspector.compiling.ask.remote import run_remote_requests
+from artifact_inspector.compiling.ask.request import KernelRequest, kernel_path_of
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.errors import CompileError, UsageError
@@ -33,7 +33,7 @@ def compile_kernels(
     planned: Callable[[int], None] | None = None,
     notice: Callable[[str], None] = lambda sentence: None,
     time_limit: float = TIME_LIMIT_SECONDS,
-    instead: tuple[Path, Path] | None = None,
+    older_state: tuple[Path, Path] | None = None,
 ) -> list[CompileResult]:
     """Compile kernels into a Triton cache: one result per version, kernel, configuration and target.
 
@@ -53,23 +53,27 @@ def compile_kernels(
         planned: called with the number of results when it is known.
         notice: called with a sentence before an environment is created, which takes a minute.
         time_limit: seconds that one compile may take.
-        instead: a directory, and another with an older state of it to import from.
+        older_state: a directory, and another with an older state of it to import from.
 
     Raises:
         UsageError: an unknown reference kernel, target or version, or an invalid signature.
         CompileError: Triton cannot be used here. With several versions, those that are unavailable are rows.
     """
-    wanted = list(dict.fromkeys(parse_target(target) for target in targets))  # without duplicates
-    written = [_known(request).as_json() for request in requests]
-    versions = [parse_triton(one) for one in dict.fromkeys(tritons)]
-    here = None if versions else this_interpreter()
-    out_dir = made_directory(out_dir)
-    asked = {"targets": [str(one) for one in wanted], "out": str(out_dir), "environment": {}}
-    asks = [{**ask, **asked} for ask in written]
-    counts = [len(asks) * len(wanted)] * (len(versions) or 1)
-    found: list[tuple[tuple[int, int, int], CompileResult]] = []
+    unique_targets = list(dict.fromkeys(parse_target(target) for target in targets))  # without duplicates
+    request_documents = [_check_kernel_path(request).as_json() for request in requests]
+    versions = [parse_triton(target_or_version) for target_or_version in dict.fromkeys(tritons)]
+    own_interpreter = None if versions else current_interpreter()
+    out_dir = create_directory(out_dir)
+    common_fields = {
+        "targets": [str(target_or_version) for target_or_version in unique_targets],
+        "out": str(out_dir),
+        "environment": {},
+    }
+    worker_requests = [{**ask, **common_fields} for ask in request_documents]
+    counts = [len(worker_requests) * len(unique_targets)] * (len(versions) or 1)
+    ordered_results: list[tuple[tuple[int, int, int], CompileResult]] = []
 
-    def counted(number: int) -> None:
+    def set_row_count(number: int) -> None:
         counts[run] = number
         if planned is not None:
             planned(sum(counts))
@@ -78,40 +82,40 @@ def compile_kernels(
         for run in range(len(counts)):
             version = versions[run] if versions else None
             try:
-                interpreter = here or find_interpreter(*versions[run], notice=notice)
+                interpreter = own_interpreter or find_interpreter(*versions[run], notice=notice)
             except CompileError as error:
                 if len(versions) == 1:
                     raise
-                rows = _refused(asks, versions[run][0], error)
+                rows = _refused_rows(worker_requests, versions[run][0], error)
             else:
-                if instead is not None:
-                    interpreter = interpreter.with_instead(*instead)
-                limits: dict[str, Any] = {"time_limit": time_limit, "planned": counted}
+                if older_state is not None:
+                    interpreter = interpreter.with_older_state(*older_state)
+                limits: dict[str, Any] = {"time_limit": time_limit, "planned": set_row_count}
                 if scheduler is not None:
-                    rows = remote_answers(scheduler, version, asks, **limits)
+                    rows = run_remote_requests(scheduler, version, worker_requests, **limits)
                 else:
-                    rows = answers(interpreter, asks, workers=workers or processors(), **limits)
+                    rows = run_requests(interpreter, worker_requests, workers=workers or count_processors(), **limits)
             for row in rows:
-                result = _result(row, requests[row["ask"]].place)
-                found.append(((run, row["ask"], row["index"]), result))
+                result = _make_result(row, requests[row["ask"]].kernel_path)
+                ordered_results.append(((run, row["ask"], row["index"]), result))
                 if progress is not None:
                     progress(result)
     finally:  # an interrupted run keeps its finished compiles
-        if found:
-            record(out_dir, (result for _, result in found))
-    return [result for _, result in sorted(found, key=lambda entry: entry[0])]
+        if ordered_results:
+            add_to_manifest(out_dir, (result for _, result in ordered_results))
+    return [result for _, result in sorted(ordered_results, key=lambda entry: entry[0])]
 
 
-def _refused(
-    asks: Sequence[Mapping[str, Any]], version: str, error: CompileError
+def _refused_rows(
+    worker_requests: Sequence[Mapping[str, Any]], version: str, error: CompileError
 ) -> Iterator[dict[str, Any]]:
     """The rows of an unavailable version of Triton."""
-    for number, ask in enumerate(asks):
-        for index, target in enumerate(ask["targets"]):
+    for number, worker_request in enumerate(worker_requests):
+        for index, target in enumerate(worker_request["targets"]):
             yield {
                 "ask": number,
                 "index": index,
-                "kernel": ask["place"].rpartition(":")[2],
+                "kernel": worker_request["place"].rpartition(":")[2],
                 "target": target,
                 "triton": version,
                 "seconds": 0.0,
@@ -144,9 +148,7 @@ def compile_reference(
     kernels = list(dict.fromkeys(names)) or list(REFERENCE_KERNELS)
     for name in kernels:
         if name not in REFERENCE_KERNELS:
-            raise UsageError(
-                f"Unknown reference kernel {name!r}.", f"Expected one of {', '.join(REFERENCE_KERNELS)}."
-            )
+            raise UsageError(f"Unknown reference kernel {name!r}.", f"Expected one of {', '.join(REFERENCE_KERNELS)}.")
     requests = [KernelRequest(name) for name in kernels]
     return compile_kernels(requests, targets, out_dir, progress=progress, time_limit=time_limit)
 
@@ -178,65 +180,65 @@ def compile_kernel(
         UsageError: no such kernel or target, or missing arguments.
         CompileError: the compiler refused the kernel; the error has its message.
     """
-    place = kernel if isinstance(kernel, str) else place_of(kernel)
-    request = KernelRequest(place, signature, constexprs or {}, options)
-    (result,) = compile_kernels([request], [target], out_dir or default_out(), time_limit=time_limit)
+    kernel_path = kernel if isinstance(kernel, str) else kernel_path_of(kernel)
+    request = KernelRequest(kernel_path, signature, constexprs or {}, options)
+    (result,) = compile_kernels([request], [target], out_dir or default_directory(), time_limit=time_limit)
     if result.message is not None:
-        error = UsageError if result.usage else CompileError
+        error = UsageError if result.is_usage_error else CompileError
         raise error(result.message, result.remedy)
     return result
 
 
-def default_out() -> Path:
+def default_directory() -> Path:
     """The default cache directory for compiled kernels."""
     return cache_directory() / "kernels"
 
 
-def processors() -> int:
+def count_processors() -> int:
     """Number of processors that this process may use, and of concurrent compiles."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
 
 
-def _known(request: KernelRequest) -> KernelRequest:
+def _check_kernel_path(request: KernelRequest) -> KernelRequest:
     """The request, if its place is a reference kernel, a file or a module.
 
     Raises:
         UsageError: it is none of them.
     """
-    place = request.place
-    if place in REFERENCE_KERNELS or ":" in place or place.endswith(".py"):
+    kernel_path = request.kernel_path
+    if kernel_path in REFERENCE_KERNELS or ":" in kernel_path or kernel_path.endswith(".py"):
         return request
-    near = get_close_matches(place, REFERENCE_KERNELS, 1)
+    similar_names = get_close_matches(kernel_path, REFERENCE_KERNELS, 1)
     raise UsageError(
-        f"Unknown reference kernel {place!r}.",
-        (f"Did you mean {near[0]}? " if near else "")
+        f"Unknown reference kernel {kernel_path!r}.",
+        (f"Did you mean {similar_names[0]}? " if similar_names else "")
         + f"Expected FILE.py:KERNEL for your own kernel, or one of {', '.join(REFERENCE_KERNELS)}.",
     )
 
 
-def _result(row: Mapping[str, Any], place: str) -> CompileResult:
+def _make_result(row: Mapping[str, Any], kernel_path: str) -> CompileResult:
     directory = row.get("directory")
     target = parse_target(row["target"])
     remedy = row.get("remedy")
     if directory is None and remedy is None and target not in KNOWN_TARGETS:
-        near = get_close_matches(target.arch, [known.arch for known in KNOWN_TARGETS])
+        similar_names = get_close_matches(target.arch, [known_target.arch for known_target in KNOWN_TARGETS])
         remedy = f"{target.arch} is not a known GPU" + (
-            f"; similar names are {', '.join(near)}." if near else "."
+            f"; similar names are {', '.join(similar_names)}." if similar_names else "."
         )
     return CompileResult(
-        kernel=place if place in REFERENCE_KERNELS else row["kernel"],
+        kernel=kernel_path if kernel_path in REFERENCE_KERNELS else row["kernel"],
         target=target,
         seconds=row["seconds"],
         directory=None if directory is None else Path(directory),
         message=row.get("message"),
         remedy=remedy,
-        place=place,
+        kernel_path=kernel_path,
         triton=row.get("triton"),
         config=row.get("config"),
-        cached=bool(row.get("cached")),
-        usage=row.get("kind") == "usage",
+        is_cached=bool(row.get("cached")),
+        is_usage_error=row.get("kind") == "usage",
         types=tuple(row.get("types", ())),
         constants=row.get("constants", {}),
         options=row.get("options", {}),

@@ -14,15 +14,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.compiled import files_of
+from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
 from artifact_inspector.errors import CompileError
 
-Take = Callable[[str, Mapping[str, bytes]], None]
+KernelCallback = Callable[[str, Mapping[str, bytes]], None]
 """Called with a kernel: its file stem, and its file contents by suffix."""
 
 
 @contextmanager
-def hooked(take: Take) -> Iterator[str]:
+def report_compiles(take: KernelCallback) -> Iterator[str]:
     """Call `take` for each kernel that Triton compiles or loads from its cache while the block runs.
 
     Existing hooks are called as well, and are restored when the block ends.
@@ -34,46 +34,46 @@ def hooked(take: Take) -> Iterator[str]:
         CompileError: Triton is not installed, or its version has no such hook.
     """
     if find_spec("triton") is None:
-        raise CompileError("Triton is not installed, so no compile can be reported.", _INSTEAD)
+        raise CompileError("Triton is not installed, so no compile can be reported.", _REMEDY)
     import triton
     from triton.runtime.jit import JITFunction
 
     if hasattr(getattr(getattr(triton, "knobs", None), "compilation", None), "listener"):
-        with _listener(triton.knobs.compilation, take):
+        with _install_listener(triton.knobs.compilation, take):
             yield ""
     elif hasattr(JITFunction, "compiled_hook"):
-        with _launch_hook(JITFunction, "compiled_hook", take):
-            yield _LAUNCHES
+        with _install_launch_hook(JITFunction, "compiled_hook", take):
+            yield _LAUNCHES_ONLY
     elif hasattr(triton, "compile") and not triton.__version__.startswith("2."):
-        with _launch_hook(JITFunction, "cache_hook", take):
-            yield f"{_LAUNCHES}, and when the block ends"
+        with _install_launch_hook(JITFunction, "cache_hook", take):
+            yield f"{_LAUNCHES_ONLY}, and when the block ends"
     else:
-        raise CompileError(f"Triton {triton.__version__} does not report its compiles.", _INSTEAD)
+        raise CompileError(f"Triton {triton.__version__} does not report its compiles.", _REMEDY)
 
 
-_LAUNCHES = "this Triton reports launches only, not triton.compile"
-_INSTEAD = "Inspect the return value of a launch, inspect(kernel[grid](…)), or a cache, inspect(path)."
+_LAUNCHES_ONLY = "this Triton reports launches only, not triton.compile"
+_REMEDY = "Inspect the return value of a launch, inspect(kernel[grid](…)), or a cache, inspect(path)."
 
 
 @contextmanager
-def _listener(knobs: Any, take: Take) -> Iterator[None]:
-    before = knobs.listener
+def _install_listener(knobs: Any, take: KernelCallback) -> Iterator[None]:
+    previous_listener = knobs.listener
 
-    def listen(**told: Any) -> None:
+    def listen(**event: Any) -> None:
         # read the files now: the cache directory may be gone later
         with suppress(OSError):
-            take(*_read(told["metadata_group"]))
-        if before is not None:
-            before(**told)
+            take(*_read_group(event["metadata_group"]))
+        if previous_listener is not None:
+            previous_listener(**event)
 
     knobs.listener = listen
     try:
         yield
     finally:
-        knobs.listener = before
+        knobs.listener = previous_listener
 
 
-def _read(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
+def _read_group(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
     """The file stem of a kernel, and its file contents by suffix."""
     paths = [Path(path) for path in group.values()]
     stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
@@ -81,36 +81,36 @@ def _read(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
 
 
 @contextmanager
-def _launch_hook(functions: Any, name: str, take: Take) -> Iterator[None]:
+def _install_launch_hook(functions: Any, name: str, take: KernelCallback) -> Iterator[None]:
     """Set a launch hook, which receives the function and the key of the compiled kernel in its cache."""
-    before = getattr(functions, name)
-    launched: list[tuple[Any, Any]] = []
+    previous_hook = getattr(functions, name)
+    pending_launches: list[tuple[Any, Any]] = []
 
-    def hook(*arguments: Any, **told: Any) -> Any:
-        launched.append((told["fn"].jit_function, told["key"]))
+    def hook(*arguments: Any, **event: Any) -> Any:
+        pending_launches.append((event["fn"].jit_function, event["key"]))
         if name == "compiled_hook":
-            hand_over()
-        return None if before is None else before(*arguments, **told)
+            report_launched()
+        return None if previous_hook is None else previous_hook(*arguments, **event)
 
-    def hand_over() -> None:
-        while launched:
-            function, key = launched.pop(0)
-            for compiled in _compiled(function, key):
-                take(*files_of(compiled))
+    def report_launched() -> None:
+        while pending_launches:
+            function, key = pending_launches.pop(0)
+            for compiled in _cached_kernels(function, key):
+                take(*read_kernel_files(compiled))
 
     setattr(functions, name, hook)
     try:
         yield
     finally:
-        setattr(functions, name, before)
-        hand_over()
+        setattr(functions, name, previous_hook)
+        report_launched()
 
 
-def _compiled(function: Any, key: Any) -> Iterator[object]:
+def _cached_kernels(function: Any, key: Any) -> Iterator[object]:
     """The kernels that a function has compiled for a key, on any device."""
     caches = getattr(function, "cache", None)  # until 3.2; 3.3 has a tuple for each device
     if caches is None:
-        caches = {device: kept[0] for device, kept in function.device_caches.items()}
-    for kept in caches.values():
-        if key in kept:
-            yield kept[key]
+        caches = {device: kernels_by_key[0] for device, kernels_by_key in function.device_caches.items()}
+    for kernels_by_key in caches.values():
+        if key in kernels_by_key:
+            yield kernels_by_key[key]

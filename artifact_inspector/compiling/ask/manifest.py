@@ -19,33 +19,33 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files.beside import MANIFEST, MOST_RECORDS
-from artifact_inspector.files.reading import read_content
-from artifact_inspector.files.writing import write_text
+from artifact_inspector.files.reader import read_content
+from artifact_inspector.files.records import MANIFEST, MAX_RECORD_BYTES
+from artifact_inspector.files.writer import write_text
 from artifact_inspector.model.limits import LAUNCHES
 
-_ONE_AT_A_TIME = Lock()
+_WRITE_LOCK = Lock()
 """Serialises writes: threads of one process may compile into the same directory."""
 SCHEMA_VERSION = 1
-MOST_LAUNCHES = LAUNCHES.default
+MAX_LAUNCHES = LAUNCHES.default
 """Number of launches kept in a record, the newest ones."""
-CAPTURED_AT = "captured at "
+CAPTURED_PREFIX = "captured at "
 """Prefix of the place of a kernel that cannot be imported, because it is defined in a function; the line of a
 launch follows."""
-_IDENTITY = ("place", "target", "triton", "config", "types", "constants", "options")
+_IDENTITY_KEYS = ("place", "target", "triton", "config", "types", "constants", "options")
 
 
 def read_manifest(directory: Path) -> list[dict[str, Any]]:
     """The entries of a cache directory's manifest; empty without a readable one."""
-    return _rows(directory, "entries")
+    return _read_rows(directory, "entries")
 
 
 def read_launches(directory: Path) -> list[dict[str, Any]]:
     """The launches of a cache directory's manifest; empty without a readable one."""
-    return _rows(directory, "launches")
+    return _read_rows(directory, "launches")
 
 
-def made_directory(out: Path) -> Path:
+def create_directory(out: Path) -> Path:
     """A cache directory to compile into, created if it is missing.
 
     Raises:
@@ -55,7 +55,7 @@ def made_directory(out: Path) -> Path:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"Cannot write to {out}: {error.strerror}.", "Name another directory.") from error
-    if _document(out) is None:
+    if _read_document(out) is None:
         raise UsageError(
             f"{out / MANIFEST} cannot be read, and its contents would be lost.",
             "Move it away, or name another directory.",
@@ -63,82 +63,84 @@ def made_directory(out: Path) -> Path:
     return out.resolve()
 
 
-def _rows(directory: Path, key: str) -> list[dict[str, Any]]:
-    return [_checked(row) for row in (_document(directory) or {}).get(key, ()) if isinstance(row, dict)]
+def _read_rows(directory: Path, key: str) -> list[dict[str, Any]]:
+    return [_validate_row(row) for row in (_read_document(directory) or {}).get(key, ()) if isinstance(row, dict)]
 
 
-_KINDS: Mapping[str, type] = {
+_VALUE_TYPES: Mapping[str, type] = {
     "place": str, "kernel": str, "target": str, "directory": str, "hash": str, "types": list,
     "constants": dict, "options": dict,
 }  # fmt: skip
 """Expected type of each value; the record may come from an untrusted cache."""
 
 
-def _checked(row: dict[str, Any]) -> dict[str, Any]:
+def _validate_row(row: dict[str, Any]) -> dict[str, Any]:
     """The row without values of unexpected types."""
-    kept: dict[str, Any] = {key: one for key, one in row.items() if isinstance(one, _KINDS.get(key, object))}
-    if "types" in kept:
-        kept["types"] = [one for one in kept["types"] if isinstance(one, str) and "=" in one]
-    return kept
+    valid_row: dict[str, Any] = {
+        key: value for key, value in row.items() if isinstance(value, _VALUE_TYPES.get(key, object))
+    }
+    if "types" in valid_row:
+        valid_row["types"] = [value for value in valid_row["types"] if isinstance(value, str) and "=" in value]
+    return valid_row
 
 
-def _document(directory: Path) -> dict[str, Any] | None:
+def _read_document(directory: Path) -> dict[str, Any] | None:
     """The contents of a directory's manifest, empty if there is none; None if it cannot be read."""
     try:
-        found = json.loads(read_content(directory / MANIFEST, MOST_RECORDS))
+        document = json.loads(read_content(directory / MANIFEST, MAX_RECORD_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError):
         return None
-    is_one = isinstance(found, dict) and all(
-        isinstance(found.get(key, []), list) for key in ("entries", "launches")
+    is_valid = isinstance(document, dict) and all(
+        isinstance(document.get(key, []), list) for key in ("entries", "launches")
     )
-    return found if is_one else None
+    return document if is_valid else None
 
 
-def record(
+def add_to_manifest(
     directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]] = ()
 ) -> None:
     """Add results and launches to the manifest of a directory; the file is replaced atomically."""
-    with _ONE_AT_A_TIME:
-        _record(directory, results, launches)
+    with _WRITE_LOCK:
+        _write_manifest(directory, results, launches)
 
 
-def _record(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
-    if _document(directory) is None:
+def _write_manifest(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
+    if _read_document(directory) is None:
         return  # it became unreadable: another program writes it
-    known = {json.dumps(one): one for one in (*read_launches(directory), *map(dict, launches))}
-    entries = {_identity(entry): entry for entry in read_manifest(directory)}
+    launches_by_text = {json.dumps(launch): launch for launch in (*read_launches(directory), *map(dict, launches))}
+    entries = {_entry_identity(entry): entry for entry in read_manifest(directory)}
     for result in results:
-        if result.usage:
+        if result.is_usage_error:
             continue  # the request was refused before a compile
-        entry = describe(result, directory)
-        before = entries.get(_identity(entry), {})
-        if result.cached and "seconds" in before:
-            entry["seconds"] = before["seconds"]  # the duration of the compile, not of the lookup
-        entries[_identity(entry)] = entry
-    text = _text(list(entries.values()), list(known.values())[-MOST_LAUNCHES:])
+        entry = describe_entry(result, directory)
+        previous_entry = entries.get(_entry_identity(entry), {})
+        if result.is_cached and "seconds" in previous_entry:
+            entry["seconds"] = previous_entry["seconds"]  # the duration of the compile, not of the lookup
+        entries[_entry_identity(entry)] = entry
+    text = _format_manifest(list(entries.values()), list(launches_by_text.values())[-MAX_LAUNCHES:])
     with suppress(CacheError):  # the kernels are usable without the manifest
         write_text(directory / MANIFEST, text)
 
 
-def _text(entries: list[dict[str, Any]], launches: list[dict[str, Any]]) -> str:
+def _format_manifest(entries: list[dict[str, Any]], launches: list[dict[str, Any]]) -> str:
     """The manifest as JSON, with older rows dropped until it is small enough to read again."""
     document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "entries": entries}
     if launches:
         document["launches"] = launches
     text = json.dumps(document, indent=1) + "\n"
-    if len(text) <= MOST_RECORDS or not (entries or launches):
+    if len(text) <= MAX_RECORD_BYTES or not (entries or launches):
         return text
-    return _text(entries[(len(entries) + 1) // 2 :], launches[(len(launches) + 1) // 2 :])
+    return _format_manifest(entries[(len(entries) + 1) // 2 :], launches[(len(launches) + 1) // 2 :])
 
 
-def describe(result: CompileResult, directory: Path) -> dict[str, Any]:
+def describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
     """One entry of the manifest."""
-    made = result.directory
+    entry_directory = result.directory
     return {
         "kernel": result.kernel,
-        "place": result.place,
+        "place": result.kernel_path,
         "target": result.target.arch,
         "triton": result.triton,
         "config": result.config,
@@ -146,11 +148,11 @@ def describe(result: CompileResult, directory: Path) -> dict[str, Any]:
         "constants": dict(result.constants),
         "options": dict(result.options),
         "seconds": round(result.seconds, 3),
-        "directory": None if made is None else os.path.relpath(made, directory),
+        "directory": None if entry_directory is None else os.path.relpath(entry_directory, directory),
         "message": result.message,
         **({} if result.details is None else {"details": result.details}),
     }
 
 
-def _identity(entry: dict[str, Any]) -> str:
-    return json.dumps([entry.get(name) for name in _IDENTITY], sort_keys=True)
+def _entry_identity(entry: dict[str, Any]) -> str:
+    return json.dumps([entry.get(name) for name in _IDENTITY_KEYS], sort_keys=True)

@@ -19,7 +19,7 @@ from artifact_inspector.errors import CompileError
 
 IMPORT_SECONDS = 120.0
 """Seconds that the import of one kernel's file may take."""
-_WORKER = """
+_WORKER_SCRIPT = """
 import sys
 sys.path[:] = [path for path in sys.path if path]
 from artifact_inspector.compiling.worker.__main__ import main
@@ -28,7 +28,7 @@ main()
 # Triton is imported without the working directory on the path, which may hold a file such as copy.py
 _ROOT = Path(__file__).resolve().parents[3]
 # variables that make Triton behave unlike a launch on a GPU
-_FOREIGN = ("TRITON_INTERPRET", "TRITON_CACHE_MANAGER")
+_CLEARED_VARIABLES = ("TRITON_INTERPRET", "TRITON_CACHE_MANAGER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +40,26 @@ class Interpreter:
     """Environment variables to set."""
     version: str | None = None
     """Version of its Triton, if one was requested."""
-    lends: Sequence[str] = ()
+    import_paths: Sequence[str] = ()
     """Import directories of the calling Python that this one can use."""
 
-    def with_instead(self, directory: Path, other: Path) -> Interpreter:
-        """The same interpreter, importing from `other`, an older state of `directory`, in its place."""
+    def with_older_state(self, directory: Path, older_directory: Path) -> Interpreter:
+        """The same interpreter, importing from `older_directory`, an older state of `directory`, in its place."""
         paths = self.environment.get("PYTHONPATH", "").split(os.pathsep)
-        inside = [Path(path) for path in paths if path and Path(path) != _ROOT and directory in _all_of(path)]
-        moved = [str(other / path.resolve().relative_to(directory)) for path in inside]
-        return replace(
-            self, environment={**self.environment, "PYTHONPATH": os.pathsep.join([*moved, *paths])}
-        )
+        replaced_paths = [
+            Path(path) for path in paths if path and Path(path) != _ROOT and directory in _with_parents(path)
+        ]
+        older_paths = [str(older_directory / path.resolve().relative_to(directory)) for path in replaced_paths]
+        return replace(self, environment={**self.environment, "PYTHONPATH": os.pathsep.join([*older_paths, *paths])})
 
 
-def _all_of(path: str) -> tuple[Path, ...]:
+def _with_parents(path: str) -> tuple[Path, ...]:
     """A directory and all its parents."""
-    whole = Path(path).resolve()
-    return (whole, *whole.parents)
+    resolved_path = Path(path).resolve()
+    return (resolved_path, *resolved_path.parents)
 
 
-def this_interpreter() -> Interpreter:
+def current_interpreter() -> Interpreter:
     """The running Python, with its Triton.
 
     Raises:
@@ -71,17 +71,15 @@ def this_interpreter() -> Interpreter:
             "Compile on Linux (no GPU needed), and inspect the cache directory here.",
         )
     if find_spec("triton") is None:
-        raise CompileError(
-            "Triton is not installed.", f"Install it: {sys.executable} -m pip install 'triton>=3.4'."
-        )
+        raise CompileError("Triton is not installed.", f"Install it: {sys.executable} -m pip install 'triton>=3.4'.")
     # the child imports from the caller's path: kernels may lie in a checkout
     paths = dict.fromkeys(path for path in [*sys.path, str(_ROOT)] if path)
-    return Interpreter([sys.executable, "-c", _WORKER], {"PYTHONPATH": os.pathsep.join(paths)})
+    return Interpreter([sys.executable, "-c", _WORKER_SCRIPT], {"PYTHONPATH": os.pathsep.join(paths)})
 
 
-def answers(
+def run_requests(
     interpreter: Interpreter,
-    asks: Sequence[Mapping[str, Any]],
+    requests: Sequence[Mapping[str, Any]],
     *,
     workers: int,
     time_limit: float,
@@ -94,7 +92,7 @@ def answers(
 
     Args:
         interpreter: the Python that compiles.
-        asks: requests in the format of `worker.__main__`.
+        requests: requests in the format of `worker.__main__`.
         workers: number of concurrent compiles.
         time_limit: seconds that one compile may take.
         planned: called with the number of rows when it is known.
@@ -102,26 +100,30 @@ def answers(
     Raises:
         CompileError: the process could not start, or ended with unfinished jobs.
     """
-    left = list(enumerate(asks))
-    refused = 0
-    while left:
-        numbers = [number for number, _ in left]
-        request = {"asks": [ask for _, ask in left], "workers": workers, "time_limit": time_limit}
+    remaining = list(enumerate(requests))
+    failed_rows = 0
+    while remaining:
+        numbers = [number for number, _ in remaining]
+        request = {
+            "asks": [request_document for _, request_document in remaining],
+            "workers": workers,
+            "time_limit": time_limit,
+        }
         reading: int | None = None
-        with _process(interpreter, json.dumps(request)) as process:
-            watch = _Watch(process.kill, IMPORT_SECONDS)
+        with _start_worker(interpreter, json.dumps(request)) as process:
+            watch = _ImportTimer(process.kill, IMPORT_SECONDS)
             for line in process.lines:
-                answer = json.loads(line)
+                message = json.loads(line)
                 watch.restart()
-                if "reading" in answer:
-                    reading = answer["reading"]
-                elif "jobs" in answer:
+                if "reading" in message:
+                    reading = message["reading"]
+                elif "jobs" in message:
                     reading = None
                     watch.stop()
                     if planned is not None:
-                        planned(answer["jobs"] + refused)
+                        planned(message["jobs"] + failed_rows)
                 else:
-                    yield {**answer, "ask": numbers[answer["ask"]]}
+                    yield {**message, "ask": numbers[message["ask"]]}
             watch.stop()
             status, complaint = process.end()
         if status == 0 and reading is None:  # otherwise an imported file ended the process
@@ -132,41 +134,41 @@ def answers(
                 f"Triton could not be started: {last}.",
                 f"Check that `{interpreter.command[0]} -c 'import triton'` works.",
             )
-        number, blamed = left.pop(reading)
-        refused += len(blamed["targets"])
-        why = f"was not imported in {IMPORT_SECONDS:g} s"
-        if not watch.rang:
+        number, failed_request = remaining.pop(reading)
+        failed_rows += len(failed_request["targets"])
+        reason = f"was not imported in {IMPORT_SECONDS:g} s"
+        if not watch.has_expired:
             # after exit status 0, the printed text is not an error message
             last = complaint.splitlines()[-1] if complaint and status else f"exit status {status}"
-            why = f"ended the process that imported it ({last})"
-        yield from _blamed(number, blamed, why, complaint, interpreter.version)
+            reason = f"ended the process that imported it ({last})"
+        yield from _import_failure_rows(number, failed_request, reason, complaint, interpreter.version)
 
 
-def _blamed(
-    number: int, ask: Mapping[str, Any], why: str, details: str, version: str | None
+def _import_failure_rows(
+    number: int, request: Mapping[str, Any], reason: str, details: str, version: str | None
 ) -> Iterator[dict[str, Any]]:
     """Error rows for a request whose file cannot be imported."""
-    file, _, name = ask["place"].rpartition(":")
-    for index, target in enumerate(ask["targets"]):
+    file, _, name = request["place"].rpartition(":")
+    for index, target in enumerate(request["targets"]):
         yield {
             "ask": number,
             "index": index,
-            "kernel": name or ask["place"],
+            "kernel": name or request["place"],
             "target": target,
             "seconds": 0.0,
-            "message": f"{file or ask['place']} {why}.",
+            "message": f"{file or request['place']} {reason}.",
             "triton": version,
-            "remedy": f"Check that `python {file or ask['place']}` ends without a GPU.",
+            "remedy": f"Check that `python {file or request['place']}` ends without a GPU.",
             "details": details,
         }
 
 
-class _Watch:
+class _ImportTimer:
     """A timer that kills a process whose import takes too long."""
 
     def __init__(self, end: Callable[[], None], seconds: float) -> None:
-        self.rang = False
-        self._end, self._seconds = end, seconds
+        self.has_expired = False
+        self._kill, self._seconds = end, seconds
         self._timer = self._start()
 
     def restart(self) -> None:
@@ -180,17 +182,17 @@ class _Watch:
             self._timer = None
 
     def _start(self) -> Timer | None:
-        timer = Timer(self._seconds, self._ring)
+        timer = Timer(self._seconds, self._expire)
         timer.daemon = True
         timer.start()
         return timer
 
-    def _ring(self) -> None:
-        self.rang = True
-        self._end()
+    def _expire(self) -> None:
+        self.has_expired = True
+        self._kill()
 
 
-class _Process:
+class _WorkerProcess:
     """A running compiling process."""
 
     def __init__(self, process: subprocess.Popen[str], errors: IO[bytes]) -> None:
@@ -207,17 +209,17 @@ class _Process:
 
 
 @contextmanager
-def _process(interpreter: Interpreter, request: str) -> Iterator[_Process]:
+def _start_worker(interpreter: Interpreter, request: str) -> Iterator[_WorkerProcess]:
     """Start a compiling process with its request; it and its children end with the block."""
-    settings = {**os.environ, **interpreter.environment}
-    for name in _FOREIGN:
-        settings.pop(name, None)
+    variables = {**os.environ, **interpreter.environment}
+    for name in _CLEARED_VARIABLES:
+        variables.pop(name, None)
     # a file, not a pipe: a kernel's file may print more than a pipe holds
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 list(interpreter.command),
-                env=settings,
+                env=variables,
                 text=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -234,7 +236,7 @@ def _process(interpreter: Interpreter, request: str) -> Iterator[_Process]:
                 process.stdin.flush()
             with suppress(BrokenPipeError):
                 process.stdin.close()
-            yield _Process(process, errors)
+            yield _WorkerProcess(process, errors)
         finally:
             process.terminate()
             process.wait()

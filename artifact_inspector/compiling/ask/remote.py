@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.environments import find_interpreter
-from artifact_inspector.compiling.ask.process import answers, this_interpreter
+from artifact_inspector.compiling.ask.process import current_interpreter, run_requests
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.errors import CompileError
 from artifact_inspector.files.scratch import scratch_directory
@@ -19,16 +19,16 @@ from artifact_inspector.files.scratch import scratch_directory
 CHUNKS_PER_THREAD = 4
 """Jobs are grouped, so that Triton is not imported for each; several chunks per thread balance the load."""
 
-PATIENCE = 10.0
+CONNECT_SECONDS = 10.0
 """Seconds to wait for a scheduler."""
 
 Files = Mapping[str, bytes]
 
 
-def remote_answers(
+def run_remote_requests(
     scheduler: str,
     version: tuple[str, Path | None] | None,
-    asks: Sequence[Mapping[str, Any]],
+    requests: Sequence[Mapping[str, Any]],
     *,
     time_limit: float,
     planned: Callable[[int], None] | None = None,
@@ -40,42 +40,47 @@ def remote_answers(
     Args:
         scheduler: its address, `tcp://host:8786`.
         version: of Triton, and its Python on every machine, if one is given; None for the installed Triton.
-        asks: requests in the format of `worker.__main__`.
+        requests: requests in the format of `worker.__main__`.
         time_limit: seconds that one compile may take.
         planned: called with the number of rows when it is known.
 
     Raises:
         CompileError: Dask is not installed, or the scheduler does not respond.
     """
-    interpreter = this_interpreter() if version is None else find_interpreter(*version)
+    interpreter = current_interpreter() if version is None else find_interpreter(*version)
     pending: dict[tuple[int, str], dict[str | None, int]] = {}
-    looked_up = answers(
+    lookup_rows = run_requests(
         interpreter,
-        [{**ask, "look": True} for ask in asks],
+        [{**ask, "look": True} for ask in requests],
         workers=1,
         time_limit=time_limit,
         planned=planned,
     )
-    for row in looked_up:
+    for row in lookup_rows:
         if row.get("pending"):
             pending.setdefault((row["ask"], row["target"]), {})[row["config"]] = row["index"]
         else:
             yield row
     if not pending:
         return
-    jobs = [(number, {**asks[number], "targets": [target]}) for number, target in pending]
+    jobs = [(number, {**requests[number], "targets": [target]}) for number, target in pending]
     client, as_completed = _connect(scheduler)
     futures: list[Any] = []
     try:
         threads = sum(client.nthreads().values()) or 1
         size = max(1, -(-len(jobs) // (threads * CHUNKS_PER_THREAD)))
         chunks = [jobs[start : start + size] for start in range(0, len(jobs), size)]
-        futures = [client.submit(_compile_there, chunk, version, time_limit, pure=False) for chunk in chunks]
+        futures = [client.submit(_compile_chunk, chunk, version, time_limit, pure=False) for chunk in chunks]
         for future in as_completed(futures):
             for number, row, files in future.result():
                 index = pending[number, row["target"]].get(row.get("config"))
                 if index is not None:  # otherwise a configuration that the cache already has
-                    yield {**row, "ask": number, "index": index, **_kept(row, files, asks[number]["out"])}
+                    yield {
+                        **row,
+                        "ask": number,
+                        "index": index,
+                        **_store_entry(row, files, requests[number]["out"]),
+                    }
     finally:
         client.cancel(futures)
         client.close()
@@ -90,7 +95,7 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
         ) from None
     try:
         connect: Any = Client  # the library has no types for it
-        return connect(scheduler, timeout=PATIENCE), as_completed
+        return connect(scheduler, timeout=CONNECT_SECONDS), as_completed
     except (OSError, ValueError) as error:
         raise CompileError(
             f"No Dask scheduler responds at {scheduler}: {error}.",
@@ -98,25 +103,25 @@ def _connect(scheduler: str) -> tuple[Any, Any]:
         ) from error
 
 
-def _compile_there(
+def _compile_chunk(
     jobs: Sequence[tuple[int, Mapping[str, Any]]], version: tuple[str, Path | None] | None, time_limit: float
 ) -> list[tuple[int, dict[str, Any], Files]]:
     """Compile one chunk in a thread of a Dask worker, one kernel at a time; returns rows with their files."""
-    interpreter = this_interpreter() if version is None else find_interpreter(*version)
+    interpreter = current_interpreter() if version is None else find_interpreter(*version)
     numbers = [number for number, _ in jobs]
     with scratch_directory() as out:
-        asks = [{**ask, "out": out} for _, ask in jobs]
-        found: list[tuple[int, dict[str, Any], Files]] = []
-        for row in answers(interpreter, asks, workers=1, time_limit=time_limit):
+        requests = [{**ask, "out": out} for _, ask in jobs]
+        rows: list[tuple[int, dict[str, Any], Files]] = []
+        for row in run_requests(interpreter, requests, workers=1, time_limit=time_limit):
             directory = row.get("directory")
             files = {}
             if directory is not None:
                 files = {path.name: path.read_bytes() for path in Path(directory).iterdir() if path.is_file()}
-            found.append((numbers[row["ask"]], row, files))
-    return found
+            rows.append((numbers[row["ask"]], row, files))
+    return rows
 
 
-def _kept(row: Mapping[str, Any], files: Files, out: str) -> dict[str, Any]:
+def _store_entry(row: Mapping[str, Any], files: Files, out: str) -> dict[str, Any]:
     """Write the files of an entry into the cache; returns the row's new `directory`."""
     if row.get("directory") is None:
         return {}

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
-from artifact_inspector.compiling.signature import Item, parse_signature
+from artifact_inspector.compiling.signature import SignatureEntry, parse_signature
 from artifact_inspector.errors import UsageError
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ConstantText:
     """A constant as the user typed it: a Python literal, a name in the kernel's file, or else a string."""
 
     text: str
@@ -25,19 +25,19 @@ class Written:
 class KernelRequest:
     """A request to compile one kernel for given launch arguments."""
 
-    place: str
+    kernel_path: str
     """`FILE.py:KERNEL`, `module:KERNEL`, or the name of a reference kernel."""
     signature: str | Mapping[str, str] | None = None
     """Types of the arguments, in the notation of `triton.tools.compile` (`parse_signature`). Missing ones
     come from annotations and defaults. None for a reference kernel means its own signature."""
     constexprs: Mapping[str, Any] = field(default_factory=dict)
-    """Values of constants, Triton functions and types included; `Written` ones are evaluated in the kernel's
+    """Values of constants, Triton functions and types included; `ConstantText` ones are evaluated in the kernel's
     module."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Compiler options by Triton's names: num_warps, num_stages, num_ctas, maxnreg, waves_per_eu …"""
     configs: int | Literal["all"] | None = None
     """Number of autotuner configurations to compile, evenly spaced in its list; None for the first."""
-    changed: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, str] = field(default_factory=dict)
     """Overrides of the fields above, as typed: a parameter's value or type, or an option for any other
     name."""
     is_untrusted: bool = False
@@ -50,22 +50,22 @@ class KernelRequest:
         Raises:
             UsageError: a signature or constant is invalid.
         """
-        signature: list[Item] | None = None
+        signature: list[SignatureEntry] | None = None
         if isinstance(self.signature, str):
             signature = list(parse_signature(self.signature))
         elif self.signature is not None:
-            signature = [Item(*entry) for entry in self.signature.items()]
-        place = REFERENCE_KERNELS.get(self.place, self.place)
-        if place.partition(":")[0].endswith(".py"):
-            file, _, name = place.partition(":")
-            place = f"{Path(file).absolute()}:{name}" if name else str(Path(file).absolute())
+            signature = [SignatureEntry(*entry) for entry in self.signature.items()]
+        kernel_path = REFERENCE_KERNELS.get(self.kernel_path, self.kernel_path)
+        if kernel_path.partition(":")[0].endswith(".py"):
+            file, _, name = kernel_path.partition(":")
+            kernel_path = f"{Path(file).absolute()}:{name}" if name else str(Path(file).absolute())
         return {
-            "place": place,
+            "place": kernel_path,
             "signature": signature,
-            "constexprs": {name: _constant(name, value) for name, value in self.constexprs.items()},
+            "constexprs": {name: _constant_to_json(name, value) for name, value in self.constexprs.items()},
             "options": dict(self.options),
             "configs": self.configs,
-            "changed": dict(self.changed),
+            "changed": dict(self.overrides),
             "untrusted": self.is_untrusted,
         }
 
@@ -82,13 +82,13 @@ def parse_configs(text: str) -> int | Literal["all"]:
     """
     if text == "all":
         return "all"
-    number = integer(text)
+    number = parse_integer(text)
     if number is None or number < 1:
         raise UsageError(f"--configs takes `all` or a number from 1, not {text[:40]!r}.")
     return number
 
 
-def place_of(kernel: Any) -> str:
+def kernel_path_of(kernel: Any) -> str:
     """`FILE.py:KERNEL` of a Triton function, decorated or not, so that another process can import it.
 
     Raises:
@@ -112,30 +112,28 @@ def place_of(kernel: Any) -> str:
     return f"{file}:{function.__qualname__}"
 
 
-def _constant(name: str, value: Any) -> tuple[str, Any]:
-    if isinstance(value, Written):
+def _constant_to_json(name: str, value: Any) -> tuple[str, Any]:
+    if isinstance(value, ConstantText):
         return "text", value.text
     if value is None or isinstance(value, (bool, int, float, str)):
         return "value", value
     if isinstance(value, (list, tuple)):
-        return "value", [_constant(name, one)[1] for one in value]
+        return "value", [_constant_to_json(name, member)[1] for member in value]
     if hasattr(value, "fn"):
-        return "place", place_of(value)
+        return "place", kernel_path_of(value)
     if (spelled := str(value)) and type(value).__module__.startswith("triton.language"):
-        return "text", f"tl.{getattr(value, 'name', spelled)}" if not hasattr(value, "name") else _dtype(
-            value
-        )
+        return "text", f"tl.{getattr(value, 'name', spelled)}" if not hasattr(value, "name") else _dtype_name(value)
     raise UsageError(
         f"The constant {name} is a {type(value).__name__}, which cannot be handed to the compiler.",
         "A constant is None, a bool, a number, a string, a tuple of these, a tl dtype or a Triton function.",
     )
 
 
-def _dtype(value: Any) -> str:
+def _dtype_name(value: Any) -> str:
     """`tl.float16` of the dtype that Triton itself calls fp16."""
     import triton.language as tl
 
-    for name, known in vars(tl).items():
-        if type(known) is type(value) and known == value:
+    for name, dtype_names in vars(tl).items():
+        if type(dtype_names) is type(value) and dtype_names == value:
             return f"tl.{name}"
     return f"tl.{value.name}"

@@ -25,15 +25,15 @@ class CompileResult:
     """The compiler's error message; None if it compiled."""
     remedy: str | None = None
     """What to do about the error, if known."""
-    place: str = ""
+    kernel_path: str = ""
     """The kernel as requested: `FILE.py:KERNEL`, or the name of a reference kernel."""
     triton: str | None = None
     """Version of the Triton that compiled it."""
     config: str | None = None
     """The autotuner's configuration as text: `BLOCK=64 num_warps=4`."""
-    cached: bool = False
+    is_cached: bool = False
     """Whether the entry was already in the cache."""
-    usage: bool = False
+    is_usage_error: bool = False
     """Whether the error is in the request, not in the kernel."""
     types: tuple[str, ...] = ()
     """Signature entries of the arguments that are not constants."""

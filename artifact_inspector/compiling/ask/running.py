@@ -19,23 +19,28 @@ from artifact_inspector.compiling.ask.captured import (
     find_launches,
     find_notes,
 )
-from artifact_inspector.compiling.ask.capturing import CONFIGS, OUT, checked_directory, manifest_rows
+from artifact_inspector.compiling.ask.capturing import (
+    DEFAULT_CONFIGS,
+    DEFAULT_DIRECTORY,
+    manifest_rows,
+    prepare_directory,
+)
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.ask.environments import find_interpreter, parse_triton
-from artifact_inspector.compiling.ask.manifest import record
-from artifact_inspector.compiling.ask.process import Interpreter, this_interpreter
+from artifact_inspector.compiling.ask.manifest import add_to_manifest
+from artifact_inspector.compiling.ask.process import Interpreter, current_interpreter
 from artifact_inspector.compiling.capture.recorder import Event
-from artifact_inspector.compiling.publishing import sweep
+from artifact_inspector.compiling.publishing import remove_stale_staging
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 
 POLL_SECONDS = 0.05
-_SETTING = "INSPECT_KERNEL_CAPTURE"
-_STARTUP = Path(__file__).parents[1] / "capture" / "startup"
+_SETTINGS_VARIABLE = "INSPECT_KERNEL_CAPTURE"
+_STARTUP_DIRECTORY = Path(__file__).parents[1] / "capture" / "startup"
 # With these variables, kernels would be interpreted, or recompiled outside of the child that isolates
 # compiler crashes, or cached in other directories.
-_UNWANTED = ("TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE", "TRITON_CACHE_MANAGER")
+_CLEARED_VARIABLES = ("TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE", "TRITON_CACHE_MANAGER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +61,9 @@ class ProgramRun:
 def capture_program(
     command: Sequence[str],
     targets: Iterable[str],
-    out: Path | str = OUT,
+    out: Path | str = DEFAULT_DIRECTORY,
     *,
-    configs: int | None = CONFIGS,
+    configs: int | None = DEFAULT_CONFIGS,
     time_limit: float = TIME_LIMIT_SECONDS,
     triton: str | None = None,
     launches: int | None = None,
@@ -87,54 +92,54 @@ def capture_program(
     Raises:
         UsageError: there is no command, it cannot be started, or there is no known target.
     """
-    wanted = tuple(dict.fromkeys(parse_target(text) for text in targets))
-    directory = checked_directory(wanted, Path(out), configs)
+    parsed_targets = tuple(dict.fromkeys(parse_target(text) for text in targets))
+    directory = prepare_directory(parsed_targets, Path(out), configs)
     if sys.platform != "linux":
-        this_interpreter()
+        current_interpreter()
     if not command:
         raise UsageError("There is no program to run.", "Name it after --: … -- python their_script.py")
     if (launches is not None and launches < 1) or (seconds is not None and seconds <= 0):
         raise UsageError("Limits of launches and seconds must be positive.", "Give a number above 0.")
     interpreter = None if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
-    program = _program(command[0], interpreter)
+    program = _find_program(command[0], interpreter)
     settings = {
         "configs": configs,
         "time_limit": time_limit,
         "launches": launches,
-        "lent": _lent(interpreter),
+        "lent": _import_paths(interpreter),
     }
     # the linker that an older Triton needs for AMD; the program keeps its own import path
-    lent = {} if interpreter is None else interpreter.environment
-    given = {name: value for name, value in lent.items() if name.startswith("TRITON_")}
+    interpreter_variables = {} if interpreter is None else interpreter.environment
+    triton_variables = {name: value for name, value in interpreter_variables.items() if name.startswith("TRITON_")}
     waiting = [
-        _Running(target, [program, *command[1:]], directory, settings, given, live=place == 0)
-        for place, target in enumerate(wanted)
+        _ProgramProcess(target, [program, *command[1:]], directory, settings, triton_variables, is_live=position == 0)
+        for position, target in enumerate(parsed_targets)
     ]
-    runs: list[_Running] = list(waiting)
-    running: list[_Running] = []
+    runs: list[_ProgramProcess] = list(waiting)
+    running: list[_ProgramProcess] = []
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 running.append(waiting.pop(0))
                 running[-1].start()
             time.sleep(POLL_SECONDS)
-            for one in running:
-                one.stop_after(seconds)
-            running = [one for one in running if one.status is None]
+            for program_process in running:
+                program_process.stop_after(seconds)
+            running = [program_process for program_process in running if program_process.status is None]
     except KeyboardInterrupt:
-        for one in runs:
-            one.stop("by the user")
+        for program_process in runs:
+            program_process.stop("by the user")
     try:
-        results = [one.result() for one in runs]
-        launches_ = [launch for one in runs for launch in find_launches(one.events())]
-        record(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches_)
+        results = [program_process.result() for program_process in runs]
+        launches_ = [launch for program_process in runs for launch in find_launches(program_process.events())]
+        add_to_manifest(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches_)
         return results
     finally:
-        for one in runs:
-            one.end()
+        for program_process in runs:
+            program_process.end()
 
 
-class _Running:
+class _ProgramProcess:
     """The process of a program for one target."""
 
     def __init__(
@@ -143,14 +148,14 @@ class _Running:
         command: Sequence[str],
         directory: Path,
         settings: Mapping[str, Any],
-        given: Mapping[str, str],
+        variables: Mapping[str, str],
         *,
-        live: bool,
+        is_live: bool,
     ) -> None:
-        self.target, self._command, self._live = target, command, live
-        self._given = given
-        self._held = scratch_directory()
-        self._scratch = Path(self._held.name)
+        self.target, self._command, self._is_live = target, command, is_live
+        self._variables = variables
+        self._scratch_handle = scratch_directory()
+        self._scratch = Path(self._scratch_handle.name)
         self._directory = directory
         self._events = self._scratch / "events"
         self._settings = {
@@ -161,8 +166,8 @@ class _Running:
             "own": {"artifact_inspector": str(Path(__file__).parents[3])},
         }
         self._process: subprocess.Popen[bytes] | None = None
-        self._begun = 0.0
-        self._stopped: str | None = None
+        self._start_time = 0.0
+        self._stop_reason: str | None = None
 
     def start(self) -> None:
         """Start the program.
@@ -171,20 +176,20 @@ class _Running:
             UsageError: it cannot be started.
         """
         environment = {
-            **{name: value for name, value in os.environ.items() if name not in _UNWANTED},
-            **self._given,
-            _SETTING: json.dumps(self._settings),
+            **{name: value for name, value in os.environ.items() if name not in _CLEARED_VARIABLES},
+            **self._variables,
+            _SETTINGS_VARIABLE: json.dumps(self._settings),
             "TRITON_CACHE_DIR": str(self._directory),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(_STARTUP), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(_STARTUP_DIRECTORY), os.environ.get("PYTHONPATH")])),
         }
         # standard output is reserved for the report
-        output = None if self._live else (self._scratch / "output").open("wb")
-        self._begun = time.monotonic()
+        output = None if self._is_live else (self._scratch / "output").open("wb")
+        self._start_time = time.monotonic()
         try:
             self._process = subprocess.Popen(
                 self._command,
                 env=environment,
-                stdin=None if self._live else subprocess.DEVNULL,
+                stdin=None if self._is_live else subprocess.DEVNULL,
                 stdout=sys.stderr.fileno() if output is None else output,
                 stderr=output or None,
             )
@@ -207,13 +212,13 @@ class _Running:
 
     def stop_after(self, seconds: float | None) -> None:
         """Stop the program if it has run for longer than `seconds`."""
-        if seconds is not None and time.monotonic() - self._begun > seconds and self.status is None:
+        if seconds is not None and time.monotonic() - self._start_time > seconds and self.status is None:
             self.stop(f"after {seconds:g} s")
 
-    def stop(self, why: str) -> None:
+    def stop(self, reason: str) -> None:
         """Stop the program, or keep it from starting; its launches so far are kept."""
         if self._process is None or self.status is None:
-            self._stopped = why
+            self._stop_reason = reason
             self._end_process()
 
     def events(self) -> list[Event]:
@@ -230,14 +235,14 @@ class _Running:
         output = self._scratch / "output"
         kernels = tuple(find_kernels(events))
         enough = next((event["launches"] for event in events if event["event"] == "enough"), None)
-        stopped = self._stopped if enough is None else f"after {enough} launches"
+        stopped = self._stop_reason if enough is None else f"after {enough} launches"
         status = 0 if stopped is not None else self.status or 0
         notes = tuple(find_notes(events))
         if stopped is not None:
             notes = (Note(f"The program was stopped {stopped}.", None, (self.target,)), *notes)
         problem = None
         if stopped is None or not kernels:
-            problem = _problem(events, self._command, captured=bool(kernels), failed=bool(status))
+            problem = _describe_failure(events, self._command, captured=bool(kernels), failed=bool(status))
         if self._process is None:
             problem = (f"The program was stopped {stopped} before it ran for {self.target}.", None)
         return ProgramRun(
@@ -252,8 +257,8 @@ class _Running:
     def end(self) -> None:
         """End the program if it still runs, and remove its temporary files."""
         self._end_process()
-        sweep(self._directory)
-        self._held.cleanup()
+        remove_stale_staging(self._directory)
+        self._scratch_handle.cleanup()
 
     def _end_process(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -265,7 +270,7 @@ class _Running:
                 self._process.wait()
 
 
-def _program(name: str, interpreter: Interpreter | None) -> str:
+def _find_program(name: str, interpreter: Interpreter | None) -> str:
     """The file to run; `python` means the interpreter with the requested Triton, or else our own."""
     by_name = name in ("python", "python3")
     if interpreter is None:
@@ -278,35 +283,35 @@ def _program(name: str, interpreter: Interpreter | None) -> str:
     return str(interpreter.command[0])
 
 
-def _lent(interpreter: Interpreter | None) -> list[str]:
+def _import_paths(interpreter: Interpreter | None) -> list[str]:
     """Directories of packages that the program's own interpreter lacks."""
     if interpreter is None or str(interpreter.command[0]) == sys.executable:
         return []
-    return list(interpreter.lends)
+    return list(interpreter.import_paths)
 
 
-def _problem(
+def _describe_failure(
     events: Sequence[Event], command: Sequence[str], *, captured: bool, failed: bool
 ) -> tuple[str, str | None] | None:
     """Why a run captured nothing or failed, with a remedy; None if its traceback shows that."""
     if captured and not failed:
         return None
-    kinds = {event["event"]: event for event in events}
-    if "failed" in kinds:
-        return kinds["failed"]["message"], kinds["failed"]["remedy"]
-    if "started" not in kinds:
+    events_by_kind = {event["event"]: event for event in events}
+    if "failed" in events_by_kind:
+        return events_by_kind["failed"]["message"], events_by_kind["failed"]["remedy"]
+    if "started" not in events_by_kind:
         return (
             f"{command[0]} started no Python that could be captured.",
             "Name the interpreter, without -I, -E or -S: -- python their_script.py",
         )
     missing = {event["module"]: event["python"] for event in events if event["event"] == "missing"}
-    wanted = {event["module"] for event in events if event["event"] == "uncaught"}
+    uncaught_modules = {event["module"] for event in events if event["event"] == "uncaught"}
     for module in ("triton", "torch"):
-        if module in missing and (module in wanted or not failed):
-            rest = " ".join(["/path/to/python", *command[1:]])
+        if module in missing and (module in uncaught_modules or not failed):
+            corrected_command = " ".join(["/path/to/python", *command[1:]])
             return (
                 f"{missing[module]} has no {module}, which the program imports.",
-                f"Install it there, or name the interpreter that has it: -- {rest}",
+                f"Install it there, or name the interpreter that has it: -- {corrected_command}",
             )
     if failed:
         return None

@@ -10,55 +10,62 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.compile import compile_kernels, default_out, processors
+from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors, default_directory
 from artifact_inspector.compiling.ask.environments import cache_directory
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.revision import read_revision
 
-_FILE = re.compile(r"(.+\.py)(?::([\w.]+))?")
+_KERNEL_PATH = re.compile(r"(.+\.py)(?::([\w.]+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class KernelState:
     """One state of a kernel to compile."""
 
     request: KernelRequest
     label: str
     """Name for display: `HEAD~1`, a file, `as it is`."""
-    instead: tuple[Path, Path] | None = None
+    older_state: tuple[Path, Path] | None = None
     """The checkout and the directory with its older state; None for the current files."""
 
 
-def as_it_was(request: KernelRequest, word: str) -> State:
+def older_kernel_state(request: KernelRequest, revision: str) -> KernelState:
     """The kernel of the same name in another file, or in the same file at a revision.
 
     Args:
         request: the current kernel, by `FILE.py:KERNEL`.
-        word: `OTHER.py`, `OTHER.py:KERNEL`, or a git revision.
+        revision: `OTHER.py`, `OTHER.py:KERNEL`, or a git revision.
 
     Raises:
         UsageError: the file or revision does not exist, or the revision does not have the file.
     """
-    here, there = _FILE.fullmatch(request.place), _FILE.fullmatch(word)
-    own, name = (Path(here[1]), here[2] or "") if here is not None else (None, "")
-    if there is not None:
-        path = Path(there[1])
+    own_path_match, other_path_match = (
+        _KERNEL_PATH.fullmatch(request.kernel_path),
+        _KERNEL_PATH.fullmatch(revision),
+    )
+    own_file, name = (Path(own_path_match[1]), own_path_match[2] or "") if own_path_match is not None else (None, "")
+    if other_path_match is not None:
+        path = Path(other_path_match[1])
         if not path.is_file():
             raise UsageError(f"There is no file {path}.", "Name a file, a revision or a cache directory.")
-        return State(replace(request, place=_place(path, there[2] or name)), word)
-    if own is None or not own.is_file():
+        return KernelState(replace(request, kernel_path=_join_kernel_path(path, other_path_match[2] or name)), revision)
+    if own_file is None or not own_file.is_file():
         raise UsageError(
-            f"{request.place} is not a file with an older state at {word}.",
+            f"{request.kernel_path} is not a file with an older state at {revision}.",
             "Name a kernel as FILE.py:KERNEL, or change an option: --with num_stages=4.",
         )
-    was = read_revision(own, word, cache_directory() / "revisions")
-    return State(replace(request, place=_place(was.moved(own), name)), word, (was.top, was.tree))
+    checkout = read_revision(own_file, revision, cache_directory() / "revisions")
+    return KernelState(
+        replace(request, kernel_path=_join_kernel_path(checkout.resolve(own_file), name)),
+        revision,
+        (checkout.top, checkout.tree),
+    )
 
 
 def compile_states(
-    states: tuple[State, State] | tuple[State],
+    states: tuple[KernelState, KernelState] | tuple[KernelState],
     targets: Iterable[str],
     out: Path | None = None,
     **settings: Any,
@@ -78,19 +85,19 @@ def compile_states(
         UsageError, CompileError: as `compile_kernels`.
     """
     targets = list(targets)
-    out = default_out() if out is None else out
-    places = {(state.request.place.partition(":")[0], state.instead) for state in states}
-    if len(places) == 1:
+    out = default_directory() if out is None else out
+    sources = {(state.request.kernel_path.partition(":")[0], state.older_state) for state in states}
+    if len(sources) == 1:
         rows = compile_kernels(
-            [state.request for state in states], targets, out, instead=states[0].instead, **settings
+            [state.request for state in states], targets, out, older_state=states[0].older_state, **settings
         )
-        each = len(rows) // len(states)
-        return [rows[at * each : (at + 1) * each] for at in range(len(states))]
-    workers = max(1, (settings.pop("workers", None) or processors()) // len(states))
+        rows_per_state = len(rows) // len(states)
+        return [rows[at * rows_per_state : (at + 1) * rows_per_state] for at in range(len(states))]
+    workers = max(1, (settings.pop("workers", None) or count_processors()) // len(states))
     with ThreadPoolExecutor(len(states)) as threads:
         jobs = [
             threads.submit(
-                partial(compile_kernels, workers=workers, instead=state.instead, **settings),
+                partial(compile_kernels, workers=workers, older_state=state.older_state, **settings),
                 [state.request],
                 targets,
                 out,
@@ -100,5 +107,5 @@ def compile_states(
         return [job.result() for job in jobs]
 
 
-def _place(file: Path, name: str) -> str:
+def _join_kernel_path(file: Path, name: str) -> str:
     return f"{file}:{name}" if name else str(file)

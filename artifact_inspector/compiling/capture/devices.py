@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceProperties:
     """One GPU as its driver describes it."""
 
     name: str
@@ -33,7 +33,7 @@ class Device:
     threads_per_multiprocessor: int
 
 
-def device_of(target: Target) -> Device:
+def device_of(target: Target) -> DeviceProperties:
     """The product that represents an architecture, or a medium-sized fictional one if none is known.
 
     Example:
@@ -45,7 +45,7 @@ def device_of(target: Target) -> Device:
     limits = target.limits
     multiprocessor = limits.multiprocessor
     warps = 64 if multiprocessor is None else multiprocessor.warps
-    return Device(
+    return DeviceProperties(
         name=product.name,
         capability=target.arch.version,
         multiprocessors=product.multiprocessors,

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from artifact_inspector.compiling.capture.devices import Device, device_of
-from artifact_inspector.compiling.gpu_target import gpu_target, target_of
+from artifact_inspector.compiling.capture.devices import DeviceProperties, device_of
+from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
 from artifact_inspector.hardware.targets import Target
 
 _MOST_THREADS = 1024
 
 
-class StandIn(Protocol):
+class DriverState(Protocol):
     """The state that the driver reports: its targets, and a counter of launches."""
 
     @property
@@ -36,7 +36,7 @@ class StandIn(Protocol):
         """The device number of the current target."""
         ...
 
-    def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
+    def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch."""
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
@@ -51,26 +51,26 @@ class Launcher:
     global_scratch_size = 0
     profile_scratch_size = 0
 
-    def __init__(self, stand_in: StandIn, metadata: Any) -> None:
-        self._launched = stand_in.launched
-        self._kernel, self._target = metadata.hash, target_of(metadata.target)
+    def __init__(self, stand_in: DriverState, metadata: Any) -> None:
+        self._count_launch = stand_in.count_launch
+        self._kernel, self._target = metadata.hash, from_gpu_target(metadata.target)
 
     def __call__(self, *args: Any) -> None:
         """Count a launch; the arguments are those of Triton's launcher."""
-        self._launched(self._kernel, self._target, args[:3])
+        self._count_launch(self._kernel, self._target, args[:3])
 
 
-class Refused:
+class RefusedKernel:
     """Replaces a kernel that did not compile."""
 
     n_regs = n_spills = 0
     n_max_threads = _MOST_THREADS
     function = module = packed_metadata = None
 
-    def __init__(self, stand_in: StandIn, kernel: str, name: str, target: Target) -> None:
+    def __init__(self, stand_in: DriverState, kernel: str, name: str, target: Target) -> None:
         self.hash, self.name = kernel, name
         self.asm: dict[str, str] = {}
-        self.metadata = SimpleNamespace(hash=kernel, name=name, target=gpu_target(target), shared=0)
+        self.metadata = SimpleNamespace(hash=kernel, name=name, target=to_gpu_target(target), shared=0)
         self.run = Launcher(stand_in, self.metadata)
 
     def launch_metadata(self, *_: object) -> None:
@@ -84,17 +84,17 @@ class Refused:
         return lambda *_args, **_options: self.run(*grid, *(1,) * (3 - len(grid)))
 
 
-class _Utilities:
+class _DriverUtilities:
     """Replaces the driver utilities through which Triton queries a device."""
 
-    def __init__(self, stand_in: StandIn, *, counts_threads: bool) -> None:
+    def __init__(self, stand_in: DriverState, *, counts_threads: bool) -> None:
         self._stand_in = stand_in
         self._counts_threads = counts_threads
 
     def get_device_properties(self, index: int) -> dict[str, Any]:
         targets = self._stand_in.targets
         target = targets[index] if index < len(targets) else targets[0]
-        device: Device = device_of(target)
+        device: DeviceProperties = device_of(target)
         return {
             "max_shared_mem": device.shared_bytes,
             "max_num_regs": 65536,
@@ -107,7 +107,7 @@ class _Utilities:
         }
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, ...]:
-        handles = (1, 1, *registers(binary))
+        handles = (1, 1, *read_registers(binary))
         return (*handles, _MOST_THREADS) if self._counts_threads else handles
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -117,14 +117,14 @@ class _Utilities:
         return lambda *_args, **_options: 1
 
 
-class _Answers:
+class _DriverMethods:
     """The methods of Triton's driver interface, for the targets of a stand-in."""
 
-    stand_in: StandIn
+    stand_in: DriverState
     counts_threads: bool
 
     def __init__(self) -> None:
-        self.utils = _Utilities(self.stand_in, counts_threads=self.counts_threads)
+        self.utils = _DriverUtilities(self.stand_in, counts_threads=self.counts_threads)
 
     def launcher_cls(self, src: Any, metadata: Any) -> Launcher:
         return Launcher(self.stand_in, metadata)
@@ -134,7 +134,7 @@ class _Answers:
         return True
 
     def get_current_target(self) -> Any:
-        return gpu_target(self.stand_in.target)
+        return to_gpu_target(self.stand_in.target)
 
     def get_current_device(self) -> int:
         return self.stand_in.index
@@ -176,16 +176,16 @@ class _Answers:
         return None
 
 
-def driver_class(stand_in: StandIn) -> type:
+def make_driver_class(stand_in: DriverState) -> type:
     """Create a class with Triton's driver interface for the targets of `stand_in`."""
     from triton.backends.driver import DriverBase
     from triton.compiler.compiler import CompiledKernel
 
     is_counted = "n_max_threads" in CompiledKernel._init_handles.__code__.co_names
-    return type("Driver", (_Answers, DriverBase), {"stand_in": stand_in, "counts_threads": is_counted})
+    return type("Driver", (_DriverMethods, DriverBase), {"stand_in": stand_in, "counts_threads": is_counted})
 
 
-def registers(binary: bytes) -> tuple[int, int]:
+def read_registers(binary: bytes) -> tuple[int, int]:
     """Registers per thread and spilled bytes, as the driver reports on load; 32 and 0 if unreadable."""
     from artifact_inspector.errors import InspectorError
     from artifact_inspector.files.binaries import read_cubin, read_hsaco

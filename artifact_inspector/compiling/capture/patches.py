@@ -19,9 +19,7 @@ class Patches:
         # vars, not getattr: a property or an inherited method must be restored as such
         old = vars(owner).get(name, _ABSENT)
         setattr(owner, name, value)
-        self._undo.append(
-            (lambda: delattr(owner, name)) if old is _ABSENT else (lambda: setattr(owner, name, old))
-        )
+        self._undo.append((lambda: delattr(owner, name)) if old is _ABSENT else (lambda: setattr(owner, name, old)))
 
     def set_item(self, owner: MutableMapping[Any, Any], key: object, value: object) -> None:
         """Replace an item of a mapping."""
@@ -29,20 +27,20 @@ class Patches:
         owner[key] = value
         self._undo.append((lambda: owner.pop(key)) if old is _ABSENT else (lambda: owner.update({key: old})))
 
-    def keep(self, owner: Any, names: Iterable[str] | None = None) -> None:
+    def remember(self, owner: Any, names: Iterable[str] | None = None) -> None:
         """Remember the current values of an object's attributes, those named or all, to restore them."""
         state = vars(owner)
-        wanted = None if names is None else frozenset(names)
-        old = {name: value for name, value in state.items() if wanted is None or name in wanted}
+        name_set = None if names is None else frozenset(names)
+        old = {name: value for name, value in state.items() if name_set is None or name in name_set}
 
         def restore() -> None:
-            for name in [name for name in state if wanted is None or name in wanted]:
+            for name in [name for name in state if name_set is None or name in name_set]:
                 del state[name]
             state.update(old)
 
         self._undo.append(restore)
 
-    def later(self, undo: Callable[[], None]) -> None:
+    def on_undo(self, undo: Callable[[], None]) -> None:
         """Remember a function that restores something else."""
         self._undo.append(undo)
 

@@ -13,48 +13,48 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from artifact_inspector.compiling.capture.recorder import Recorder, append_to
+from artifact_inspector.compiling.capture.recorder import Recorder, event_writer
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import parse_target
 
-CANNOT = 3
+UNSUPPORTED = 3
 
 
-def stand_in_when_imported(settings: Mapping[str, Any]) -> None:
+def install_import_hooks(settings: Mapping[str, Any]) -> None:
     """Install the stand-ins at the end of the imports of Triton and torch.
 
     Args:
         settings: `targets`, `directory`, `configs`, `time_limit`, `launches` as in `capture_program`, and
             `events`, the file to append events to.
     """
-    recorder = Recorder(append_to(Path(settings["events"])), settings.get("launches"))
-    recorder.happened("started", process=os.getpid())
+    recorder = Recorder(event_writer(Path(settings["events"])), settings.get("launches"))
+    recorder.write_event("started", process=os.getpid())
     targets = [parse_target(text) for text in settings["targets"]]
 
-    def triton_stands_in() -> None:
+    def install_triton() -> None:
         from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
 
         directory = Path(settings["directory"])
         TritonStandIn(targets, recorder, directory, settings["configs"], settings["time_limit"]).install()
 
-    def torch_stands_in() -> None:
+    def install_torch() -> None:
         from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
 
         TorchStandIn(targets[0], recorder).install()
 
-    sys.meta_path.insert(0, _AfterImport({"triton": triton_stands_in, "torch": torch_stands_in}, recorder))
+    sys.meta_path.insert(0, _ImportCallback({"triton": install_triton, "torch": install_torch}, recorder))
     atexit.register(recorder.finish)
     show = sys.excepthook
 
-    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def record_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, ModuleNotFoundError):
-            recorder.happened("uncaught", module=(error.name or "").partition(".")[0])
+            recorder.write_event("uncaught", module=(error.name or "").partition(".")[0])
         show(kind, error, trace)
 
-    sys.excepthook = tell
+    sys.excepthook = record_failure
 
 
-class _AfterImport(MetaPathFinder):
+class _ImportCallback(MetaPathFinder):
     """Calls a function after the import of a package."""
 
     def __init__(self, functions: Mapping[str, Callable[[], None]], recorder: Recorder) -> None:
@@ -69,19 +69,19 @@ class _AfterImport(MetaPathFinder):
             return None
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
-            self._recorder.happened("missing", module=name, python=sys.executable)
+            self._recorder.write_event("missing", module=name, python=sys.executable)
             self._functions[name] = function
             return None
         execute = spec.loader.exec_module
 
         def execute_and_call(module: ModuleType) -> None:
             execute(module)
-            self._recorder.happened("imported", module=name, version=getattr(module, "__version__", "?"))
+            self._recorder.write_event("imported", module=name, version=getattr(module, "__version__", "?"))
             try:
                 function()
             except CompileError as error:
-                self._recorder.happened("failed", message=error.message, remedy=error.remedy)
-                sys.exit(CANNOT)
+                self._recorder.write_event("failed", message=error.message, remedy=error.remedy)
+                sys.exit(UNSUPPORTED)
 
         spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
         return spec

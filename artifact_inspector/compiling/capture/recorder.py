@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.capture.places import find_place
+from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.hardware.targets import Target
 
 Event = Mapping[str, Any]
-MOST_GIVEN = 32
+MAX_RECORDED_LAUNCHES = 32
 """Largest number of distinct launches of a kernel whose arguments are recorded."""
 
 
@@ -31,56 +31,56 @@ class Recorder:
         most: number of launches after which the process ends; None for no limit.
     """
 
-    def __init__(self, write: Callable[[Event], None], most: int | None = None) -> None:
-        self._most = most
+    def __init__(self, write: Callable[[Event], None], max_launches: int | None = None) -> None:
+        self._max_launches = max_launches
         self._write = write
         self._lock = threading.Lock()
-        self._times: dict[str, int] = {}
+        self._launch_counts: dict[str, int] = {}
         self._launches: dict[str, Event] = {}
-        self._written: set[str] = set()
-        self._given: dict[str, int] = {}
+        self._written_keys: set[str] = set()
+        self._recorded_counts: dict[str, int] = {}
 
-    def happened(self, event: str, **more: object) -> None:
+    def write_event(self, event: str, **fields: object) -> None:
         """Write an event."""
-        self._write({"event": event, **more})
+        self._write({"event": event, **fields})
 
-    def launched(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
+    def count_launch(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
         """Count a launch; the count is written whenever it has doubled, and by `finish`."""
-        place = find_place()
+        call_site = find_call_site()
         event = {
             "event": "launched",
             "kernel": kernel,
             "target": str(target),
             "grid": [int(size) for size in grid],
-            "place": place.line,
-            "caller": place.caller,
+            "place": call_site.line,
+            "caller": call_site.caller,
             "benchmark": benchmark,
             "process": os.getpid(),
         }
         key = json.dumps(event)
         with self._lock:
             self._launches[key] = event
-            times = self._times[key] = self._times.get(key, 0) + 1
+            times = self._launch_counts[key] = self._launch_counts.get(key, 0) + 1
         if times & (times - 1) == 0:
             self._write({**event, "times": times})
         if 0 in grid:
-            self.note("A grid dimension is zero: nothing would run.", target, place.caller)
-        if self._most is not None and not benchmark and self._launched() >= self._most:
-            self._end()
+            self.write_note("A grid dimension is zero: nothing would run.", target, call_site.caller)
+        if self._max_launches is not None and not benchmark and self._count_all_launches() >= self._max_launches:
+            self._end_process()
 
-    def _launched(self) -> int:
-        return sum(times for key, times in self._times.items() if not self._launches[key]["benchmark"])
+    def _count_all_launches(self) -> int:
+        return sum(times for key, times in self._launch_counts.items() if not self._launches[key]["benchmark"])
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         """End the process as if its program had ended, after the last requested launch."""
         self.finish()
-        self._write({"event": "enough", "launches": self._launched()})
+        self._write({"event": "enough", "launches": self._count_all_launches()})
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
         os._exit(0)
 
-    def given(
+    def record_arguments(
         self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any], *, tuning: bool
     ) -> None:
         """Write the arguments of a launch; each distinct launch once, up to a limit."""
@@ -94,25 +94,25 @@ class Recorder:
         }
         key = json.dumps(event, default=str)
         with self._lock:
-            if key in self._written or self._given.get(kernel, 0) >= MOST_GIVEN:
+            if key in self._written_keys or self._recorded_counts.get(kernel, 0) >= MAX_RECORDED_LAUNCHES:
                 return
-            self._written.add(key)
-            self._given[kernel] = self._given.get(kernel, 0) + 1
+            self._written_keys.add(key)
+            self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
         self._write(json.loads(key))
 
-    def note(self, text: str, target: Target | None = None, place: str | None = None) -> None:
+    def write_note(self, text: str, target: Target | None = None, location: str | None = None) -> None:
         """Write a difference from a run on a GPU, once."""
         event = {
             "event": "note",
             "text": text,
-            "place": place,
+            "place": location,
             "target": None if target is None else str(target),
         }
         key = json.dumps(event)
         with self._lock:
-            if key in self._written:
+            if key in self._written_keys:
                 return
-            self._written.add(key)
+            self._written_keys.add(key)
         self._write(event)
 
     @property
@@ -123,13 +123,13 @@ class Recorder:
     def finish(self) -> None:
         """Write the final launch counts."""
         with self._lock:
-            final = [{**event, "times": self._times[key]} for key, event in self._launches.items()]
+            final = [{**event, "times": self._launch_counts[key]} for key, event in self._launches.items()]
         for event in final:
             if event["process"] == os.getpid():
                 self._write(event)
 
 
-def append_to(path: Path) -> Callable[[Event], None]:
+def event_writer(path: Path) -> Callable[[Event], None]:
     """Create a function that appends events to a file as JSON lines; processes may share the file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 

@@ -44,7 +44,7 @@ def device_properties(target: Target) -> SimpleNamespace:
     )
 
 
-class Context:
+class NullContext:
     """A context manager for `torch.cuda.device`, `stream` and `graph` that does nothing."""
 
     idx = prev_idx = 0
@@ -52,14 +52,14 @@ class Context:
     def __init__(self, *_args: object, **_options: object) -> None:
         return None
 
-    def __enter__(self) -> Context:
+    def __enter__(self) -> NullContext:
         return self
 
     def __exit__(self, *_: object) -> None:
         return None
 
 
-class Event:
+class CudaEvent:
     """An event; any two are a millisecond apart."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
@@ -80,7 +80,7 @@ class Event:
         return 1.0
 
 
-class Graph:
+class CudaGraph:
     """A CUDA graph; its launches do nothing."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
@@ -126,7 +126,7 @@ class Generator:
 def stream_class(device: Any) -> type:
     """Create the class of a device's streams."""
 
-    class Stream(Context):
+    class Stream(NullContext):
         """A stream without work."""
 
         cuda_stream = device_index = stream_id = 0
@@ -143,7 +143,7 @@ def stream_class(device: Any) -> type:
 
         wait_stream = wait_event = synchronize
 
-        def record_event(self, event: Event | None = None) -> Event:
-            return event or Event()
+        def record_event(self, event: CudaEvent | None = None) -> CudaEvent:
+            return event or CudaEvent()
 
     return Stream

@@ -16,15 +16,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.capture.patches import Patches
-from artifact_inspector.compiling.capture.places import find_place
 from artifact_inspector.compiling.capture.recorder import Recorder
 from artifact_inspector.compiling.capture.torch_cuda import (
-    Context,
-    Event,
+    CudaEvent,
+    CudaGraph,
     Generator,
-    Graph,
+    NullContext,
     device_properties,
     stream_class,
 )
@@ -61,9 +61,9 @@ class TorchStandIn:
 
         self._device = torch.device("cuda", 0)
         self._cpu = torch.device("cpu")
-        self._answer_for_device(torch)
-        self._place_tensors(torch)
-        self._make_tensors(torch)
+        self._replace_device_queries(torch)
+        self._report_tensors_on_gpu(torch)
+        self._create_tensors_on_cpu(torch)
         self._dispatch_operators(torch)
         self._prepare_compile(torch)
         self._watch_reads(torch)
@@ -72,7 +72,7 @@ class TorchStandIn:
         """Restore torch."""
         self._patches.undo()
 
-    def _answer_for_device(self, torch: Any) -> None:
+    def _replace_device_queries(self, torch: Any) -> None:
         """Replace the device queries of `torch.cuda`, `torch.version` and `torch.accelerator`."""
         device = device_of(self.target)
         is_hip = self.target.backend == "hip"
@@ -92,19 +92,17 @@ class TorchStandIn:
             "_get_device_properties": properties,
         }  # fmt: skip
         cuda = torch.cuda
-        for name, answer in answers.items():
+        for name, query_result in answers.items():
             if hasattr(cuda, name):
-                self._patches.set(cuda, name, lambda *_args, _answer=answer, **_options: _answer)
-        self._patches.set(
-            cuda, "get_rng_state", lambda *_args, **_options: torch.zeros(16, dtype=torch.uint8)
-        )
+                self._patches.set(cuda, name, lambda *_args, _query_result=query_result, **_options: _query_result)
+        self._patches.set(cuda, "get_rng_state", lambda *_args, **_options: torch.zeros(16, dtype=torch.uint8))
         self._patches.set(cuda, "default_generators", (Generator(self._device, torch),))
         stream = stream_class(self._device)
         # torch.compile identifies these functions by identity: all must differ
         for name, base in {
-            "Stream": stream, "ExternalStream": stream, "Event": Event, "CUDAGraph": Graph,
-            "device": Context, "device_of": Context, "_DeviceGuard": Context, "stream": Context,
-            "StreamContext": Context, "graph": Context,
+            "Stream": stream, "ExternalStream": stream, "Event": CudaEvent, "CUDAGraph": CudaGraph,
+            "device": NullContext, "device_of": NullContext, "_DeviceGuard": NullContext, "stream": NullContext,
+            "StreamContext": NullContext, "graph": NullContext,
         }.items():  # fmt: skip
             self._patches.set(cuda, name, type(name, (base,), {"__module__": cuda.__name__}))
         for owner, name in (
@@ -123,26 +121,28 @@ class TorchStandIn:
         self._patches.set(torch.version, "cuda", None if is_hip else "12.9")
         self._patches.set(torch.backends.cuda, "is_built", lambda: True)
         accelerator = torch.accelerator
-        for name, answer in {
+        for name, query_result in {
             "current_accelerator": torch.device("cuda"), "is_available": True, "device_count": 1,
             "current_device_index": 0, "current_device_idx": 0, "synchronize": None, "set_device_index": None,
         }.items():  # fmt: skip
             if hasattr(accelerator, name):
-                self._patches.set(accelerator, name, lambda *_args, _answer=answer, **_options: _answer)
+                self._patches.set(
+                    accelerator, name, lambda *_args, _query_result=query_result, **_options: _query_result
+                )
         if hasattr(accelerator, "device_index"):
-            self._patches.set(accelerator, "device_index", Context)
+            self._patches.set(accelerator, "device_index", NullContext)
 
-    def _place_tensors(self, torch: Any) -> None:
+    def _report_tensors_on_gpu(self, torch: Any) -> None:
         """Let tensors on the CPU report that they are on the GPU; those on `meta` are unchanged."""
         tensor, device = torch.Tensor, self._device
         true_device = torch._C.TensorBase.device.__get__
 
-        def place(self: Any) -> Any:
+        def reported_device(self: Any) -> Any:
             true = true_device(self)
             return device if true.type == "cpu" else true
 
         for name, value in {
-            "device": property(place),
+            "device": property(reported_device),
             "is_cuda": property(lambda _: True),
             "is_cpu": property(lambda _: False),
             "get_device": lambda _: 0,
@@ -155,22 +155,22 @@ class TorchStandIn:
         module = torch.nn.Module
         self._patches.set(module, "cuda", lambda module, *_args, **_options: module)
 
-    def _make_tensors(self, torch: Any) -> None:
+    def _create_tensors_on_cpu(self, torch: Any) -> None:
         """Create tensors on the CPU instead of the GPU; uninitialised memory is zeroed."""
         tensor = torch.Tensor
         for name in _FACTORIES:
             if hasattr(torch, name):
-                self._patches.set(torch, name, self._on_cpu(getattr(torch, name)))
+                self._patches.set(torch, name, self._wrap_for_cpu(getattr(torch, name)))
         for name in _METHODS:
-            self._patches.set(tensor, name, self._on_cpu(getattr(tensor, name)))
+            self._patches.set(tensor, name, self._wrap_for_cpu(getattr(tensor, name)))
         for owner in (tensor, torch.nn.Module):
-            self._patches.set(owner, "to", self._on_cpu(owner.to, takes_index=True))
+            self._patches.set(owner, "to", self._wrap_for_cpu(owner.to, takes_index=True))
         # wrappers read back lengths and indices that no kernel has written: zeros are safe
         for owner, name in (
             (torch, "empty"), (torch, "empty_like"), (torch, "empty_strided"),
             (tensor, "new_empty"), (tensor, "new_empty_strided"),
         ):  # fmt: skip
-            self._patches.set(owner, name, self._on_cpu(getattr(owner, name), zeroed=True))
+            self._patches.set(owner, name, self._wrap_for_cpu(getattr(owner, name), zeroed=True))
         guards = torch._C._dynamo.guards
         if hasattr(guards, "_empty_strided_cuda"):
             strided = torch._C._dynamo.guards._empty_strided_cpu
@@ -178,7 +178,7 @@ class TorchStandIn:
         from torch.utils._device import DeviceContext as context  # noqa: N813
 
         init = context.__init__
-        self._patches.set(context, "__init__", lambda self_, device: init(self_, self._fixed(device)))
+        self._patches.set(context, "__init__", lambda self_, device: init(self_, self._replace_device(device)))
         autocast = torch.amp.autocast_mode.autocast
         begin = autocast.__init__
 
@@ -189,8 +189,8 @@ class TorchStandIn:
 
         self._patches.set(autocast, "__init__", cast_on_cpu)
         for name in ("is_autocast_enabled", "get_autocast_dtype"):
-            asked = getattr(torch, name)
-            self._patches.set(torch, name, lambda *_args, _asked=asked: _asked("cpu"))
+            requested_device = getattr(torch, name)
+            self._patches.set(torch, name, lambda *_args, _requested_device=requested_device: _requested_device("cpu"))
         self._patches.set(torch, "get_autocast_gpu_dtype", lambda: torch.get_autocast_dtype("cpu"))
         generator = torch.Generator
 
@@ -209,9 +209,7 @@ class TorchStandIn:
 
         for_gpu: set[tuple[str, str]] = set()
 
-        def impl(
-            self_: Any, name: Any, function: Any, dispatch_key: str = "", *args: Any, **options: Any
-        ) -> Any:
+        def impl(self_: Any, name: Any, function: Any, dispatch_key: str = "", *args: Any, **options: Any) -> Any:
             operator = (self_.ns, str(name))
             if dispatch_key == "CPU" and operator in for_gpu:
                 return None  # register the GPU kernel for the CPU as well
@@ -222,14 +220,12 @@ class TorchStandIn:
                 warnings.simplefilter("ignore")  # torch warns that it replaces the CPU kernel
                 return implement(self_, name, function, "CPU", *args, **options)
 
-        def for_any_device(
-            name: Any, function: Any = None, /, *, device_types: Any = None, **options: Any
-        ) -> Any:
+        def for_any_device(name: Any, function: Any = None, /, *, device_types: Any = None, **options: Any) -> Any:
             return custom_op(name, function, device_types=None, **options)
 
         def for_cpu(operator: Any, device_types: Any, function: Any = None, /, **options: Any) -> Any:
-            asked = (device_types,) if isinstance(device_types, str) else device_types
-            if asked is not None and "cuda" in asked and "cpu" not in asked:
+            dispatch_keys = (device_types,) if isinstance(device_types, str) else device_types
+            if dispatch_keys is not None and "cuda" in dispatch_keys and "cpu" not in dispatch_keys:
                 device_types = "cpu"
             return register(operator, device_types, function, **options)
 
@@ -247,13 +243,13 @@ class TorchStandIn:
         ready: list[bool] = []
 
         @functools.wraps(compile_)
-        def compile_here(*args: Any, **options: Any) -> Any:
+        def compile_in_process(*args: Any, **options: Any) -> Any:
             if not ready:
                 ready.append(True)
                 self._prepare_inductor(torch)  # importing it takes seconds
             return compile_(*args, **options)
 
-        self._patches.set(torch, "compile", compile_here)
+        self._patches.set(torch, "compile", compile_in_process)
 
     def _prepare_inductor(self, torch: Any) -> None:
         from torch._inductor import config
@@ -262,10 +258,10 @@ class TorchStandIn:
         # disable C++ launchers, processes without the stand-in, and caches in other directories
         for name, value in {"use_static_cuda_launcher": False, "compile_threads": 1}.items():
             if hasattr(config, name):
-                self._patches.later(functools.partial(setattr, config, name, getattr(config, name)))
+                self._patches.on_undo(functools.partial(setattr, config, name, getattr(config, name)))
                 setattr(config, name, value)
-        self._patches.later(torch._dynamo.reset)  # forgets the compiled code that launches nothing
-        self._time_nothing()
+        self._patches.on_undo(torch._dynamo.reset)  # forgets the compiled code that launches nothing
+        self._replace_benchmarks()
         make_patterns = misc_patterns._misc_patterns_init
 
         def make_on_cpu(*args: Any, **options: Any) -> Any:
@@ -278,45 +274,45 @@ class TorchStandIn:
 
         self._patches.set(misc_patterns, "_misc_patterns_init", make_on_cpu)
 
-    def _time_nothing(self) -> None:
+    def _replace_benchmarks(self) -> None:
         """Let Inductor's autotuning use the driver's constant time, as Triton's does."""
         try:
             from torch._inductor.runtime import benchmarking
         except ImportError:
             return  # older versions use Triton's benchmarker
 
-        def take_no_time(_: Any, call: Callable[[], object], *__: Any, **___: Any) -> float:
+        def constant_time(_: Any, call: Callable[[], object], *__: Any, **___: Any) -> float:
             from triton.runtime.driver import driver
 
             return float(driver.active.get_benchmarker()(call))
 
         for kind in list(vars(benchmarking).values()):
             if isinstance(kind, type) and "benchmark_gpu" in vars(kind):
-                self._patches.set(kind, "benchmark_gpu", take_no_time)
+                self._patches.set(kind, "benchmark_gpu", constant_time)
 
     def _watch_reads(self, torch: Any) -> None:
         """Note where values are read back after a launch: no kernel has written them."""
         for name in _READS:
-            self._patches.set(torch.Tensor, name, self._watched(getattr(torch.Tensor, name), name))
+            self._patches.set(torch.Tensor, name, self._note_reads(getattr(torch.Tensor, name), name))
         for name in ("allclose", "equal"):
-            self._patches.set(torch, name, self._watched(getattr(torch, name), name))
+            self._patches.set(torch, name, self._note_reads(getattr(torch, name), name))
 
-    def _watched(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _note_reads(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(function)
-        def read(*args: Any, **options: Any) -> Any:
+        def read_and_note(*args: Any, **options: Any) -> Any:
             if self.recorder.has_launched:
-                place = find_place()
-                self.recorder.note(
+                call_site = find_call_site()
+                self.recorder.write_note(
                     f"Values are read back after a launch ({name.strip('_')}): no kernel ran, so what one "
                     "would have written is zero, or what was there before.",
                     None,
-                    place.line,
+                    call_site.line,
                 )
             return function(*args, **options)
 
-        return read
+        return read_and_note
 
-    def _fixed(self, value: Any) -> Any:
+    def _replace_device(self, value: Any) -> Any:
         """Replace a GPU device by the CPU; other values are unchanged."""
         import torch
 
@@ -324,7 +320,7 @@ class TorchStandIn:
             return self._cpu if value.type == "cuda" else value
         return "cpu" if isinstance(value, str) and _CUDA.fullmatch(value) else value
 
-    def _on_cpu(
+    def _wrap_for_cpu(
         self, function: Callable[..., Any], *, zeroed: bool = False, takes_index: bool = False
     ) -> Callable[..., Any]:
         """Wrap a function that creates or moves tensors, so that it uses the CPU in place of the GPU.
@@ -339,18 +335,18 @@ class TorchStandIn:
         modes: Callable[[], int] = vars(_python_dispatch)["_len_torch_dispatch_stack"]
 
         @functools.wraps(function)
-        def make(*args: Any, **options: Any) -> Any:
+        def create_on_cpu(*args: Any, **options: Any) -> Any:
             if is_dynamo_compiling() or modes():  # fake tensors may be on a GPU
                 return function(*args, **options)
-            args = tuple(self._fixed(value) for value in args)
+            args = tuple(self._replace_device(value) for value in args)
             if takes_index and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], self._cpu, *args[2:])
             for name in ("device", "map_location"):
                 if name in options:
                     value = options[name]
-                    options[name] = self._cpu if type(value) is int else self._fixed(value)
+                    options[name] = self._cpu if type(value) is int else self._replace_device(value)
             options.pop("pin_memory", None)
-            made = function(*args, **options)
-            return made.zero_() if zeroed and not made.is_meta and not made.requires_grad else made
+            tensor = function(*args, **options)
+            return tensor.zero_() if zeroed and not tensor.is_meta and not tensor.requires_grad else tensor
 
-        return make
+        return create_on_cpu

@@ -21,26 +21,26 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
-from artifact_inspector.compiling.capture.asking import describe
+from artifact_inspector.compiling.capture.call_site import find_call_site
+from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import (
     Launcher,
-    Refused,
-    driver_class,
-    registers,
+    RefusedKernel,
+    make_driver_class,
+    read_registers,
 )
-from artifact_inspector.compiling.capture.held import Held
+from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches
-from artifact_inspector.compiling.capture.places import find_place
 from artifact_inspector.compiling.capture.recorder import Recorder
-from artifact_inspector.compiling.forking import Work, run
-from artifact_inspector.compiling.gpu_target import gpu_target, target_of
+from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
+from artifact_inspector.compiling.compile_errors import to_compile_error
+from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
 from artifact_inspector.compiling.publishing import entry_metadata
-from artifact_inspector.compiling.refusal import refusal
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
 
-OLDEST = (3, 2)
+OLDEST_TRITON = (3, 2)
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
@@ -69,13 +69,13 @@ class TritonStandIn:
         self.configs = configs
         self.time_limit = time_limit
         self._patches = Patches()
-        self._seen: set[int] = set()
+        self._patched_ids: set[int] = set()
         self._lock = threading.RLock()
         self._thread = threading.local()
-        self._refused = itertools.count(1)
+        self._refused_kernels = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
         self._index = 0
-        self._held = Held()
+        self._known_tensors = KnownTensors()
 
     def install(self) -> None:
         """Replace Triton's driver.
@@ -88,7 +88,7 @@ class TritonStandIn:
         from triton.runtime import autotuner, jit
         from triton.runtime.driver import driver
 
-        if TritonVersion(triton.__version__).since(OLDEST) is False:
+        if TritonVersion(triton.__version__).since(OLDEST_TRITON) is False:
             raise CompileError(
                 f"Triton {triton.__version__} is too old to be captured.",
                 "Use Triton 3.2 or newer; `inspect-kernel compile` supports older ones.",
@@ -97,8 +97,8 @@ class TritonStandIn:
             raise CompileError(
                 "TRITON_INTERPRET is set: kernels are interpreted, and none would be compiled.", "Unset it."
             )
-        self._patches.keep(driver)
-        stand_in = driver_class(self)
+        self._patches.remember(driver)
+        stand_in = make_driver_class(self)
         backends = triton.backends.backends
         vendor = _VENDORS[self.targets[0].backend]
         # Inductor constructs its own driver from this class
@@ -107,25 +107,25 @@ class TritonStandIn:
         )
         driver.set_active(stand_in())
         self._patches.set_item(os.environ, "TRITON_CACHE_DIR", str(self.directory))
-        compile_ = self._compiling(compiler.compile)
+        compile_ = self._wrap_compile(compiler.compile)
         for module in (triton, triton.compiler, compiler):
             self._patches.set(module, "compile", compile_)
-        self._patches.set(jit.JITFunction, "run", self._running(jit.JITFunction.run))
+        self._patches.set(jit.JITFunction, "run", self._wrap_run(jit.JITFunction.run))
         tuner = autotuner.Autotuner
-        self._patches.set(tuner, "run", self._tuning(tuner.run))
-        self._patches.set(tuner, "prune_configs", self._pruning(tuner.prune_configs))
+        self._patches.set(tuner, "run", self._wrap_autotuner_run(tuner.run))
+        self._patches.set(tuner, "prune_configs", self._wrap_prune_configs(tuner.prune_configs))
         kernel = compiler.CompiledKernel
-        self._patches.set(kernel, "_init_handles", self._loading(kernel._init_handles))
+        self._patches.set(kernel, "_init_handles", self._wrap_init_handles(kernel._init_handles))
         for name in ("do_bench", "do_bench_cudagraph", "do_bench_cudagraph_proton"):
             if hasattr(triton.testing, name):
-                self._patches.set(triton.testing, name, _take_no_time)
+                self._patches.set(triton.testing, name, _run_untimed)
 
     def remove(self) -> None:
         """Restore Triton."""
         for kernel in self._kernels:
             kernel.module = None  # otherwise the real driver would unload binaries that it never loaded
         self._patches.undo()
-        self._seen.clear()
+        self._patched_ids.clear()
 
     @property
     def target(self) -> Target:
@@ -137,54 +137,56 @@ class TritonStandIn:
         """The device number of the current target, which Triton's in-memory caches have as key."""
         return self._index
 
-    def launched(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
+    def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch."""
-        self.recorder.launched(kernel, target, grid, benchmark=self._benchmarking)
-        given = getattr(self._thread, "arguments", None)
-        if given is not None:
-            record = describe_arguments(*given, values=self._held.knows, addresses=False)
-            self.recorder.given(kernel, target, grid, record, tuning=self._benchmarking)
-        if given is not None:
-            self._held.launched((*given[1], *given[2].values()), lambda: _text(kernel))
+        self.recorder.count_launch(kernel, target, grid, benchmark=self._is_benchmarking)
+        launch_arguments = getattr(self._thread, "arguments", None)
+        if launch_arguments is not None:
+            record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
+            self.recorder.record_arguments(kernel, target, grid, record, tuning=self._is_benchmarking)
+        if launch_arguments is not None:
+            self._known_tensors.mark_written(
+                (*launch_arguments[1], *launch_arguments[2].values()), lambda: _first_stage_text(kernel)
+            )
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""
-        before, self._thread.benchmarking = self._benchmarking, True
+        was_benchmarking, self._thread.benchmarking = self._is_benchmarking, True
         try:
-            return _take_no_time(call, *args, **options)
+            return _run_untimed(call, *args, **options)
         finally:
-            self._thread.benchmarking = before
+            self._thread.benchmarking = was_benchmarking
 
     @property
-    def _benchmarking(self) -> bool:
+    def _is_benchmarking(self) -> bool:
         return getattr(self._thread, "benchmarking", False)
 
     @contextmanager
-    def _as(self, index: int) -> Iterator[None]:
-        before, self._index = self._index, index
+    def _with_target(self, index: int) -> Iterator[None]:
+        previous_index, self._index = self._index, index
         try:
             yield
         finally:
-            self._index = before
+            self._index = previous_index
 
-    def _first_time(self, owner: Any) -> bool:
+    def _patch_once(self, owner: Any) -> bool:
         """Whether an object is new; if so, its attributes are remembered to be restored."""
-        if id(owner) in self._seen:
+        if id(owner) in self._patched_ids:
             return False
-        self._seen.add(id(owner))
-        self._patches.keep(owner)  # the reference also keeps the object alive, so that its id is not reused
+        self._patched_ids.add(id(owner))
+        self._patches.remember(owner)  # the reference also keeps the object alive, so that its id is not reused
         return True
 
-    def _running(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`JITFunction.run` for every target, with a cache for each."""
 
         def run_for_all(function: Any, *args: Any, **options: Any) -> Any:
             with self._lock:
-                if self._first_time(function):
-                    _forget_compiled(function)
+                if self._patch_once(function):
+                    _clear_caches(function)
                 results = []
                 for index, target in enumerate(self.targets):
-                    with self._as(index), self._launching(function, args, options):
+                    with self._with_target(index), self._with_launch_arguments(function, args, options):
                         if "binder" in vars(function) and len(self.targets) > 1:
                             vars(function)["binder"] = None  # Triton 3.2 has one cache for all targets
                         try:
@@ -198,20 +200,20 @@ class TritonStandIn:
 
         return run_for_all
 
-    def _tuning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_autotuner_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`Autotuner.run` without measurements, whose choice is not cached."""
 
         def run_untimed(tuner: Any, *args: Any, **options: Any) -> Any:
             with self._lock:
-                if self._first_time(tuner):
+                if self._patch_once(tuner):
                     vars(tuner).update(cache={}, cache_results=False, do_bench=self.benchmark)
-            with self._one_call():
+            with self._outermost_call():
                 return original(tuner, *args, **options)
 
         return run_untimed
 
     @contextmanager
-    def _one_call(self) -> Iterator[None]:
+    def _outermost_call(self) -> Iterator[None]:
         """Run a call that the program itself makes; earlier launches may have written its arguments."""
         if getattr(self._thread, "calls", False):
             yield
@@ -222,85 +224,83 @@ class TritonStandIn:
         finally:
             self._thread.calls = False
             if self.recorder.has_launched:
-                self._held.call_ended()
+                self._known_tensors.remember_tensors()
 
     @contextmanager
-    def _launching(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
+    def _with_launch_arguments(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
         """Remember the arguments of a launch until it is counted."""
-        before = getattr(self._thread, "arguments", None)
-        with self._one_call():
+        outer_arguments = getattr(self._thread, "arguments", None)
+        with self._outermost_call():
             self._thread.arguments = function, args, options
             try:
                 yield
             finally:
-                self._thread.arguments = before
+                self._thread.arguments = outer_arguments
 
-    def _pruning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_prune_configs(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`Autotuner.prune_configs` that selects a few evenly spaced configurations."""
 
         def prune_to_few(tuner: Any, *args: Any, **options: Any) -> list[Any]:
-            found = list(original(tuner, *args, **options))
-            if self.configs is None or len(found) <= self.configs:
-                return found
+            configs = list(original(tuner, *args, **options))
+            if self.configs is None or len(configs) <= self.configs:
+                return configs
             name = getattr(tuner.base_fn, "__name__", "a kernel")
-            self.recorder.happened(
-                "tuned", name=name, target=str(self.target), compiled=self.configs, configs=len(found)
+            self.recorder.write_event(
+                "tuned", name=name, target=str(self.target), compiled=self.configs, configs=len(configs)
             )
-            return spread(found, self.configs)
+            return pick_evenly(configs, self.configs)
 
         return prune_to_few
 
-    def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_init_handles(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`CompiledKernel._init_handles` that reports a kernel too large for the GPU and continues."""
         from triton.runtime.errors import OutOfResources
 
-        def load_anyway(kernel: Any) -> None:
+        def load_and_report(kernel: Any) -> None:
             try:
                 original(kernel)
             except OutOfResources as error:
-                target = target_of(kernel.metadata.target)
-                self.recorder.happened(
-                    "shortage", kernel=kernel.hash, target=str(target), message=_shortage(error)
-                )
-                if self._benchmarking:
+                target = from_gpu_target(kernel.metadata.target)
+                self.recorder.write_event("shortage", kernel=kernel.hash, target=str(target), message=_shortage(error))
+                if self._is_benchmarking:
                     raise  # the autotuner tries another configuration
                 launcher = Launcher(self, kernel.metadata)
                 vars(kernel)["_run" if "_run" in vars(kernel) else "run"] = launcher
                 kernel.module = kernel.function = 1
-                kernel.n_regs, kernel.n_spills = registers(kernel.kernel)
+                kernel.n_regs, kernel.n_spills = read_registers(kernel.kernel)
 
-        return load_anyway
+        return load_and_report
 
-    def _compiling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`triton.compile` that compiles in a child process first, and reports the result."""
 
-        def compile(src: Any, target: Any = None, options: Any = None, **more: Any) -> Any:
-            wanted = self.target if target is None else target_of(target)
+        def compile(src: Any, target: Any = None, options: Any = None, **extra_arguments: Any) -> Any:
+            compile_target = self.target if target is None else from_gpu_target(target)
             # the program may have set another directory
             os.environ["TRITON_CACHE_DIR"] = str(self.directory)
 
             def attempt(staging: Path) -> str:
                 os.environ["TRITON_CACHE_DIR"] = str(staging)
                 try:
-                    made = original(src, target=target, options=options, **more)
+                    compiled_kernel = original(src, target=target, options=options, **extra_arguments)
                 except Exception as error:
-                    raise refusal(error, getattr(src, "fn", None)) from error
-                return _entry(made.hash).name
+                    raise to_compile_error(error, getattr(src, "fn", None)) from error
+                return _entry(compiled_kernel.hash).name
 
             seconds = 0.0
-            described = describe(src, gpu_target(wanted), options)
-            if not self._is_cached(lambda: original(src, target=target, options=options, **more)):
-                work = Work({}, "", self.directory, attempt)
-                (row,) = run([work], workers=1, time_limit=self.time_limit)
+            described = describe_compile(src, to_gpu_target(compile_target), options)
+            if not self._is_cached(lambda: original(src, target=target, options=options, **extra_arguments)):
+                work = CompileJob({}, "", self.directory, attempt)
+                (row,) = run_jobs([work], workers=1, time_limit=self.time_limit)
                 seconds = row["seconds"]
                 if row["message"] is not None:
                     message = "\n".join(filter(None, (row["message"], row["remedy"])))
-                    return self._refuse(described.pop("name"), wanted, message, seconds, **described)
+                    return self._refuse(described.pop("name"), compile_target, message, seconds, **described)
             # loaded from the cache
-            kernel = original(src, target=target, options=options, **more)
+            kernel = original(src, target=target, options=options, **extra_arguments)
             self._kernels.add(kernel)
             directory = str(_entry(kernel.hash))
-            self._report(kernel.hash, wanted, seconds=seconds, directory=directory, message=None, **described)
+            self._report(kernel.hash, compile_target, seconds=seconds, directory=directory, message=None, **described)
             return kernel
 
         return compile
@@ -310,23 +310,21 @@ class TritonStandIn:
         from triton.compiler import compiler
 
         def stop(key: str) -> None:
-            raise _KeyMadeError(key)
+            raise _CacheKeyError(key)
 
         with self._lock:
             manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
             try:
                 compile()
-            except _KeyMadeError as made:
-                return entry_metadata(Path(manager(made.args[0]).cache_dir)) is not None
+            except _CacheKeyError as key_error:
+                return entry_metadata(Path(manager(key_error.args[0]).cache_dir)) is not None
             except Exception:  # noqa: BLE001 - options that Triton refuses: the child will say so
                 return False
             finally:
                 compiler.get_cache_manager = manager
         return False
 
-    def _refuse(
-        self, name: str, target: Target, message: str, seconds: float = 0.0, **described: Any
-    ) -> Refused:
+    def _refuse(self, name: str, target: Target, message: str, seconds: float = 0.0, **described: Any) -> RefusedKernel:
         """Report a refusal; returns a substitute for the kernel, so that the program continues.
 
         Raises:
@@ -334,37 +332,42 @@ class TritonStandIn:
         """
         from triton.runtime.errors import OutOfResources
 
-        kernel = f"refused {os.getpid()} {next(self._refused)}"
+        kernel = f"refused {os.getpid()} {next(self._refused_kernels)}"
         described = {"signature": {}, "constexprs": {}, "options": {}, **described}
         self._report(kernel, target, name=name, seconds=seconds, directory=None, message=message, **described)
-        if self._benchmarking:
+        if self._is_benchmarking:
             raise OutOfResources(0, 0, f"compiler: {message}")
-        return Refused(self, kernel, name, target)
+        return RefusedKernel(self, kernel, name, target)
 
     def _report(self, kernel: str, target: Target, **described: Any) -> None:
-        place = find_place()
-        self.recorder.happened(
-            "compiled", kernel=kernel, target=str(target), place=place.line, caller=place.caller, **described
+        call_site = find_call_site()
+        self.recorder.write_event(
+            "compiled",
+            kernel=kernel,
+            target=str(target),
+            place=call_site.line,
+            caller=call_site.caller,
+            **described,
         )
 
 
-class _KeyMadeError(Exception):
+class _CacheKeyError(Exception):
     """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 
-def spread(found: Sequence[Any], wanted: int) -> list[Any]:
+def pick_evenly(items: Sequence[Any], count: int) -> list[Any]:
     """A number of evenly spaced elements of a list, including the first and the last.
 
     Example:
-        >>> spread(range(10), 4), spread(range(3), 1)
+        >>> pick_evenly(range(10), 4), pick_evenly(range(3), 1)
         ([0, 3, 6, 9], [0])
     """
-    if wanted == 1:
-        return [found[0]]
-    return [found[round(place * (len(found) - 1) / (wanted - 1))] for place in range(wanted)]
+    if count == 1:
+        return [items[0]]
+    return [items[round(position * (len(items) - 1) / (count - 1))] for position in range(count)]
 
 
-def _take_no_time(call: Callable[[], object], *_: object, **options: Any) -> Any:
+def _run_untimed(call: Callable[[], object], *_: object, **options: Any) -> Any:
     """Replaces `triton.testing.do_bench`: makes the call once, and returns a millisecond."""
     call()
     quantiles = options.get("quantiles")
@@ -373,7 +376,7 @@ def _take_no_time(call: Callable[[], object], *_: object, **options: Any) -> Any
     return [1.0] if options.get("return_mode") == "all" else 1.0
 
 
-def _forget_compiled(function: Any) -> None:
+def _clear_caches(function: Any) -> None:
     """Clear the caches of a JITFunction, which may hold kernels for a real GPU."""
     state = vars(function)
     if "device_caches" in state:  # 3.3 and later
@@ -390,10 +393,10 @@ def _entry(kernel: str) -> Path:
     return Path(get_cache_manager(kernel).cache_dir)
 
 
-def _text(kernel: str) -> str | None:
+def _first_stage_text(kernel: str) -> str | None:
     """The text of a compiled kernel's first stage."""
-    found = next(iter(_entry(kernel).glob("*.ttir")), None)
-    return None if found is None else found.read_text(errors="replace")
+    text_path = next(iter(_entry(kernel).glob("*.ttir")), None)
+    return None if text_path is None else text_path.read_text(errors="replace")
 
 
 def _shortage(error: Any) -> str:

@@ -27,11 +27,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from artifact_inspector.compiling.forking import Work, run
+from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.worker.standin import stand_in_for_driver, stand_in_for_torch
 
 
-def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) -> None:
+def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, Any]]]) -> None:
     """Read the request on standard input and write a line of JSON for each job.
 
     Args:
@@ -46,26 +46,26 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[Work | dict[str, Any]]]) 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def say(line: Mapping[str, Any]) -> None:
+    def write_line(line: Mapping[str, Any]) -> None:
         answers.write(json.dumps(line) + "\n")
         answers.flush()
 
-    work: list[Work] = []
+    work: list[CompileJob] = []
     rows: list[dict[str, Any]] = []
     for number, ask in enumerate(request["asks"]):
         # if an import ends this process, the caller knows which file did
-        say({"reading": number})
-        for planned in plan(ask):
-            place = {"ask": number, "index": len(work) + len(rows)}
-            if isinstance(planned, Work):
-                work.append(replace(planned, label={**place, **planned.label}))
+        write_line({"reading": number})
+        for planned_job in plan(ask):
+            row_position = {"ask": number, "index": len(work) + len(rows)}
+            if isinstance(planned_job, CompileJob):
+                work.append(replace(planned_job, label={**row_position, **planned_job.label}))
             else:
-                rows.append({**place, **planned})
-    say({"jobs": len(rows) + len(work)})
+                rows.append({**row_position, **planned_job})
+    write_line({"jobs": len(rows) + len(work)})
     for row in rows:
-        say(row)
-    for row in run(work, request["workers"], request["time_limit"]):
-        say(row)
+        write_line(row)
+    for row in run_jobs(work, request["workers"], request["time_limit"]):
+        write_line(row)
 
 
 def main(lent: Iterable[str] = ()) -> None:
@@ -75,13 +75,13 @@ def main(lent: Iterable[str] = ()) -> None:
         lent: import directories of another Python that a kernel's file may use.
     """
     # imported before the first fork, so that the children need not import Triton
-    from artifact_inspector.compiling.worker.planning import plan
+    from artifact_inspector.compiling.worker.planning import plan_jobs
 
     stand_in_for_driver()
 
     sys.path.extend(lent)
     stand_in_for_torch()
-    serve(plan)
+    serve(plan_jobs)
 
 
 if __name__ == "__main__":

@@ -21,19 +21,24 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from artifact_inspector.compiling.reference import Reference
-from artifact_inspector.compiling.signature import MISSING, Parameter, ValueUnknownError, read_literal
+from artifact_inspector.compiling.signature import (
+    MISSING,
+    ParameterDeclaration,
+    ValueUnknownError,
+    read_literal,
+)
 from artifact_inspector.errors import CompileError, UsageError
 
 # Options of Triton 3.2 and 3.3 that partition warps; the default is 0.
-_PARTITIONS = ("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer")
+_PARTITION_OPTIONS = ("num_buffers_warp_spec", "num_consumer_groups", "reg_dec_producer", "reg_inc_consumer")
 # Fields of triton.Config beside the constants, in any version.
-_CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", *_PARTITIONS, "ir_override")
+_CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", *_PARTITION_OPTIONS, "ir_override")
 T = TypeVar("T")
-_WRAPPED = ("fn", "jit_function", "_jit_function", "__wrapped__")
+_WRAPPED_ATTRIBUTES = ("fn", "jit_function", "_jit_function", "__wrapped__")
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class AutotunerConfig:
     """One configuration of an autotuner."""
 
     constants: Mapping[str, Any]
@@ -44,25 +49,25 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ImportedKernel:
     """A kernel with the arguments of its decorators."""
 
-    place: str
+    kernel_path: str
     name: str
     function: Any
     """The JITFunction, without wrappers."""
-    parameters: tuple[Parameter, ...]
-    configs: tuple[Config, ...]
+    parameters: tuple[ParameterDeclaration, ...]
+    configs: tuple[AutotunerConfig, ...]
     heuristics: tuple[tuple[str, Callable[[Mapping[str, Any]], Any]], ...]
     """Argument → the function that computes it from the others, outermost decorator first."""
     reference: Reference | None
     """Its `Reference`, if the place names one."""
 
-    def derive(self, known: Mapping[str, Any]) -> dict[str, Any]:
+    def derive(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments that the heuristics compute without a launch."""
-        values = dict(known)
+        values = dict(arguments)
         for name, compute in self.heuristics:
-            if name in known and known[name] is not None:
+            if name in arguments and arguments[name] is not None:
                 continue  # an explicit value overrides the heuristic
             try:
                 values[name] = compute(values)
@@ -73,57 +78,64 @@ class Kernel:
                     f"{self.name}: the heuristic for {name} failed: {type(error).__name__}: {error}.",
                     f"Give its value with --const {name}=….",
                 ) from error
-        return {name: value for name, value in values.items() if name not in known}
+        return {name: value for name, value in values.items() if name not in arguments}
 
 
-def split_place(place: str) -> tuple[str, str | None]:
+def split_kernel_path(kernel_path: str) -> tuple[str, str | None]:
     """Split a place into the file or module, and the name if there is one."""
-    head, colon, name = place.rpartition(":")
+    head, colon, name = kernel_path.rpartition(":")
     if not colon or "/" in name or name.endswith(".py"):
-        return place, None
+        return kernel_path, None
     return head, name or None
 
 
-def load_kernel(place: str) -> Kernel:
+def load_kernel(kernel_path: str) -> ImportedKernel:
     """Import the kernel at a place.
 
     Raises:
         UsageError: there is no such file, module or kernel.
         CompileError: the file cannot be imported.
     """
-    where, name = split_place(place)
-    module = _import(where)
+    module_path, name = split_kernel_path(kernel_path)
+    module = _import_module(module_path)
     if name is None and isinstance(getattr(module, "REFERENCE", None), Reference):
         name = "REFERENCE"
-    found = _sole_kernel(module, where) if name is None else _attribute(module, where, name)
-    reference = found if isinstance(found, Reference) else None
-    wrapped = found.kernel if isinstance(found, Reference) else found
-    configs: tuple[Config, ...] = ()
+    attribute = _sole_kernel(module, module_path) if name is None else _get_attribute(module, module_path, name)
+    reference = attribute if isinstance(attribute, Reference) else None
+    decorated_kernel = attribute.kernel if isinstance(attribute, Reference) else attribute
+    configs: tuple[AutotunerConfig, ...] = ()
     heuristics: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = []
-    for layer in _layers(wrapped):
+    for layer in _unwrap_layers(decorated_kernel):
         if isinstance(listed := getattr(layer, "configs", None), (list, tuple)) and not configs:
-            configs = tuple(_config(one) for one in listed)
+            configs = tuple(_read_config(config) for config in listed)
         if isinstance(values := getattr(layer, "values", None), Mapping):
             heuristics += values.items()
         if _is_kernel(layer):
             if not configs and reference is not None:
-                configs = tuple(_config(one) for one in reference.configs)
-            return Kernel(
-                place, layer.__name__, layer, _parameters(layer), configs, tuple(heuristics), reference
+                configs = tuple(_read_config(config) for config in reference.configs)
+            return ImportedKernel(
+                kernel_path,
+                layer.__name__,
+                layer,
+                _read_parameters(layer),
+                configs,
+                tuple(heuristics),
+                reference,
             )
     raise UsageError(
-        f"{name} in {where} is a {type(wrapped).__name__}, not a Triton kernel.", _kernels_listed(module)
+        f"{name} in {module_path} is a {type(decorated_kernel).__name__}, not a Triton kernel.",
+        _list_kernels(module),
     )
 
 
-def read_constant(written: Sequence[Any], kernel: Kernel) -> Any:
+def evaluate_constant(tagged_value: Sequence[Any], kernel: ImportedKernel) -> Any:
     """Evaluate a constant of a request.
 
     Args: written: `("value", JSON)`, `("place", FILE.py:FUNCTION)` or `("text", typed text)`. A text is a
         Python literal, a name in the kernel's module (`tl.float16`, a function), or else a string.
         kernel: the kernel whose module is searched for names.
     """
-    kind, value = written
+    kind, value = tagged_value
     if kind == "place":
         return load_kernel(value).function
     if kind == "value":
@@ -134,24 +146,24 @@ def read_constant(written: Sequence[Any], kernel: Kernel) -> Any:
         import triton
         import triton.language as tl
 
-        known = {"tl": tl, "triton": triton, **kernel.function.__globals__}
-        first, *rest = value.split(".")
-        if first in known:
-            found: Any = known[first]
-            for name in rest:
-                found = getattr(found, name, MISSING)
-                if found is MISSING:
+        names = {"tl": tl, "triton": triton, **kernel.function.__globals__}
+        first, *attributes = value.split(".")
+        if first in names:
+            value_by_name: Any = names[first]
+            for name in attributes:
+                value_by_name = getattr(value_by_name, name, MISSING)
+                if value_by_name is MISSING:
                     raise UsageError(f"There is no {value} for a constant of {kernel.name}.")
-            return found
+            return value_by_name
     return value
 
 
-def _import(where: str) -> ModuleType:
-    path = Path(where)
-    if not where.endswith(".py"):
-        return _run_import(where, lambda: importlib.import_module(where))
+def _import_module(module_path: str) -> ModuleType:
+    path = Path(module_path)
+    if not module_path.endswith(".py"):
+        return _run_import(module_path, lambda: importlib.import_module(module_path))
     if not path.is_file():
-        raise UsageError(f"There is no file {where}.", "Name a kernel as FILE.py:KERNEL.")
+        raise UsageError(f"There is no file {module_path}.", "Name a kernel as FILE.py:KERNEL.")
     path = path.resolve()
     dotted, root = [path.stem], path.parent
     while (root / "__init__.py").is_file():
@@ -163,7 +175,7 @@ def _import(where: str) -> ModuleType:
         dotted.pop()
     if len(dotted) > 1 or (path.stem == "__init__" and dotted):
         name = ".".join(dotted)
-        loaded = _run_import(where, lambda: importlib.import_module(name))
+        loaded = _run_import(module_path, lambda: importlib.import_module(name))
         if getattr(loaded, "__file__", None) == str(path):
             return loaded
     # a unique name: two files of one name are two modules, and neither hides a library
@@ -177,92 +189,93 @@ def _import(where: str) -> ModuleType:
     sys.modules[unique] = module
     loader = spec.loader
     try:
-        _run_import(where, lambda: loader.exec_module(module))
+        _run_import(module_path, lambda: loader.exec_module(module))
     except BaseException:
         del sys.modules[unique]
         raise
     return module
 
 
-def _run_import(where: str, load: Callable[[], T]) -> T:
+def _run_import(module_path: str, load: Callable[[], T]) -> T:
     try:
         return load()
     except ModuleNotFoundError as error:
         top = (error.name or "").partition(".")[0]
-        if error.name is not None and error.name in where and not where.endswith(".py"):
+        if error.name is not None and error.name in module_path and not module_path.endswith(".py"):
             raise UsageError(
-                f"There is no module {where}.", "Name a kernel as FILE.py:KERNEL or module:KERNEL."
+                f"There is no module {module_path}.", "Name a kernel as FILE.py:KERNEL or module:KERNEL."
             ) from error
         raise CompileError(
-            f"{where} does not import: {error}.",
+            f"{module_path} does not import: {error}.",
             f"Install {top} beside Triton: {sys.executable} -m pip install …",
         ) from error
     except (Exception, SystemExit) as error:
-        remedy = f"See the full error with: python {'' if where.endswith('.py') else '-m '}{where}"
-        if any(word in str(error) for word in ("active driver", "CUDA", "NVIDIA driver")):
+        remedy = f"See the full error with: python {'' if module_path.endswith('.py') else '-m '}{module_path}"
+        if any(phrase in str(error) for phrase in ("active driver", "CUDA", "NVIDIA driver")):
             remedy = (
                 "It needs a GPU at import: move that code below `if __name__ == '__main__':`, or run the "
                 "program with `inspect-kernel capture`."
             )
         raise CompileError(
-            f"{where} does not import: {type(error).__name__}: {error}{_place_of(error)}.", remedy
+            f"{module_path} does not import: {type(error).__name__}: {error}{_traceback_location(error)}.",
+            remedy,
         ) from error
 
 
-def _place_of(error: BaseException) -> str:
+def _traceback_location(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f" ({last.filename}:{last.lineno})"
 
 
-def _attribute(module: ModuleType, where: str, name: str) -> Any:
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part, MISSING)
-        if found is MISSING:
-            near = get_close_matches(name, _kernels(module), 1)
-            remedy = f"Did you mean {near[0]}? " if near else ""
-            raise UsageError(f"{where} has no {name}.", remedy + _kernels_listed(module))
-    return found
+def _get_attribute(module: ModuleType, module_path: str, name: str) -> Any:
+    attribute: Any = module
+    for attribute_name in name.split("."):
+        attribute = getattr(attribute, attribute_name, MISSING)
+        if attribute is MISSING:
+            similar_names = get_close_matches(name, _kernel_names(module), 1)
+            remedy = f"Did you mean {similar_names[0]}? " if similar_names else ""
+            raise UsageError(f"{module_path} has no {name}.", remedy + _list_kernels(module))
+    return attribute
 
 
-def _sole_kernel(module: ModuleType, where: str) -> Any:
-    names = _kernels(module)
+def _sole_kernel(module: ModuleType, module_path: str) -> Any:
+    names = _kernel_names(module)
     if len(names) != 1:
         raise UsageError(
-            f"{where} names no kernel." if names else f"{where} has no Triton kernel.",
-            f"Name one: {where}:{names[0]}. {_kernels_listed(module)}"
+            f"{module_path} names no kernel." if names else f"{module_path} has no Triton kernel.",
+            f"Name one: {module_path}:{names[0]}. {_list_kernels(module)}"
             if names
             else "A kernel is a function under @triton.jit, at the top level of its file.",
         )
     return getattr(module, names[0])
 
 
-def _kernels(module: ModuleType) -> list[str]:
+def _kernel_names(module: ModuleType) -> list[str]:
     """Names of the kernels that the module itself defines, in source order."""
     return [
         name
         for name, value in vars(module).items()
-        if any(_is_kernel(layer) and layer.__module__ == module.__name__ for layer in _layers(value))
+        if any(_is_kernel(layer) and layer.__module__ == module.__name__ for layer in _unwrap_layers(value))
     ]
 
 
-def _kernels_listed(module: ModuleType) -> str:
-    names = _kernels(module)
+def _list_kernels(module: ModuleType) -> str:
+    names = _kernel_names(module)
     return f"It has {', '.join(names)}." if names else "It has no function under @triton.jit."
 
 
-def _layers(wrapped: Any) -> Iterator[Any]:
+def _unwrap_layers(wrapped: Any) -> Iterator[Any]:
     """Yield a decorated kernel and its inner layers, down to the kernel itself."""
-    seen = 0
-    while wrapped is not None and seen < 16:
+    depth = 0
+    while wrapped is not None and depth < 16:
         yield wrapped
         if _is_kernel(wrapped) or isinstance(wrapped, (ModuleType, type)):
             return
         inner = vars(wrapped) if hasattr(wrapped, "__dict__") else {}
-        wrapped = next((inner[name] for name in _WRAPPED if inner.get(name) is not None), None)
-        seen += 1
+        wrapped = next((inner[name] for name in _WRAPPED_ATTRIBUTES if inner.get(name) is not None), None)
+        depth += 1
 
 
 def _is_kernel(value: Any) -> bool:
@@ -271,33 +284,33 @@ def _is_kernel(value: Any) -> bool:
     return isinstance(value, JITFunction)
 
 
-def _config(config: Any) -> Config:
+def _read_config(config: Any) -> AutotunerConfig:
     options = {name: getattr(config, name, None) for name in _CONFIG_OPTIONS}
     if options["num_ctas"] == 1:
         options["num_ctas"] = None  # the default
-    options |= {name: None for name in _PARTITIONS if options[name] == 0}
-    return Config(dict(config.kwargs), {name: value for name, value in options.items() if value is not None})
+    options |= {name: None for name in _PARTITION_OPTIONS if options[name] == 0}
+    return AutotunerConfig(dict(config.kwargs), {name: value for name, value in options.items() if value is not None})
 
 
-def _parameters(function: Any) -> tuple[Parameter, ...]:
+def _read_parameters(function: Any) -> tuple[ParameterDeclaration, ...]:
     import inspect
 
     declared = inspect.signature(function.fn).parameters
     listed = getattr(function, "params", None)  # 2.2 and later
-    found = []
+    parameters = []
     for index, name in enumerate(function.arg_names):
         default = declared[name].default
         param = None if listed is None else listed[index]
         constexpr = index in function.constexprs if param is None else param.is_constexpr
-        unlooked = function.do_not_specialize or ()
+        unspecialised = function.do_not_specialize or ()
         type_ = "" if param is None else getattr(param, "annotation_type", "")
-        found.append(
-            Parameter(
+        parameters.append(
+            ParameterDeclaration(
                 name,
                 constexpr,
                 type_ or None,
                 MISSING if default is inspect.Parameter.empty else default,
-                index not in unlooked and name not in unlooked,
+                index not in unspecialised and name not in unspecialised,
             )
         )
-    return tuple(found)
+    return tuple(parameters)

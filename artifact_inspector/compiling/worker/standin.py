@@ -19,13 +19,13 @@ _DTYPES = (
 )
 
 
-class _AnythingMeta(type):
+class _StandInMeta(type):
     """Metaclass of stand-in classes, whose every attribute is another stand-in class."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _make(name)
+        return _make_class(name)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         # as a decorator, it returns the decorated function
@@ -47,23 +47,23 @@ class _AnythingMeta(type):
         return cls.__module__ != __name__
 
 
-class _Torch(types.ModuleType):
+class _TorchModule(types.ModuleType):
     """`torch` and every module below it."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _make(name)
+        return _make_class(name)
 
 
-class _Finder:
+class _TorchFinder:
     """Import finder for every module below `torch`."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         return ModuleSpec(name, self, is_package=True) if name.startswith("torch.") else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        return _Torch(spec.name)
+        return _TorchModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         pass
@@ -73,20 +73,20 @@ def stand_in_for_torch() -> None:
     """Let `import torch` succeed where torch is not installed."""
     if "torch" in sys.modules or find_spec("torch") is not None:
         return
-    torch: Any = _Torch("torch")
+    torch: Any = _TorchModule("torch")
     torch.__path__ = []
     torch.__spec__ = ModuleSpec("torch", None, is_package=True)
     torch.__version__ = "0"
     torch.version = types.SimpleNamespace(hip=None, cuda="12.1")
-    torch.cuda = _Torch("torch.cuda")
+    torch.cuda = _TorchModule("torch.cuda")
     torch.cuda.is_available = lambda: False
     torch.cuda.device_count = lambda: 0
     torch.dtype = type("dtype", (), {})
     for name in _DTYPES:
         setattr(torch, name, torch.dtype())
-    torch.autograd = _Torch("torch.autograd")
+    torch.autograd = _TorchModule("torch.autograd")
     torch.autograd.Function = type("Function", (), {"apply": None})
-    torch.nn = _Torch("torch.nn")
+    torch.nn = _TorchModule("torch.nn")
     torch.nn.Module = type("Module", (), {})
     torch.Tensor = type("Tensor", (), {})
     sys.modules |= {
@@ -95,10 +95,10 @@ def stand_in_for_torch() -> None:
         "torch.nn": torch.nn,
         "torch.autograd": torch.autograd,
     }
-    sys.meta_path.append(_Finder())
+    sys.meta_path.append(_TorchFinder())
 
 
-class _NoDriver:
+class _BenchmarkerDriver:
     """A driver with only the methods that an autotuner calls when it is constructed; it times nothing."""
 
     def __init__(self, config: Any) -> None:
@@ -122,8 +122,8 @@ def stand_in_for_driver() -> None:
     except ImportError:
         return  # 2.x has none
     if hasattr(type(driver), "set_active"):
-        driver.set_active(_NoDriver(driver))
+        driver.set_active(_BenchmarkerDriver(driver))
 
 
-def _make(name: str) -> Any:
-    return _AnythingMeta(name, (), {"__module__": __name__})
+def _make_class(name: str) -> Any:
+    return _StandInMeta(name, (), {"__module__": __name__})

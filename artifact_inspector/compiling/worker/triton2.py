@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import triton
 from triton.compiler import compiler
 
-from artifact_inspector.compiling.signature import Arguments
+from artifact_inspector.compiling.signature import BoundArguments
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
@@ -22,24 +22,24 @@ from artifact_inspector.model import TritonVersion
 VERSION = TritonVersion(triton.__version__).release or (2, 0)
 
 
-class _KeyError(Exception):
+class _CacheKeyError(Exception):
     """Raised when Triton has computed the key of an entry and opens the cache; carries the key."""
 
 
-class _Source(NamedTuple):
+class _LaunchSource(NamedTuple):
     function: Any
-    arguments: Arguments
+    arguments: BoundArguments
     ones: frozenset[int]
 
 
-class _Unloaded:
+class _UnloadedKernel:
     """Replaces CompiledKernel, which queries the driver for a device."""
 
     def __init__(self, *_: Any) -> None:
         pass
 
 
-def _without_driver() -> None:
+def _disable_driver() -> None:
     """Keep compiles from linking a launcher against the driver and from loading the binary."""
     if VERSION < (2, 3):
         compiler.make_stub = lambda *_, **__: "no launcher"
@@ -47,10 +47,10 @@ def _without_driver() -> None:
         import triton.compiler.backends.cuda as cuda
 
         cuda.make_stub = lambda *_, **__: "no launcher"
-    compiler.CompiledKernel = _Unloaded
+    compiler.CompiledKernel = _UnloadedKernel
 
 
-def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
+def make_source(function: Any, arguments: BoundArguments, target: Target) -> _LaunchSource:
     """The kernel with the arguments of a launch.
 
     Raises:
@@ -58,9 +58,7 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
         UsageError: these releases do not support such arguments.
     """
     if target.backend != "cuda":
-        raise CompileError(
-            f"The wheel of Triton {triton.__version__} has no AMD back end.", "Use Triton 3.0 or newer."
-        )
+        raise CompileError(f"The wheel of Triton {triton.__version__} has no AMD back end.", "Use Triton 3.0 or newer.")
     for name, type_ in arguments.types.items():
         if not isinstance(type_, str):
             raise UsageError(
@@ -72,34 +70,34 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> _Source:
         for path, value in arguments.constants.items()
         if type(value) is int and value == 1 and path[0] not in function.constexprs
     )
-    return _Source(function, arguments, ones)
+    return _LaunchSource(function, arguments, ones)
 
 
-def entry_name(source: _Source, target: Target, options: Mapping[str, Any]) -> str:
+def entry_name(source: _LaunchSource, target: Target, options: Mapping[str, Any]) -> str:
     """The name of a kernel's entry directory in any cache, which is its key."""
 
     def stop(key: str) -> None:
-        raise _KeyError(key)
+        raise _CacheKeyError(key)
 
     manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
     try:
         build(source, target, options)
-    except _KeyError as asked:
-        (key,) = asked.args
+    except _CacheKeyError as key_error:
+        (key,) = key_error.args
     finally:
         compiler.get_cache_manager = manager
     return str(key)
 
 
-def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
+def build(source: _LaunchSource, target: Target, options: Mapping[str, Any]) -> None:
     """Compile into the cache at TRITON_CACHE_DIR.
 
     Raises:
         Exception: any type that Triton raises for a kernel or target that it refuses.
     """
-    _without_driver()
+    _disable_driver()
     if VERSION < (2, 3):
-        compiler.compile(source.function, **_keywords(source, target, options))
+        compiler.compile(source.function, **_compile_keywords(source, target, options))
         return
     names = source.function.arg_names
     types = source.arguments.types
@@ -112,10 +110,8 @@ def build(source: _Source, target: Target, options: Mapping[str, Any]) -> None:
     )
     kernel = compiler.ASTSource(
         fn=source.function,
-        signature=_by_index(source, types),
-        constants={
-            path[0]: v for path, v in source.arguments.constants.items() if path[0] not in source.ones
-        },
+        signature=_types_by_index(source, types),
+        constants={path[0]: v for path, v in source.arguments.constants.items() if path[0] not in source.ones},
         attrs=attributes,
     )
     compiler.compile(kernel, target=("cuda", target.arch.number), options=dict(options))
@@ -126,16 +122,16 @@ def known_options() -> frozenset[str]:
     return frozenset({"num_warps", "num_stages", "num_ctas", "extern_libs", "debug", "enable_fp_fusion"})
 
 
-def _keywords(source: _Source, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
+def _compile_keywords(source: _LaunchSource, target: Target, options: Mapping[str, Any]) -> dict[str, Any]:
     constants = source.arguments.constants
     sixteens = {path[0] for path in source.arguments.hints}
     hints = {"divisible_by_16": sixteens, "equal_to_1": set(source.ones)}
     if VERSION >= (2, 2):
-        types = _by_index(source, source.arguments.types)
+        types = _types_by_index(source, source.arguments.types)
         hints["ids_of_folded_args"] = set(source.ones)
         hints["divisible_by_8"] = {index for index in sixteens if not str(types[index]).startswith("*")}
     return {
-        "signature": _by_index(source, source.arguments.types),
+        "signature": _types_by_index(source, source.arguments.types),
         "constants": {path[0]: v for path, v in constants.items() if path[0] not in source.ones},
         "configs": [compiler.instance_descriptor(**hints)],
         "cc": target.arch.number,
@@ -144,7 +140,7 @@ def _keywords(source: _Source, target: Target, options: Mapping[str, Any]) -> di
     }
 
 
-def _by_index(source: _Source, types: Mapping[str, Any]) -> dict[int, Any]:
+def _types_by_index(source: _LaunchSource, types: Mapping[str, Any]) -> dict[int, Any]:
     """Types by index, including arguments that equal 1, since Triton makes their constants from the hint."""
     index = source.function.arg_names.index
     return dict(

@@ -21,8 +21,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compiler
 
-from artifact_inspector.compiling.gpu_target import gpu_target
-from artifact_inspector.compiling.signature import Arguments, Type
+from artifact_inspector.compiling.gpu_target import to_gpu_target
+from artifact_inspector.compiling.signature import ArgumentType, BoundArguments
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
@@ -31,11 +31,11 @@ VERSION = TritonVersion(triton.__version__).release or (3, 0)
 DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
 
 
-class _KeyError(Exception):
+class _CacheKeyError(Exception):
     """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 
-class _Headless:
+class _DiagnosticsMixin:
     """Mixin for Triton's source classes that enables diagnostics before the IR is built."""
 
     def make_ir(self, *args: Any, **kwargs: Any) -> Any:
@@ -43,11 +43,11 @@ class _Headless:
         return super().make_ir(*args, **kwargs)  # type: ignore[misc]
 
 
-class _Source(_Headless, ASTSource):  # type: ignore[misc]
+class _KernelSource(_DiagnosticsMixin, ASTSource):  # type: ignore[misc]
     """A kernel and its arguments, the input of `triton.compile`."""
 
 
-def make_source(function: Any, arguments: Arguments, target: Target) -> Any:
+def make_source(function: Any, arguments: BoundArguments, target: Target) -> Any:
     """The kernel with the arguments of a launch.
 
     Pointers of AMD kernels get `tt.pointer_range = 32`, for tensors below 2 GiB. A launch marks almost every
@@ -58,7 +58,7 @@ def make_source(function: Any, arguments: Arguments, target: Target) -> Any:
     """
     pointers = [name for name, type_ in arguments.types.items() if str(type_).startswith("*")]
     reaches = pointers if target.backend == "hip" else []
-    kind = _gluon_source() if _is_gluon(function) else _Source
+    kind = _gluon_source() if _is_gluon(function) else _KernelSource
     if VERSION < (3, 3):
         return _source_before_3_3(kind, function, arguments, target, reaches)
     names = function.arg_names
@@ -83,13 +83,13 @@ def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
     """
 
     def stop(key: str) -> None:
-        raise _KeyError(key)
+        raise _CacheKeyError(key)
 
     manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
     try:
-        triton.compile(source, target=gpu_target(target), options=dict(options))
-    except _KeyError as asked:
-        (key,) = asked.args
+        triton.compile(source, target=to_gpu_target(target), options=dict(options))
+    except _CacheKeyError as key_error:
+        (key,) = key_error.args
     finally:
         compiler.get_cache_manager = manager
     return Path(manager(key).cache_dir).name
@@ -101,7 +101,7 @@ def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
     Raises:
         Exception: any type that Triton raises for a kernel or target that it refuses.
     """
-    triton.compile(source, target=gpu_target(target), options=dict(options))
+    triton.compile(source, target=to_gpu_target(target), options=dict(options))
 
 
 def known_options() -> frozenset[str]:
@@ -118,18 +118,18 @@ def known_options() -> frozenset[str]:
 
 
 def _is_gluon(function: Any) -> bool:
-    asked = getattr(function, "is_gluon", None)
-    return bool(asked()) if callable(asked) else False
+    is_gluon_method = getattr(function, "is_gluon", None)
+    return bool(is_gluon_method()) if callable(is_gluon_method) else False
 
 
 def _gluon_source() -> type[Any]:
     from triton.experimental.gluon._runtime import GluonASTSource
 
-    return type("_GluonSource", (_Headless, GluonASTSource), {})
+    return type("_GluonSource", (_DiagnosticsMixin, GluonASTSource), {})
 
 
 def _source_before_3_3(
-    kind: type[Any], function: Any, arguments: Arguments, target: Target, reaches: list[str]
+    kind: type[Any], function: Any, arguments: BoundArguments, target: Target, reaches: list[str]
 ) -> Any:
     """The source for 3.0 to 3.2, which take names instead of paths and a descriptor object for hints."""
     names = function.arg_names
@@ -140,9 +140,7 @@ def _source_before_3_3(
     if VERSION < (3, 2):
         from triton.compiler.compiler import AttrsDescriptor
 
-        attributes = AttrsDescriptor(
-            divisible_by_16=tuple(sixteens), equal_to_1=tuple(path[0] for path in ones)
-        )
+        attributes = AttrsDescriptor(divisible_by_16=tuple(sixteens), equal_to_1=tuple(path[0] for path in ones))
     else:
         if target.backend == "hip":
             from triton.backends.amd.compiler import HIPAttrsDescriptor as AttrsDescriptor
@@ -165,7 +163,7 @@ def _is_one(function: Any, path: tuple[int, ...], value: Any) -> bool:
     return type(value) is int and value == 1 and not function.params[path[0]].is_constexpr
 
 
-def _refuse_tuples(types: Mapping[str, Type]) -> None:
+def _refuse_tuples(types: Mapping[str, ArgumentType]) -> None:
     for name, type_ in types.items():
         if not isinstance(type_, str):
             raise UsageError(

@@ -7,69 +7,77 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.amdgcn.operands import Build, Reader, Run, nonzero, on_lanes, put, source
-from artifact_inspector.execution.interpreter import converging
-from artifact_inspector.execution.interpreter.lanes import Known, Value, apply, invert
-from artifact_inspector.execution.interpreter.numbers import bits_of, cut, float_of
-from artifact_inspector.execution.interpreter.program import Undecided
-from artifact_inspector.formats.amdgcn.operations import Action, Meaning
-from artifact_inspector.formats.amdgcn.statement import Statement
+from artifact_inspector.execution.amdgcn.operands import (
+    Reader,
+    RunBuilder,
+    StepRun,
+    is_nonzero,
+    under_exec,
+    word_reader,
+    word_writer,
+)
+from artifact_inspector.execution.interpreter import barriers
+from artifact_inspector.execution.interpreter.conversions import float32_bits, float_of, truncate
+from artifact_inspector.execution.interpreter.program import UndecidedPath
+from artifact_inspector.execution.interpreter.values import Known, Value, apply, invert
+from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
+from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 
-def branch_to(meaning: Meaning, target: int | None) -> Run:
+def branch_to(meaning: OpcodeSemantics, target: int | None) -> StepRun:
     """Branch on SCC, VCC or EXEC, or always. Each wave branches independently."""
     condition = meaning.condition
 
-    def holds(machine: Machine) -> Value:
+    def read_condition(machine: Machine) -> Value:
         if not condition:
             return True
         if condition.startswith("scc"):
-            found = machine.read("scc")
-            return found if condition == "scc1" else invert(found)
+            any_bit_set = machine.read_register("scc")
+            return any_bit_set if condition == "scc1" else invert(any_bit_set)
         names = ("vcc_lo", "vcc_hi") if condition.startswith("vcc") else ("exec_lo", "exec_hi")
-        halves = names[: machine.program.warp // 32]
-        found = nonzero(*(machine.read(name) for name in halves))
-        return found if condition.endswith("nz") else invert(found)
+        halves = names[: machine.program.warp_size // 32]
+        any_bit_set = is_nonzero(*(machine.read_register(name) for name in halves))
+        return any_bit_set if condition.endswith("nz") else invert(any_bit_set)
 
     def run(machine: Machine) -> bool | None:
         if target is None:
-            raise Undecided(machine.step, ("an unknown branch target",))
-        taken = holds(machine)
-        if isinstance(taken, (bool, np.bool_)) and not taken:
+            raise UndecidedPath(machine.step, ("an unknown branch target",))
+        condition_holds = read_condition(machine)
+        if isinstance(condition_holds, (bool, np.bool_)) and not condition_holds:
             return False
-        return machine.branch(taken, target)
+        return machine.branch(condition_holds, target)
 
     return run
 
 
-def _end(_statement: Statement, _meaning: Meaning) -> Run:
-    return lambda machine: machine.leave()
+def _build_end(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+    return lambda machine: machine.exit_lanes()
 
 
-def _meet(_statement: Statement, _meaning: Meaning) -> Run:
-    return lambda machine: converging.meet(machine, "s_barrier", None)
+def _build_barrier(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+    return lambda machine: barriers.arrive_at_cta_barrier(machine, "s_barrier", None)
 
 
-def _nothing(_statement: Statement, _meaning: Meaning) -> Run:
+def _build_no_op(_statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
     return lambda _machine: None
 
 
-def _call(statement: Statement, _meaning: Meaning) -> Run:
+def _build_call(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
     def run(machine: Machine) -> bool | None:
-        raise Undecided(machine.step, (f"a call to another function ({statement.opcode})",))
+        raise UndecidedPath(machine.step, (f"a call to another function ({statement.opcode})",))
 
     return run
 
 
-def _get_place(statement: Statement, _meaning: Meaning) -> Run:
-    names = statement.operands[0].names
+def _build_code_address(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+    registers = statement.operands[0].names
 
     def run(machine: Machine) -> None:
-        for name in names:
-            machine.write(name, machine.unknown("a code address"))
+        for register in registers:
+            machine.write_register(register, machine.unknown_value("a code address"))
 
     return run
 
@@ -77,86 +85,107 @@ def _get_place(statement: Statement, _meaning: Meaning) -> Run:
 # ── Floats of an integer division ────────────────────────────────────────────────────────────────
 
 
-def _float(value: Known) -> Any:
+def _as_float64(value: Known) -> Any:
     return float_of(value).astype(np.float64)
 
 
-def _whole(value: Any) -> Known:
-    found = np.asarray(value).astype(np.int64) & 0xFFFFFFFF
-    return int(found) if found.ndim == 0 else found
+def _as_register(value: Any) -> Known:
+    bits = np.asarray(value).astype(np.int64) & 0xFFFFFFFF
+    return int(bits) if bits.ndim == 0 else bits
 
 
-def _reader(statement: Statement, at: int) -> Reader:
-    operand = statement.operands[at]
-    plain = source(operand)
-    if not operand.minus and not operand.absolute:
-        return plain
-    keeps, turns = 0x7FFFFFFF if operand.absolute else 0xFFFFFFFF, 0x80000000 if operand.minus else 0
-    return lambda machine: apply(lambda v: (v & keeps) ^ turns, plain(machine))
+def _float_reader(statement: AmdgcnStatement, position: int) -> Reader:
+    operand = statement.operands[position]
+    read_bits = word_reader(operand)
+    if not operand.is_negated and not operand.is_absolute:
+        return read_bits
+    and_mask, xor_mask = (
+        0x7FFFFFFF if operand.is_absolute else 0xFFFFFFFF,
+        0x80000000 if operand.is_negated else 0,
+    )
+    return lambda machine: apply(lambda v: (v & and_mask) ^ xor_mask, read_bits(machine))
 
 
-_CHANGED = ("clamp", "mul", "div", "src0_sel", "src1_sel", "op_sel", "quad_perm", "row_shr", "row_shl")
+_UNSUPPORTED_MODIFIERS = (
+    "clamp",
+    "mul",
+    "div",
+    "src0_sel",
+    "src1_sel",
+    "op_sel",
+    "quad_perm",
+    "row_shr",
+    "row_shl",
+)
 
 
-def _compute(function: Callable[..., Known], count: int) -> Build:
-    def build(statement: Statement, _meaning: Meaning) -> Run:
-        write = put(statement)
+def _float_operation(function: Callable[..., Known], operand_count: int) -> RunBuilder:
+    def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+        write = word_writer(statement)
         scalar = statement.base.startswith("s_")
-        if any(statement.has(name) for name in _CHANGED) or any(o.extends for o in statement.operands):
-            nothing = f"the result of {statement.opcode}"
-            return on_lanes(lambda machine: write(machine, machine.unknown(nothing)))
-        readers = [_reader(statement, at) for at in range(1, 1 + count)]
+        if any(statement.has_modifier(name) for name in _UNSUPPORTED_MODIFIERS) or any(
+            o.is_sign_extended for o in statement.operands
+        ):
+            reason = f"the result of {statement.opcode}"
+            return under_exec(lambda machine: write(machine, machine.unknown_value(reason)))
+        readers = [_float_reader(statement, at) for at in range(1, 1 + operand_count)]
 
         def run(machine: Machine) -> None:
             with np.errstate(all="ignore"):
                 write(machine, apply(function, *(reader(machine) for reader in readers)))
 
-        return run if scalar else on_lanes(run)
+        return run if scalar else under_exec(run)
 
     return build
 
 
-def _into(function: Callable[..., Known]) -> Build:
+def _accumulate(function: Callable[..., Known]) -> RunBuilder:
     """Multiply and add to the old value of the destination."""
-    plain = _compute(function, 3)
+    build_operation = _float_operation(function, 3)
 
-    def build(statement: Statement, meaning: Meaning) -> Run:
-        first = statement.operands[0]
-        return plain(statement._replace(operands=(*statement.operands[:3], first)), meaning)
+    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+        destination = statement.operands[0]
+        return build_operation(statement._replace(operands=(*statement.operands[:3], destination)), meaning)
 
     return build
 
 
-def _from_integer(statement: Statement, meaning: Meaning) -> Run:
+def _build_from_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     bits, is_signed = 8 if "ubyte" in statement.base else 32, statement.base.endswith("i32")
-    convert = _compute(lambda v: bits_of(np.asarray(cut(v, bits, is_signed=is_signed), np.float64)), 1)
+    convert = _float_operation(
+        lambda v: float32_bits(np.asarray(truncate(v, bits, is_signed=is_signed), np.float64)), 1
+    )
     return convert(statement, meaning)
 
 
-def _to_integer(statement: Statement, meaning: Meaning) -> Run:
+def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     low, high = (-(1 << 31), (1 << 31) - 1) if "_i32_f32" in statement.base else (0, (1 << 32) - 1)
 
     def convert(value: Known) -> Known:
-        real = np.nan_to_num(_float(value), nan=0.0, posinf=float(high), neginf=float(low))
-        return _whole(np.clip(np.trunc(real), low, high))
+        real = np.nan_to_num(_as_float64(value), nan=0.0, posinf=float(high), neginf=float(low))
+        return _as_register(np.clip(np.trunc(real), low, high))
 
-    return _compute(convert, 1)(statement, meaning)
+    return _float_operation(convert, 1)(statement, meaning)
 
 
-CONTROL: Mapping[Action, Build] = {
-    Action.END: _end,
-    Action.MEET: _meet,
-    Action.NOTHING: _nothing,
-    Action.CALL: _call,
-    Action.GET_PLACE: _get_place,
-    Action.FROM_INTEGER: _from_integer,
-    Action.TO_INTEGER: _to_integer,
-    Action.RECIPROCAL: _compute(lambda v: bits_of(1.0 / _float(v)), 1),
-    Action.ADD_FLOATS: _compute(lambda a, b: bits_of(_float(a) + _float(b)), 2),
-    Action.SUBTRACT_FLOATS: _compute(lambda a, b: bits_of(_float(a) - _float(b)), 2),
-    Action.MULTIPLY_FLOATS: _compute(lambda a, b: bits_of(_float(a) * _float(b)), 2),
-    Action.MULTIPLY_ADD_FLOATS: _compute(lambda a, b, c: bits_of(_float(a) * _float(b) + _float(c)), 3),
-    Action.MULTIPLY_INTO_FLOATS: _into(lambda a, b, c: bits_of(_float(a) * _float(b) + _float(c))),
-    Action.TRUNCATE: _compute(lambda v: bits_of(np.trunc(_float(v))), 1),
+CONTROL: Mapping[Action, RunBuilder] = {
+    Action.END: _build_end,
+    Action.BARRIER: _build_barrier,
+    Action.NOP: _build_no_op,
+    Action.CALL: _build_call,
+    Action.GET_PC: _build_code_address,
+    Action.FROM_INTEGER: _build_from_integer,
+    Action.TO_INTEGER: _build_to_integer,
+    Action.RECIPROCAL: _float_operation(lambda v: float32_bits(1.0 / _as_float64(v)), 1),
+    Action.ADD_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) + _as_float64(b)), 2),
+    Action.SUBTRACT_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) - _as_float64(b)), 2),
+    Action.MULTIPLY_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) * _as_float64(b)), 2),
+    Action.MULTIPLY_ADD_FLOATS: _float_operation(
+        lambda a, b, c: float32_bits(_as_float64(a) * _as_float64(b) + _as_float64(c)), 3
+    ),
+    Action.MULTIPLY_ACCUMULATE_FLOATS: _accumulate(
+        lambda a, b, c: float32_bits(_as_float64(a) * _as_float64(b) + _as_float64(c))
+    ),
+    Action.TRUNCATE: _float_operation(lambda v: float32_bits(np.trunc(_as_float64(v))), 1),
 }
 """Action → builder of its run."""

@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from artifact_inspector.execution.amdgcn.builders import is_scalar, scalar_or_vector_run
 from artifact_inspector.execution.amdgcn.operands import (
-    Build,
-    Run,
-    mask_of,
-    nonzero,
-    on_lanes,
-    put,
-    put_mask,
-    source,
-    sources,
-    wide,
+    RunBuilder,
+    StepRun,
+    is_nonzero,
+    source_readers,
+    under_exec,
+    unpack_mask,
+    wide_reader,
+    word_reader,
+    word_writer,
     write_all,
+    write_mask,
 )
-from artifact_inspector.execution.amdgcn.plain import is_scalar, run_of
-from artifact_inspector.execution.interpreter.lanes import (
+from artifact_inspector.execution.interpreter.conversions import as_predicate, truncate
+from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
-    Unknown,
+    UnknownValue,
     Value,
     apply,
-    bits_unknown,
-    choose,
     data_of,
+    select_lanes,
+    unknown_bits_of,
 )
-from artifact_inspector.execution.interpreter.numbers import as_predicate, cut
-from artifact_inspector.formats.amdgcn.operations import Action, Meaning
-from artifact_inspector.formats.amdgcn.statement import Statement
+from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
+from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
@@ -48,32 +48,40 @@ if TYPE_CHECKING:
 
 def _and(a: Value, b: Value) -> Value:
     """Bitwise and: a known 0 makes the result known."""
-    lost_a, lost_b = bits_unknown(a), bits_unknown(b)
+    unknown_a, unknown_b = unknown_bits_of(a), unknown_bits_of(b)
     data = data_of(a) & data_of(b)
-    return _told(data, (lost_a & (data_of(b) | lost_b)) | (lost_b & (data_of(a) | lost_a)), a, b)
+    return _with_unknown_bits(
+        data, (unknown_a & (data_of(b) | unknown_b)) | (unknown_b & (data_of(a) | unknown_a)), a, b
+    )
 
 
 def _or(a: Value, b: Value) -> Value:
     """Bitwise or: a known 1 makes the result known."""
-    lost_a, lost_b = bits_unknown(a), bits_unknown(b)
+    unknown_a, unknown_b = unknown_bits_of(a), unknown_bits_of(b)
     data = data_of(a) | data_of(b)
-    return _told(data, (lost_a & ~(data_of(b) & ~lost_b)) | (lost_b & ~(data_of(a) & ~lost_a)), a, b)
+    return _with_unknown_bits(
+        data, (unknown_a & ~(data_of(b) & ~unknown_b)) | (unknown_b & ~(data_of(a) & ~unknown_a)), a, b
+    )
 
 
 def _xor(a: Value, b: Value) -> Value:
-    return _told(data_of(a) ^ data_of(b), bits_unknown(a) | bits_unknown(b), a, b)
+    return _with_unknown_bits(data_of(a) ^ data_of(b), unknown_bits_of(a) | unknown_bits_of(b), a, b)
 
 
-def _told(data: Known, bad: Known, *values: Value) -> Value:
-    why = 0
+def _with_unknown_bits(data: Known, unknown_bits: Known, *values: Value) -> Value:
+    missing_inputs = 0
     for value in values:
-        why |= value.why if isinstance(value, Unknown) else 0
-    return Unknown(data, bad & FULL, why) if why and np.any(bad & FULL) else data
+        missing_inputs |= value.missing_inputs if isinstance(value, UnknownValue) else 0
+    return (
+        UnknownValue(data, unknown_bits & FULL, missing_inputs)
+        if missing_inputs and np.any(unknown_bits & FULL)
+        else data
+    )
 
 
 def _not(value: Value) -> Value:
-    if isinstance(value, Unknown):
-        return Unknown(value.data ^ FULL, value.bad, value.why)
+    if isinstance(value, UnknownValue):
+        return UnknownValue(value.data ^ FULL, value.unknown_bits, value.missing_inputs)
     return value ^ FULL
 
 
@@ -88,7 +96,7 @@ _LOGIC: Mapping[Action, Callable[[Value, Value], Value]] = {
     Action.NOR: lambda a, b: _not(_or(a, b)),
     Action.NOT: lambda a, _b: _not(a),
 }
-_SAVED: Mapping[str, Callable[[Value, Value], Value]] = {
+_SAVE_EXEC_OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
     "and": _and,
     "or": _or,
     "xor": _xor,
@@ -101,140 +109,148 @@ _SAVED: Mapping[str, Callable[[Value, Value], Value]] = {
 }
 
 
-def _logic(statement: Statement, meaning: Meaning) -> Run:
+def _build_logic(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     function = _LOGIC[meaning.action]
-    names, scalar = statement.operands[0].names, is_scalar(statement)
-    halves = 2 if meaning.bits == 64 else 1
-    write = put(statement)
-    last = statement.operands[-1]
-    plain = [sources(statement, 1, 2)] if halves == 1 else [
-        [source(statement.operands[1], half), source(last, half)] for half in range(2)
+    names, sets_scc = statement.operands[0].names, is_scalar(statement)
+    half_count = 2 if meaning.bits == 64 else 1
+    write = word_writer(statement)
+    last_operand = statement.operands[-1]
+    half_readers = [source_readers(statement, 1, 2)] if half_count == 1 else [
+        [word_reader(statement.operands[1], half), word_reader(last_operand, half)] for half in range(2)
     ]  # fmt: skip
 
     def run(machine: Machine) -> None:
-        found = [function(pair[0](machine), pair[-1](machine)) for pair in plain]
-        if halves == 1:
-            write(machine, found[0])
+        results = [function(readers[0](machine), readers[-1](machine)) for readers in half_readers]
+        if half_count == 1:
+            write(machine, results[0])
         else:
-            write_all(machine, names, found)
-        if scalar:
-            machine.write("scc", nonzero(*found))
+            write_all(machine, names, results)
+        if sets_scc:
+            machine.write_register("scc", is_nonzero(*results))
 
-    return run_of(statement, run)
+    return scalar_or_vector_run(statement, run)
 
 
-def _save_exec(statement: Statement, meaning: Meaning) -> Run:
+def _build_save_exec(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     """Save EXEC to a register, then combine EXEC with the operand."""
-    function = _SAVED[meaning.condition]
-    halves = ("exec_lo", "exec_hi")[: meaning.bits // 32]
+    function = _SAVE_EXEC_OPERATIONS[meaning.condition]
+    exec_registers = ("exec_lo", "exec_hi")[: meaning.bits // 32]
     target, operand = statement.operands[0], statement.operands[1]
-    readers = [source(operand, half) for half in range(len(halves))]
+    readers = [word_reader(operand, half) for half in range(len(exec_registers))]
 
     def run(machine: Machine) -> None:
-        held = [machine.read(name) for name in halves]
-        found = [function(reader(machine), old) for reader, old in zip(readers, held, strict=True)]
-        write_all(machine, target.names, held)
-        write_all(machine, halves, found)
-        machine.write("scc", nonzero(*found))
+        old_exec = [machine.read_register(name) for name in exec_registers]
+        new_exec = [function(reader(machine), old) for reader, old in zip(readers, old_exec, strict=True)]
+        write_all(machine, target.names, old_exec)
+        write_all(machine, exec_registers, new_exec)
+        machine.write_register("scc", is_nonzero(*new_exec))
 
     return run
 
 
-def _any_of_three(statement: Statement, _meaning: Meaning) -> Run:
-    table = statement.number("bitop3")
-    readers, write = sources(statement, 1, 3), put(statement)
+def _build_lookup_table(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+    table = statement.modifier_number("bitop3")
+    readers, write = source_readers(statement, 1, 3), word_writer(statement)
 
     def run(machine: Machine) -> None:
         a, b, c = (reader(machine) for reader in readers)
-        found: Value = 0
+        combined: Value = 0
         for row in range(8):
             if table >> row & 1:
-                first = a if row & 4 else _not(a)
-                both = _and(first, b if row & 2 else _not(b))
-                found = _or(found, _and(both, c if row & 1 else _not(c)))
-        write(machine, found)
+                first_term = a if row & 4 else _not(a)
+                two_terms = _and(first_term, b if row & 2 else _not(b))
+                combined = _or(combined, _and(two_terms, c if row & 1 else _not(c)))
+        write(machine, combined)
 
-    return on_lanes(run)
+    return under_exec(run)
 
 
-def _choose(statement: Statement, meaning: Meaning) -> Run:
+def _build_select(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     if is_scalar(statement):
         names = statement.operands[0].names
         pairs = [
-            (source(statement.operands[1], half), source(statement.operands[2], half))
+            (word_reader(statement.operands[1], half), word_reader(statement.operands[2], half))
             for half in range(meaning.bits // 32)
         ]
 
         def select(machine: Machine) -> None:
-            holds = machine.read("scc")
+            condition = machine.read_register("scc")
             for name, (yes, no) in zip(names, pairs, strict=False):
-                machine.write(name, choose(holds, yes(machine), no(machine)))
+                machine.write_register(name, select_lanes(condition, yes(machine), no(machine)))
 
         return select
-    no, yes = sources(statement, 1, 2)
-    chosen = statement.operands[3].names if len(statement.operands) > 3 else ("vcc_lo", "vcc_hi")
-    write = put(statement)
+    no, yes = source_readers(statement, 1, 2)
+    mask_registers = statement.operands[3].names if len(statement.operands) > 3 else ("vcc_lo", "vcc_hi")
+    write = word_writer(statement)
 
     def run(machine: Machine) -> None:
-        mask = mask_of(machine, machine.read(chosen[0]), machine.read(chosen[-1]))
-        write(machine, choose(mask, yes(machine), no(machine)))
+        mask = unpack_mask(machine, machine.read_register(mask_registers[0]), machine.read_register(mask_registers[-1]))
+        write(machine, select_lanes(mask, yes(machine), no(machine)))
 
-    return on_lanes(run)
+    return under_exec(run)
 
 
-def _one_bit(function: Callable[[Known, Known], Known]) -> Build:
+def _bit_builder(function: Callable[[Known, Known], Known]) -> RunBuilder:
     """Set or clear one bit of the destination."""
 
-    def build(statement: Statement, _meaning: Meaning) -> Run:
-        old, place, write = source(statement.operands[0]), source(statement.operands[1]), put(statement)
-        changed = partial(apply, lambda a, at: function(a, 1 << (at & 31)))
-        return run_of(statement, lambda machine: write(machine, changed(old(machine), place(machine))))
+    def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
+        old_reader, bit_reader, write = (
+            word_reader(statement.operands[0]),
+            word_reader(statement.operands[1]),
+            word_writer(statement),
+        )
+        change_bit = partial(apply, lambda a, at: function(a, 1 << (at & 31)))
+        return scalar_or_vector_run(
+            statement, lambda machine: write(machine, change_bit(old_reader(machine), bit_reader(machine)))
+        )
 
     return build
 
 
-def _move_pair(statement: Statement, _meaning: Meaning) -> Run:
+def _build_move_pair(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
     names = statement.operands[0].names
-    chosen = statement.list("op_sel") if statement.has("op_sel") else (0, 0)
-    readers = [source(pair, word) for pair, word in zip(statement.operands[1:3], chosen, strict=True)]
-    return on_lanes(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
+    word_choice = statement.list("op_sel") if statement.has_modifier("op_sel") else (0, 0)
+    readers = [
+        word_reader(pair, word_index) for pair, word_index in zip(statement.operands[1:3], word_choice, strict=True)
+    ]
+    return under_exec(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
 
 
-def _swap(statement: Statement, _meaning: Meaning) -> Run:
+def _build_swap(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
     first, second = statement.operands
-    names, readers = (*first.names, *second.names), [source(second), source(first)]
-    return on_lanes(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
+    names, readers = (*first.names, *second.names), [word_reader(second), word_reader(first)]
+    return under_exec(lambda machine: write_all(machine, names, [reader(machine) for reader in readers]))
 
 
-def _move(statement: Statement, meaning: Meaning) -> Run:
-    target, origin = statement.operands[0], statement.operands[1]
+def _build_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    target, source_operand = statement.operands[0], statement.operands[1]
     if meaning.bits == 64:
-        readers = [source(origin, half) for half in range(2)]
+        readers = [word_reader(source_operand, half) for half in range(2)]
 
-        return run_of(
+        return scalar_or_vector_run(
             statement,
             lambda machine: write_all(machine, target.names, [reader(machine) for reader in readers]),
         )
-    write = put(statement)
-    reader = sources(statement, 1, 1)[0]
-    if meaning.signed:
-        number = cut(origin.value, 16, is_signed=True) & FULL
+    write = word_writer(statement)
+    reader = source_readers(statement, 1, 1)[0]
+    if meaning.is_signed:
+        number = truncate(source_operand.value, 16, is_signed=True) & FULL
         return lambda machine: write(machine, number)
 
-    return run_of(statement, lambda machine: write(machine, reader(machine)))
+    return scalar_or_vector_run(statement, lambda machine: write(machine, reader(machine)))
 
 
-def _move_if(statement: Statement, meaning: Meaning) -> Run:
-    target, origin = statement.operands[:2]
-    readers = [source(origin, half) for half in range(meaning.bits // 32)]
-    if meaning.signed:
-        number = cut(origin.value, 16, is_signed=True) & FULL
+def _build_conditional_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    target, source_operand = statement.operands[:2]
+    readers = [word_reader(source_operand, half) for half in range(meaning.bits // 32)]
+    if meaning.is_signed:
+        number = truncate(source_operand.value, 16, is_signed=True) & FULL
         readers = [lambda _machine: number]
 
     def run(machine: Machine) -> None:
-        holds = machine.read("scc")
+        condition = machine.read_register("scc")
         for name, reader in zip(target.names, readers, strict=False):
-            machine.write(name, choose(holds, reader(machine), machine.read(name)))
+            machine.write_register(name, select_lanes(condition, reader(machine), machine.read_register(name)))
 
     return run
 
@@ -249,22 +265,24 @@ _CONDITIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _compare(statement: Statement, meaning: Meaning) -> Run:
-    scalar = is_scalar(statement)
-    condition, bits, is_signed = _CONDITIONS[meaning.condition], meaning.bits, meaning.signed
-    into_exec = meaning.action is Action.COMPARE_INTO_EXEC
-    first = 0 if scalar or (into_exec and len(statement.operands) == 2) else 1
-    operands = statement.operands[first : first + 2]
-    readers = [wide(operand) for operand in operands] if bits == 64 else sources(statement, first, 2)
-    targets = [statement.operands[0].names] if first else []
-    targets += [("exec_lo", "exec_hi")] if into_exec else []
-    constant = statement.base.startswith("s_cmpk")
+def _build_compare(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    is_scalar_compare = is_scalar(statement)
+    condition, bits, is_signed = _CONDITIONS[meaning.condition], meaning.bits, meaning.is_signed
+    writes_exec = meaning.action is Action.COMPARE_INTO_EXEC
+    first_source = 0 if is_scalar_compare or (writes_exec and len(statement.operands) == 2) else 1
+    operands = statement.operands[first_source : first_source + 2]
+    readers = (
+        [wide_reader(operand) for operand in operands] if bits == 64 else source_readers(statement, first_source, 2)
+    )
+    targets = [statement.operands[0].names] if first_source else []
+    targets += [("exec_lo", "exec_hi")] if writes_exec else []
+    has_constant = statement.base.startswith("s_cmpk")
 
     def as_number(value: Known) -> Known:
         if bits < 64:
-            return cut(
+            return truncate(
                 value,
-                16 if constant and isinstance(value, int) and value < 1 << 16 else bits,
+                16 if has_constant and isinstance(value, int) and value < 1 << 16 else bits,
                 is_signed=is_signed,
             )
         if is_signed:
@@ -275,71 +293,80 @@ def _compare(statement: Statement, meaning: Meaning) -> Run:
         a, b = (reader(machine) for reader in readers)
         if bits == 64 and not is_signed and isinstance(data_of(a), int) is not isinstance(data_of(b), int):
             a, b = (
-                apply(lambda v: np.asarray(v, np.int64).reshape(1, 1) if isinstance(v, int) else v, v)
-                for v in (a, b)
+                apply(lambda v: np.asarray(v, np.int64).reshape(1, 1) if isinstance(v, int) else v, v) for v in (a, b)
             )
-        if scalar:
-            right = apply(lambda v: cut(v, 16, is_signed=is_signed) if constant else as_number(v), b)
-            left = apply(lambda v: cut(v, bits, is_signed=is_signed) if bits < 64 else as_number(v), a)
-            machine.write("scc", as_predicate(apply(condition, left, right)))
+        if is_scalar_compare:
+            right_operand = apply(lambda v: truncate(v, 16, is_signed=is_signed) if has_constant else as_number(v), b)
+            left_operand = apply(lambda v: truncate(v, bits, is_signed=is_signed) if bits < 64 else as_number(v), a)
+            machine.write_register("scc", as_predicate(apply(condition, left_operand, right_operand)))
             return
-        found = as_predicate(apply(lambda x, y: condition(as_number(x), as_number(y)), a, b))
+        comparison = as_predicate(apply(lambda x, y: condition(as_number(x), as_number(y)), a, b))
         for names in targets:
-            put_mask(machine, names, found)
+            write_mask(machine, names, comparison)
 
-    return run if scalar else on_lanes(run)
+    return run if is_scalar_compare else under_exec(run)
 
 
-def _compare_floats(statement: Statement, _meaning: Meaning) -> Run:
+def _build_float_compare(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
     """Float comparison: data is not computed, so the mask is unknown for active lanes."""
     first = statement.operands[0]
-    into_exec = statement.base.startswith("v_cmpx")
+    writes_exec = statement.base.startswith("v_cmpx")
     names = [first.names] if len(statement.operands) > 2 and not is_scalar(statement) else []
-    names += [("exec_lo", "exec_hi")] if into_exec else []
+    names += [("exec_lo", "exec_hi")] if writes_exec else []
 
     def run(machine: Machine) -> None:
-        nothing = Unknown(False, True, machine.unknown(f"the result of {statement.opcode}").why)
+        unknown_mask = UnknownValue(
+            False, True, machine.unknown_value(f"the result of {statement.opcode}").missing_inputs
+        )
         if is_scalar(statement):
-            machine.write("scc", nothing)
+            machine.write_register("scc", unknown_mask)
         for name in names:
-            put_mask(machine, name, nothing)
+            write_mask(machine, name, unknown_mask)
 
-    return run_of(statement, run)
+    return scalar_or_vector_run(statement, run)
 
 
-def _test_bit(statement: Statement, meaning: Meaning) -> Run:
-    value = wide(statement.operands[0]) if meaning.bits == 64 else source(statement.operands[0])
-    place, wanted, most = source(statement.operands[1]), int(meaning.condition), meaning.bits - 1
+def _build_bit_test(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    value_reader = wide_reader(statement.operands[0]) if meaning.bits == 64 else word_reader(statement.operands[0])
+    bit_reader, expected_bit, bit_mask = (
+        word_reader(statement.operands[1]),
+        int(meaning.condition),
+        meaning.bits - 1,
+    )
 
     def run(machine: Machine) -> None:
-        found = apply(lambda v, at: (v >> (at & most) & 1) == wanted, value(machine), place(machine))
-        machine.write("scc", as_predicate(found))
+        is_expected = apply(
+            lambda v, at: (v >> (at & bit_mask) & 1) == expected_bit,
+            value_reader(machine),
+            bit_reader(machine),
+        )
+        machine.write_register("scc", as_predicate(is_expected))
 
     return run
 
 
-LOGIC: Mapping[Action, Build] = {
-    Action.MOVE: _move,
-    Action.MOVE_PAIR: _move_pair,
-    Action.SWAP: _swap,
-    Action.SET_BIT: _one_bit(operator.or_),
-    Action.CLEAR_BIT: _one_bit(lambda a, bit: a & ~bit),
-    Action.MOVE_IF: _move_if,
-    Action.NOT: _logic,
-    Action.AND: _logic,
-    Action.OR: _logic,
-    Action.XOR: _logic,
-    Action.XNOR: _logic,
-    Action.AND_NOT: _logic,
-    Action.OR_NOT: _logic,
-    Action.NAND: _logic,
-    Action.NOR: _logic,
-    Action.ANY_OF_THREE: _any_of_three,
-    Action.CHOOSE: _choose,
-    Action.COMPARE: _compare,
-    Action.COMPARE_INTO_EXEC: _compare,
-    Action.COMPARE_FLOATS: _compare_floats,
-    Action.TEST_BIT: _test_bit,
-    Action.SAVE_EXEC: _save_exec,
+LOGIC: Mapping[Action, RunBuilder] = {
+    Action.MOVE: _build_move,
+    Action.MOVE_PAIR: _build_move_pair,
+    Action.SWAP: _build_swap,
+    Action.SET_BIT: _bit_builder(operator.or_),
+    Action.CLEAR_BIT: _bit_builder(lambda a, bit: a & ~bit),
+    Action.CONDITIONAL_MOVE: _build_conditional_move,
+    Action.NOT: _build_logic,
+    Action.AND: _build_logic,
+    Action.OR: _build_logic,
+    Action.XOR: _build_logic,
+    Action.XNOR: _build_logic,
+    Action.AND_NOT: _build_logic,
+    Action.OR_NOT: _build_logic,
+    Action.NAND: _build_logic,
+    Action.NOR: _build_logic,
+    Action.BITOP3: _build_lookup_table,
+    Action.SELECT: _build_select,
+    Action.COMPARE: _build_compare,
+    Action.COMPARE_INTO_EXEC: _build_compare,
+    Action.COMPARE_FLOATS: _build_float_compare,
+    Action.TEST_BIT: _build_bit_test,
+    Action.SAVE_EXEC: _build_save_exec,
 }
 """Action → builder of its run."""

@@ -15,49 +15,59 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from artifact_inspector.execution.amdgcn.control import CONTROL, branch_to
+from artifact_inspector.execution.amdgcn.cross_lane import LANES
 from artifact_inspector.execution.amdgcn.integer import INTEGER
-from artifact_inspector.execution.amdgcn.lanes import LANES
 from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
-from artifact_inspector.execution.amdgcn.operands import Build, Run, on_lanes
-from artifact_inspector.execution.interpreter.lanes import FULL, Names, Unknown, Value, is_spoiled
-from artifact_inspector.execution.interpreter.meeting import meetings_in
-from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
-from artifact_inspector.execution.launch import Launch, Tensor, encode
-from artifact_inspector.formats.amdgcn import reading as language
-from artifact_inspector.formats.amdgcn.kernel import Beginning
-from artifact_inspector.formats.amdgcn.operations import Action, meaning_of, work_of
-from artifact_inspector.formats.amdgcn.statement import Statement, parse_statement
+from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, under_exec
+from artifact_inspector.execution.interpreter.program import (
+    MALFORMED_OPERAND_ERRORS,
+    DecodedProgram,
+    ProgramStep,
+)
+from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
+from artifact_inspector.execution.interpreter.values import (
+    FULL,
+    InputNames,
+    UnknownValue,
+    Value,
+    is_entirely_unknown,
+)
+from artifact_inspector.execution.launch import KernelLaunch, Tensor, encode_argument
+from artifact_inspector.formats.amdgcn import parser as language
+from artifact_inspector.formats.amdgcn.kernel import InitialState
+from artifact_inspector.formats.amdgcn.operations import Action, float_operations, semantics_of
+from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement, parse_statement
 from artifact_inspector.model import EventKind, Function, Instruction, Module
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-SEMANTICS: Mapping[Action, Build] = {**INTEGER, **LOGIC, **LANES, **MEMORY, **CONTROL}
+SEMANTICS: Mapping[Action, RunBuilder] = {**INTEGER, **LOGIC, **LANES, **MEMORY, **CONTROL}
 """Action → builder of its run."""
 
-ARGUMENTS = 0x6000_0000_0000
+ARGUMENT_SEGMENT = 0x6000_0000_0000
 """Base address of the kernel argument segment, chosen below every tensor."""
 
-_KINDS: Mapping[EventKind, str] = {
+_STEP_KINDS: Mapping[EventKind, str] = {
     EventKind.GLOBAL_LOAD: "global_load", EventKind.ASYNC_COPY: "copy",
     EventKind.GLOBAL_STORE: "global_store",
     EventKind.SHARED_LOAD: "shared_load", EventKind.SHARED_STORE: "shared_store", EventKind.MATRIX: "tensor",
     EventKind.BARRIER: "barrier", EventKind.LOCAL_LOAD: "local_load", EventKind.LOCAL_STORE: "local_store",
     EventKind.SCALAR_LOAD: "scalar_load",
 }  # fmt: skip
-_GO = (Action.BRANCH, Action.BRANCH_IF, Action.GO_TO)
-_SCRATCH = {
+_BRANCH_ACTIONS = (Action.BRANCH, Action.BRANCH_IF, Action.SET_PC)
+_SCRATCH_ACTIONS = {
     EventKind.LOCAL_LOAD: Action.LOAD_SCRATCH,
     EventKind.LOCAL_STORE: Action.STORE_SCRATCH,
 }
-_TYPES: Mapping[str, str] = {
+_MATRIX_TYPES: Mapping[str, str] = {
     "f16": "fp16", "bf16": "bf16", "xf32": "tf32", "f32": "fp32", "f64": "fp64", "fp8": "fp8", "bf8": "fp8",
     "i8": "int8", "iu8": "int8", "iu4": "int4", "fp4": "fp4", "fp6": "fp6", "bf6": "fp6", "f8": "fp8",
 }  # fmt: skip
 
 
-def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -> Program:
+def read_program(module: Module, kernel: str, beginning: InitialState, line: int) -> DecodedProgram:
     """A kernel's machine code, ready to run.
 
     Args:
@@ -67,61 +77,69 @@ def read_program(module: Module, kernel: str, beginning: Beginning, line: int) -
         line: bytes of an L1 cache line.
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
-    steps: list[Step] = []
+    steps: list[ProgramStep] = []
     instructions = function.instructions
     index = {len(instructions): 0}
-    for at, instruction in enumerate(instructions):
-        second = (
-            at and instruction.line == instructions[at - 1].line and instruction.opcode.startswith("v_dual_")
+    for position, instruction in enumerate(instructions):
+        is_second_half = (
+            position
+            and instruction.line == instructions[position - 1].line
+            and instruction.opcode.startswith("v_dual_")
         )
-        index[at] = len(steps) - 1 if second else len(steps)
-        if second:
-            steps[-1] = _dual(steps[-1], _step(len(steps) - 1, instruction, module, beginning.wave, None))
+        index[position] = len(steps) - 1 if is_second_half else len(steps)
+        if is_second_half:
+            steps[-1] = _pair_dual_issue(
+                steps[-1], _decode_step(len(steps) - 1, instruction, module, beginning.wavefront_size, None)
+            )
         else:
-            steps.append(_step(len(steps), instruction, module, beginning.wave, None))
+            steps.append(_decode_step(len(steps), instruction, module, beginning.wavefront_size, None))
     index[len(instructions)] = len(steps)
-    targets = _targets(function)
-    for at, target in targets.items():
-        steps[index[at]] = _step(index[at], instructions[at], module, beginning.wave, index[target])
-    start = index[_first(function, targets)] if beginning.starts_behind else 0
-    return Program(
+    targets = _branch_targets(function)
+    for position, target in targets.items():
+        steps[index[position]] = _decode_step(
+            index[position], instructions[position], module, beginning.wavefront_size, index[target]
+        )
+    entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
+    return DecodedProgram(
         function.name,
         tuple(steps),
         {step.address: step.index for step in steps},
-        warp=beginning.wave,
+        warp_size=beginning.wavefront_size,
         parameters=tuple((a.offset, a.size) for a in beginning.arguments if not a.is_hidden),
-        shared=beginning.shared,
+        shared_bytes=beginning.lds_bytes,
         target=module.attributes.get("target", "gfx942"),
-        line=line,
-        start=start,
-        meets=meetings_in((function,), ("s_endpgm",), index.__getitem__),
+        request_bytes=line,
+        entry_step=entry_step,
+        reconvergence_steps=reconvergence_steps((function,), ("s_endpgm",), index.__getitem__),
     )
 
 
-def _targets(function: Function) -> dict[int, int]:
+def _branch_targets(function: Function) -> dict[int, int]:
     """Branch → its target instruction."""
     labels = {block.label: block.start for block in function.blocks if block.label}
-    found = {}
+    targets = {}
     for block in function.blocks:
         if block.start == block.stop:
             continue
-        at = block.stop - 1
-        statement = parse_statement(function.instructions[at].text)
-        meaning = meaning_of(statement.base)
-        if meaning is None or meaning.action not in _GO:
+        last_instruction = block.stop - 1
+        statement = parse_statement(function.instructions[last_instruction].text)
+        meaning = semantics_of(statement.base)
+        if meaning is None or meaning.action not in _BRANCH_ACTIONS:
             continue
         name = statement.operands[-1].names[0] if statement.operands and statement.operands[-1].names else ""
-        goes = [function.blocks[number].start for number in block.successors]
+        successor_starts = [function.blocks[number].start for number in block.successors]
         if name in labels:
-            found[at] = labels[name]
-        elif len(goes) > 1:
-            found[at] = next((place for place in goes if place != block.stop), block.stop)
-        elif goes:
-            found[at] = goes[0]
-    return found
+            targets[last_instruction] = labels[name]
+        elif len(successor_starts) > 1:
+            targets[last_instruction] = next(
+                (successor for successor in successor_starts if successor != block.stop), block.stop
+            )
+        elif successor_starts:
+            targets[last_instruction] = successor_starts[0]
+    return targets
 
 
-def _first(function: Function, targets: Mapping[int, int]) -> int:
+def _entry_instruction(function: Function, targets: Mapping[int, int]) -> int:
     """The first instruction of a kernel with preloaded arguments: after the compatibility prologue, if any.
 
     That prologue loads the arguments and branches to the code, or traps (Triton 3.2). Newer GPUs have none.
@@ -140,11 +158,11 @@ def _first(function: Function, targets: Mapping[int, int]) -> int:
     return 0
 
 
-def _step(at: int, instruction: Instruction, module: Module, wave: int, target: int | None) -> Step:
+def _decode_step(at: int, instruction: Instruction, module: Module, wave: int, target: int | None) -> ProgramStep:
     statement = parse_statement(instruction.text)
-    run, understood = _run(statement, instruction, target)
+    run, is_supported = _build_run(statement, instruction, target)
     frames = instruction.location
-    return Step(
+    return ProgramStep(
         at,
         at,
         statement.opcode,
@@ -152,95 +170,99 @@ def _step(at: int, instruction: Instruction, module: Module, wave: int, target: 
         instruction.line,
         None if not frames else (frames[-1].file, frames[-1].line),
         run,
-        work=_work(statement, instruction, module, wave),
-        kind=_kind(statement, instruction),
-        is_understood=understood,
+        lane_flop=_lane_flop(statement, instruction, module, wave),
+        kind=_step_kind(statement, instruction),
+        is_supported=is_supported,
     )
 
 
-def _kind(statement: Statement, instruction: Instruction) -> str:
+def _step_kind(statement: AmdgcnStatement, instruction: Instruction) -> str:
     if instruction.kind is EventKind.ATOMIC:
         return "shared_atomic" if statement.base.startswith("ds_") else "global_atomic"
-    return _KINDS.get(instruction.kind, "")
+    return _STEP_KINDS.get(instruction.kind, "")
 
 
-def _run(statement: Statement, instruction: Instruction, target: int | None) -> tuple[Run, bool]:
+def _build_run(statement: AmdgcnStatement, instruction: Instruction, target: int | None) -> tuple[StepRun, bool]:
     """The run of a statement, and whether the opcode is supported."""
-    meaning = meaning_of(statement.base)
+    meaning = semantics_of(statement.base)
     results = instruction.operands.results
-    if meaning is not None and instruction.kind in _SCRATCH:
-        meaning = meaning._replace(action=_SCRATCH[instruction.kind])
-    if meaning is not None and meaning.action is Action.DATA:
-        return _forget(results, f"the result of {statement.opcode}", statement), True
+    if meaning is not None and instruction.kind in _SCRATCH_ACTIONS:
+        meaning = meaning._replace(action=_SCRATCH_ACTIONS[instruction.kind])
+    if meaning is not None and meaning.action is Action.UNTRACKED:
+        return _write_unknown(results, f"the result of {statement.opcode}", statement), True
     try:
-        if meaning is not None and meaning.action in _GO:
+        if meaning is not None and meaning.action in _BRANCH_ACTIONS:
             return branch_to(meaning, target), True
         if meaning is not None and meaning.action in SEMANTICS:
             return SEMANTICS[meaning.action](statement, meaning), True
-    except ODD_OPERANDS:
+    except MALFORMED_OPERAND_ERRORS:
         pass
-    return _forget(results, f"unsupported opcode {statement.opcode}", statement), False
+    return _write_unknown(results, f"unsupported opcode {statement.opcode}", statement), False
 
 
-def _forget(results: tuple[str, ...], why: str, statement: Statement) -> Run:
-    scalar = statement.base.startswith("s_")
+def _write_unknown(results: tuple[str, ...], reason: str, statement: AmdgcnStatement) -> StepRun:
+    is_scalar = statement.base.startswith("s_")
 
     def run(machine: Machine) -> None:
-        nothing = machine.unknown(why)
+        unknown_value = machine.unknown_value(reason)
         for name in results:
-            held = machine.registers.get(name)
-            if held is None or not is_spoiled(held) or held.why != nothing.why:
-                machine.write(name, nothing)
-        if scalar:
-            machine.write("scc", Unknown(False, True, nothing.why))
+            old_value = machine.registers.get(name)
+            if (
+                old_value is None
+                or not is_entirely_unknown(old_value)
+                or old_value.missing_inputs != unknown_value.missing_inputs
+            ):
+                machine.write_register(name, unknown_value)
+        if is_scalar:
+            machine.write_register("scc", UnknownValue(False, True, unknown_value.missing_inputs))
 
-    return run if scalar else on_lanes(run)
+    return run if is_scalar else under_exec(run)
 
 
-def _dual(first: Step, second: Step) -> Step:
+def _pair_dual_issue(first: ProgramStep, second: ProgramStep) -> ProgramStep:
     """A dual-issue pair (`v_dual_x … :: v_dual_y …`): both read before either writes."""
-    name = next(iter(parse_statement(first.text).operands[0].names), None)
+    first_destination = next(iter(parse_statement(first.text).operands[0].names), None)
 
     def run(machine: Machine) -> None:
-        before = None if name is None else machine.registers.get(name)
+        old_value = None if first_destination is None else machine.registers.get(first_destination)
         first.run(machine)
-        if name is None:
+        if first_destination is None:
             second.run(machine)
             return
-        after = machine.registers.get(name)
-        if before is None:
-            machine.registers.pop(name, None)
+        new_value = machine.registers.get(first_destination)
+        if old_value is None:
+            machine.registers.pop(first_destination, None)
         else:
-            machine.registers[name] = before
-        machine.on, machine.maybe = machine.group.mask, None
-        lanes = machine.counts.lanes[machine.step.index]
+            machine.registers[first_destination] = old_value
+        machine.active_mask, machine.undecided_lanes = machine.group.mask, None
+        lanes = machine.counters.threads_executed[machine.step.index]
         second.run(machine)
-        machine.counts.lanes[machine.step.index] = lanes
-        machine.registers[name] = after
+        machine.counters.threads_executed[machine.step.index] = lanes
+        machine.registers[first_destination] = new_value
 
-    return Step(
-        first.index, first.address, first.opcode, f"{first.text} :: {second.text}", first.line, first.source,
+    return ProgramStep(
+        first.index, first.address, first.opcode, f"{first.text} :: {second.text}", first.line, first.source_location,
         run,
-        work=first.work + second.work, kind=first.kind,
-        is_understood=first.is_understood and second.is_understood,
+        lane_flop=first.lane_flop + second.lane_flop, kind=first.kind,
+        is_supported=first.is_supported and second.is_supported,
     )  # fmt: skip
 
 
-def _work(
-    statement: Statement, instruction: Instruction, module: Module, wave: int
+def _lane_flop(
+    statement: AmdgcnStatement, instruction: Instruction, module: Module, wave: int
 ) -> tuple[tuple[str, int], ...]:
     """Floating-point operations per lane by type; a matrix operation is divided among its lanes."""
     matrix = language.FORMAT.matrix(instruction, module)
     if matrix is not None:
         name = matrix.types.partition("×")[0]
-        return ((_TYPES.get(name, name), matrix.flop // wave),)
-    return work_of(statement.base)
+        return ((_MATRIX_TYPES.get(name, name), matrix.flop // wave),)
+    return float_operations(statement.base)
 
 
 # ── Launch state ─────────────────────────────────────────────────────────────────────────────────
 
 
-class Environment:
+class AmdgcnEnvironment:
     """Kernel arguments and initial registers of a kernel.
 
     Args:
@@ -254,27 +276,27 @@ class Environment:
 
     def __init__(
         self,
-        program: Program,
-        beginning: Beginning,
-        launch: Launch,
+        program: DecodedProgram,
+        beginning: InitialState,
+        launch: KernelLaunch,
         parameters: Sequence[tuple[str, Tensor | int | float | bool | None]],
         threads: int,
-        names: Names,
+        names: InputNames,
     ) -> None:
         self.program, self.beginning, self.launch = program, beginning, launch
         self.threads, self.names = threads, names
         size = max((a.offset + a.size for a in beginning.arguments), default=0)
-        self.bytes = bytearray(size)
-        self.missing = dict.fromkeys(range(size), "hidden arguments from the runtime")
-        given = iter(parameters)
+        self.argument_bytes = bytearray(size)
+        self.missing_bytes = dict.fromkeys(range(size), "hidden arguments from the runtime")
+        parameter_values = iter(parameters)
         for argument in beginning.arguments:
             if argument.is_hidden:
-                self._hidden(argument.kind, argument.offset, argument.size)
+                self._put_hidden(argument.kind, argument.offset, argument.size)
             else:
-                name, value = next(given, ("an argument", None))
+                name, value = next(parameter_values, ("an argument", None))
                 self._put(argument.offset, argument.size, name, value)
 
-    def _hidden(self, kind: str, offset: int, size: int) -> None:
+    def _put_hidden(self, kind: str, offset: int, size: int) -> None:
         axis = "xyz".find(kind[-1])
         if kind.startswith("hidden_block_count_"):
             self._put(offset, size, kind, self.launch.grid[axis])
@@ -284,57 +306,62 @@ class Environment:
             self._put(offset, size, kind, 0)
 
     def _put(self, offset: int, size: int, name: str, value: Any) -> None:
-        held = encode(value, size)
-        if held is not None:
-            self.bytes[offset : offset + size] = held
+        encoded = encode_argument(value, size)
+        if encoded is not None:
+            self.argument_bytes[offset : offset + size] = encoded
         for byte in range(offset, offset + size):
-            if held is None:
-                self.missing[byte] = name
+            if encoded is None:
+                self.missing_bytes[byte] = name
             else:
-                self.missing.pop(byte, None)
+                self.missing_bytes.pop(byte, None)
 
     def arguments(self, address: int, size: int) -> list[Value] | None:
         """Words of the kernel argument segment; None if the address is outside of it.
 
         Bytes between arguments and after the last one are padding; nothing depends on them.
         """
-        start = address - ARGUMENTS
-        if not 0 <= start < max(len(self.bytes), 1):
+        start = address - ARGUMENT_SEGMENT
+        if not 0 <= start < max(len(self.argument_bytes), 1):
             return None
-        return [self._word(at) for at in range(start, start + max(size, 4), 4)]
+        return [self._argument_word(at) for at in range(start, start + max(size, 4), 4)]
 
-    def _word(self, at: int) -> Value:
-        name = next((self.missing[byte] for byte in range(at, at + 4) if byte in self.missing), None)
-        if name is not None or at >= len(self.bytes):
-            held = {byte for a in self.beginning.arguments for byte in range(a.offset, a.offset + a.size)}
-            if any(byte in held and byte in self.missing for byte in range(at, at + 4)):
-                return self.names.unknown(name or "a kernel argument")
-        return int.from_bytes(self.bytes[at : at + 4].ljust(4, b"\0"), "little")
+    def _argument_word(self, offset: int) -> Value:
+        name = next(
+            (self.missing_bytes[byte] for byte in range(offset, offset + 4) if byte in self.missing_bytes),
+            None,
+        )
+        if name is not None or offset >= len(self.argument_bytes):
+            argument_bytes = {byte for a in self.beginning.arguments for byte in range(a.offset, a.offset + a.size)}
+            if any(byte in argument_bytes and byte in self.missing_bytes for byte in range(offset, offset + 4)):
+                return self.names.unknown_value(name or "a kernel argument")
+        return int.from_bytes(self.argument_bytes[offset : offset + 4].ljust(4, b"\0"), "little")
 
     def lane(self, machine: Machine) -> Any:
         """Lane number within the wave."""
-        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp).reshape(1, -1)
+        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp_size).reshape(1, -1)
 
-    def begin(self, machine: Machine) -> None:
+    def initialize(self, machine: Machine) -> None:
         """Set the registers that the hardware initializes, and the entry point."""
         registers, beginning = machine.registers, self.beginning
-        registers["exec_lo"], registers["exec_hi"] = FULL, FULL if machine.program.warp == 64 else 0
+        registers["exec_lo"], registers["exec_hi"] = FULL, FULL if machine.program.warp_size == 64 else 0
         registers["scc"] = False
         registers["v0"] = np.arange(machine.threads, dtype=np.int64).reshape(1, -1)
-        if beginning.kernarg is not None:
-            registers[f"s{beginning.kernarg}"] = ARGUMENTS & FULL
-            registers[f"s{beginning.kernarg + 1}"] = ARGUMENTS >> 32
-        count, first, at = beginning.preloaded
-        for word in range(count):
-            registers[f"s{at + word}"] = self._word(4 * (first + word))
+        if beginning.kernarg_register is not None:
+            registers[f"s{beginning.kernarg_register}"] = ARGUMENT_SEGMENT & FULL
+            registers[f"s{beginning.kernarg_register + 1}"] = ARGUMENT_SEGMENT >> 32
+        count, first, at = beginning.preloaded_arguments
+        for word_index in range(count):
+            registers[f"s{at + word_index}"] = self._argument_word(4 * (first + word_index))
         x, y, _ = self.launch.grid
         ctas = machine.ctas.reshape(-1, 1)
-        places = (ctas % x, ctas // x % y, ctas // (x * y))
-        held = [int(place[0, 0]) if len(place) == 1 else place for place in places]
-        for axis, name in beginning.workgroup.items():
-            registers[name] = held[axis]
-        registers["ttmp9"] = held[0]
-        wave = np.arange(machine.threads, dtype=np.int64).reshape(1, -1) // machine.program.warp
+        cta_coordinates = (ctas % x, ctas // x % y, ctas // (x * y))
+        coordinate_values = [
+            int(coordinates[0, 0]) if len(coordinates) == 1 else coordinates for coordinates in cta_coordinates
+        ]
+        for axis, name in beginning.workgroup_registers.items():
+            registers[name] = coordinate_values[axis]
+        registers["ttmp9"] = coordinate_values[0]
+        wave = np.arange(machine.threads, dtype=np.int64).reshape(1, -1) // machine.program.warp_size
         registers["ttmp8"] = wave << 25  # wave number in its workgroup; no other bits of ttmp8 are used
-        registers["ttmp7"] = held[1] | held[2] << 16
-        machine.group.pc = machine.program.start
+        registers["ttmp7"] = coordinate_values[1] | coordinate_values[2] << 16
+        machine.group.pc = machine.program.entry_step

@@ -7,30 +7,30 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.program import Step
+    from artifact_inspector.execution.interpreter.program import ProgramStep
 
 
-class Spent(Exception):  # noqa: N818 - a limit, no error
+class StepLimitReached(Exception):  # noqa: N818 - a limit, no error
     """The step limit of a simulation was reached."""
 
-    def __init__(self, step: Step, limit: int) -> None:
+    def __init__(self, step: ProgramStep, limit: int) -> None:
         super().__init__(f"{limit} steps")
         self.step = step
         self.limit = limit
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class OutOfBoundsAccess:
     """An access outside of every tensor."""
 
-    index: int
+    step_index: int
     """Index of the step."""
     kind: str
     cta: int
-    lane: int
+    thread: int
     """Thread number in the CTA."""
     address: int
-    near: str
+    nearest_tensor: str
     """The nearest tensor, and the distance to it in bytes."""
 
 
@@ -45,24 +45,24 @@ class WarpAccess:
     cta: int
     warp: int
     """Warp number in the CTA."""
-    served: int = 32
+    lanes_per_group: int = 32
     """Lanes that the opcode serves at a time: 8 for LDSM and STSM, with 16 bytes each."""
-    loads: bool = False
+    is_load: bool = False
     """Whether it is a load, whose lanes may share words."""
     operands: int = 0
     """Operands per lane of an atomic, whose lanes share nothing; 0 for other accesses."""
 
 
 @dataclass(slots=True)
-class Counts:
+class StepCounters:
     """Counters per step; for unknown ones, the names of the missing inputs."""
 
-    size: int
-    limit: int = 50_000_000
+    step_count: int
+    step_limit: int = 50_000_000
     """Steps of all machines together after which a program counts as endless."""
-    executed: list[int] = field(init=False)
+    warps_executed: list[int] = field(init=False)
     """Warps that executed the instruction, whether or not its guard holds (ncu: `smsp__inst_executed`)."""
-    lanes: list[int] = field(init=False)
+    threads_executed: list[int] = field(init=False)
     """Threads whose guard holds."""
     sectors: list[int] = field(init=False)
     """32-byte sectors of global memory, counted separately for each request of a warp."""
@@ -70,87 +70,87 @@ class Counts:
     """The same if the bytes of the lanes were contiguous."""
     wavefronts: list[int] = field(init=False)
     wavefronts_ideal: list[int] = field(init=False)
-    bytes: list[int] = field(init=False)
+    bytes_requested: list[int] = field(init=False)
     """Bytes that all lanes request."""
-    why: dict[int, int] = field(default_factory=dict)
+    missing_inputs: dict[int, int] = field(default_factory=dict)
     """Step → missing inputs that its sectors or wavefronts depend on, as a bit set."""
     spent: int = 0
     arrays: int = 0
     """Registers and shared memory words that were computed lane by lane."""
-    rejoined: list[int] = field(init=False)
+    reconverged_parts: list[int] = field(init=False)
     """Parts of warps beyond one that a convergence barrier merged right before the instruction."""
-    divergent: list[int] = field(init=False)
+    divergent_warps: list[int] = field(init=False)
     """Warps whose lanes diverged at the branch."""
-    active: list[int] = field(init=False)
+    active_threads: list[int] = field(init=False)
     """Threads that accessed memory."""
-    outside: list[Bounds] = field(default_factory=list)
+    out_of_bounds: list[OutOfBoundsAccess] = field(default_factory=list)
     """Accesses outside of every tensor, the first of each step."""
-    more_outside: dict[int, int] = field(default_factory=dict)
+    out_of_bounds_lanes: dict[int, int] = field(default_factory=dict)
     """Step → number of out-of-bounds lanes."""
-    elsewhere: dict[int, int] = field(default_factory=dict)
+    unknown_pointers: dict[int, int] = field(default_factory=dict)
     """Step → names of the memory that it accessed through pointers of unknown origin, as a bit set."""
-    shared: dict[int, WarpAccess] = field(default_factory=dict)
+    worst_shared_access: dict[int, WarpAccess] = field(default_factory=dict)
     """Step → a warp's access to shared memory, of those with the most bank conflicts."""
-    lost: dict[int, float] = field(default_factory=dict)
+    worst_conflict_rate: dict[int, float] = field(default_factory=dict)
     """Step → excess wavefronts per lane of the access that it was taken from."""
 
     def __post_init__(self) -> None:
         for name in _per_step():
-            setattr(self, name, [0] * self.size)
+            setattr(self, name, [0] * self.step_count)
 
-    def beside(self, steps: int) -> Counts:
+    def speculative_copy(self, step_limit: int) -> StepCounters:
         """Counters for a speculative run of at most so many steps, to be added to these or discarded."""
-        other = Counts(self.size, steps)
-        other.lost = dict(self.lost)
-        return other
+        speculative = StepCounters(self.step_count, step_limit)
+        speculative.worst_conflict_rate = dict(self.worst_conflict_rate)
+        return speculative
 
-    def add(self, tried: Counts, trips: int, step: Step) -> None:
+    def add(self, speculative: StepCounters, iterations: int, step: ProgramStep) -> None:
         """Add the counters of a speculative run.
 
         Args:
-            tried: made by `beside`.
-            trips: iterations that ran in parallel there.
+            speculative: made by `speculative_copy`.
+            iterations: iterations that ran in parallel there.
             step: the last step.
 
         Raises:
-            Spent: run one after the other, they exceed the step limit.
+            StepLimitReached: run one after the other, they exceed the step limit.
         """
         for name in _per_step():
-            mine = getattr(self, name)
-            for at, count in enumerate(getattr(tried, name)):
+            totals = getattr(self, name)
+            for step_index, count in enumerate(getattr(speculative, name)):
                 if count:
-                    mine[at] += count
-        for at, why in tried.why.items():
-            self.mark(at, why)
-        self.shared.update(tried.shared)
-        self.lost.update(tried.lost)
-        self.spent += tried.spent * trips
-        self.arrays += tried.arrays * trips
-        if self.spent > self.limit:
-            raise Spent(step, self.limit)
+                    totals[step_index] += count
+        for step_index, missing_inputs in speculative.missing_inputs.items():
+            self.mark_unknown(step_index, missing_inputs)
+        self.worst_shared_access.update(speculative.worst_shared_access)
+        self.worst_conflict_rate.update(speculative.worst_conflict_rate)
+        self.spent += speculative.spent * iterations
+        self.arrays += speculative.arrays * iterations
+        if self.spent > self.step_limit:
+            raise StepLimitReached(step, self.step_limit)
 
-    def spend(self, step: Step) -> None:
+    def spend_step(self, step: ProgramStep) -> None:
         """Count one step towards the limit.
 
         Raises:
-            Spent: the limit was reached.
+            StepLimitReached: the limit was reached.
         """
         self.spent += 1
-        if self.spent > self.limit:
-            raise Spent(step, self.limit)
+        if self.spent > self.step_limit:
+            raise StepLimitReached(step, self.step_limit)
 
-    def excuse(self, index: int, why: int) -> None:
+    def reclassify_out_of_bounds(self, index: int, pointer_origin: int) -> None:
         """Reclassify the out-of-bounds accesses of a step as accesses through pointers of unknown origin."""
-        self.elsewhere[index] = self.elsewhere.get(index, 0) | why
-        self.outside = [found for found in self.outside if found.index != index]
-        self.more_outside.pop(index, None)
+        self.unknown_pointers[index] = self.unknown_pointers.get(index, 0) | pointer_origin
+        self.out_of_bounds = [access for access in self.out_of_bounds if access.step_index != index]
+        self.out_of_bounds_lanes.pop(index, None)
 
-    def mark(self, index: int, why: int) -> None:
+    def mark_unknown(self, index: int, missing_inputs: int) -> None:
         """Record that the addresses of a step are unknown."""
-        self.why[index] = self.why.get(index, 0) | why
+        self.missing_inputs[index] = self.missing_inputs.get(index, 0) | missing_inputs
 
 
 @cache
 def _per_step() -> tuple[str, ...]:
     """Names of the counters that have one entry per step."""
-    return tuple(entry.name for entry in fields(Counts) if not entry.init)
+    return tuple(entry.name for entry in fields(StepCounters) if not entry.init)

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.runs import Runs, each_once, runs_of
-from artifact_inspector.execution.launch import Launch
+from artifact_inspector.execution.interpreter.intervals import Intervals, intervals_of, sorted_distinct
+from artifact_inspector.execution.launch import KernelLaunch
 
 SECTOR = 32
 """Bytes of a sector, the smallest unit of L1 and L2 requests."""
-MOST_CODES = 1 << 22
+MOST_PENDING_SECTORS = 1 << 22
 """Sectors that are stored individually before duplicates are removed."""
 
 
-class Access(NamedTuple):
+class FootprintAccess(NamedTuple):
     """One read or write by lanes of some CTAs."""
 
     step: int
@@ -33,113 +33,119 @@ class Access(NamedTuple):
     """Shape (CTAs or 1, lanes)."""
     mask: NDArray[np.bool_] | None
     """Lanes that take part, same shape; None means all."""
-    reads: bool
+    is_read: bool
     """False means that it writes."""
-    first: int = 0
+    first_row: int = 0
     """Row of the machine of the first CTA."""
-    starts: NDArray[np.int64] | None = None
+    cta_offsets: NDArray[np.int64] | None = None
     """Byte offset of each CTA, if all of them share one row of addresses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class TensorReads:
     """What CTAs read of one tensor, in sectors from its beginning."""
 
-    base: int
+    base_address: int
     """Address of the first sector."""
-    forms: list[Runs] = field(default_factory=list)
+    shapes: list[Intervals] = field(default_factory=list)
     """Distinct footprints, each from sector 0 on."""
-    form: dict[int, int] = field(default_factory=dict)
+    shape_of_cta: dict[int, int] = field(default_factory=dict)
     """CTA → index of its footprint in `forms`."""
-    start: dict[int, int] = field(default_factory=dict)
+    start_of_cta: dict[int, int] = field(default_factory=dict)
     """CTA → first sector of its footprint."""
 
 
-class _Portion:
+class _TensorPortion:
     """What the current portion of CTAs reads of one tensor."""
 
-    def __init__(self, reads: Reads, start: int, stop: int) -> None:
+    def __init__(self, reads: TensorReads, start: int, stop: int) -> None:
         self.reads, self.start, self.stop = reads, start, stop
-        self.size = (stop - 1 - reads.base) // SECTOR + 1
-        self.patterns: list[Runs] = []
-        self.known: dict[Any, int] = {}
-        self.forms: dict[bytes, int] = {}
+        self.sector_count = (stop - 1 - reads.base_address) // SECTOR + 1
+        self.patterns: list[Intervals] = []
+        self.pattern_numbers: dict[Any, int] = {}
+        self.shape_numbers: dict[bytes, int] = {}
         self.clear()
 
     def clear(self) -> None:
         """Start the next portion of CTAs."""
         self.entries: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []
-        self.codes: list[NDArray[np.int64]] = []
+        self.sector_codes: list[NDArray[np.int64]] = []
         self.count = 0
 
-    def pattern(self, offsets: NDArray[np.int64], within: int) -> int:
+    def pattern_number(self, offsets: NDArray[np.int64], within: int) -> int:
         """The number of a pattern: the offsets between lanes, and the position in the first sector."""
         key = (offsets.tobytes(), within)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._form(runs_of((offsets + within) // SECTOR))
-        return found
+        number = self.pattern_numbers.get(key)
+        if number is None:
+            number = self.pattern_numbers[key] = self._interval_pattern(intervals_of((offsets + within) // SECTOR))
+        return number
 
-    def _form(self, runs: Runs) -> int:
+    def _interval_pattern(self, runs: Intervals) -> int:
         key = runs.starts.tobytes() + runs.stops.tobytes()
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = len(self.patterns)
+        number = self.pattern_numbers.get(key)
+        if number is None:
+            number = self.pattern_numbers[key] = len(self.patterns)
             self.patterns.append(runs)
-        return found
+        return number
 
-    def add_alike(self, own: NDArray[np.int64], bases: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+    def add_offset_ctas(
+        self, rows: NDArray[np.int64], first_addresses: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> None:
         """Add CTAs whose lanes have the same offsets from each CTA's first address."""
-        bases = bases - self.reads.base
-        for within in each_once(bases % SECTOR).tolist():
-            here = bases % SECTOR == within
-            self.entries.append((own[here], bases[here] // SECTOR, self.pattern(offsets, within)))
+        first_addresses = first_addresses - self.reads.base_address
+        for within in sorted_distinct(first_addresses % SECTOR).tolist():
+            in_class = first_addresses % SECTOR == within
+            self.entries.append(
+                (rows[in_class], first_addresses[in_class] // SECTOR, self.pattern_number(offsets, within))
+            )
 
-    def add_each(self, own: NDArray[np.int64], addresses: NDArray[np.int64]) -> None:
+    def add_lanes(self, rows: NDArray[np.int64], addresses: NDArray[np.int64]) -> None:
         """Add individual lanes of CTAs, flat."""
-        self.codes.append(each_once(own * self.size + (addresses - self.reads.base) // SECTOR))
-        self.count += len(self.codes[-1])
-        if self.count > MOST_CODES:
-            self.codes = [each_once(np.concatenate(self.codes))]
+        self.sector_codes.append(
+            sorted_distinct(rows * self.sector_count + (addresses - self.reads.base_address) // SECTOR)
+        )
+        self.count += len(self.sector_codes[-1])
+        if self.count > MOST_PENDING_SECTORS:
+            self.sector_codes = [sorted_distinct(np.concatenate(self.sector_codes))]
             self.count = 0
 
-    def end(self, ctas: NDArray[np.int64]) -> None:
+    def finish(self, ctas: NDArray[np.int64]) -> None:
         """Record what each CTA of the portion has read."""
-        if self.codes:
-            codes = each_once(np.concatenate(self.codes))
-            rows, sectors = codes // self.size, codes % self.size
-            for row in each_once(rows).tolist():
+        if self.sector_codes:
+            codes = sorted_distinct(np.concatenate(self.sector_codes))
+            rows, sectors = codes // self.sector_count, codes % self.sector_count
+            for row in sorted_distinct(rows).tolist():
                 first, last = np.searchsorted(rows, [row, row + 1]).tolist()
-                runs, base = runs_of(sectors[first:last]), sectors[first : first + 1]
-                held = self._form(Runs(runs.starts - base, runs.stops - base))
-                self.entries.append((np.array([row]), base, held))
+                runs, base = intervals_of(sectors[first:last]), sectors[first : first + 1]
+                pattern = self._interval_pattern(Intervals(runs.starts - base, runs.stops - base))
+                self.entries.append((np.array([row]), base, pattern))
         if not self.entries:
             return
-        own = np.concatenate([rows for rows, _, _ in self.entries])
+        cta_rows = np.concatenate([rows for rows, _, _ in self.entries])
         bases = np.concatenate([base for _, base, _ in self.entries])
         kinds = np.concatenate([np.full(len(rows), kind) for rows, _, kind in self.entries])
-        turn = np.lexsort((bases, kinds, own))
-        own, bases, kinds = own[turn], bases[turn], kinds[turn]
-        fresh = np.ones(len(own), bool)
-        fresh[1:] = (own[1:] != own[:-1]) | (bases[1:] != bases[:-1]) | (kinds[1:] != kinds[:-1])
-        own, bases, kinds = own[fresh], bases[fresh], kinds[fresh]
-        rows, ends = np.unique(own, return_index=True)
-        bounds = [*ends.tolist(), len(own)]
+        sort_order = np.lexsort((bases, kinds, cta_rows))
+        cta_rows, bases, kinds = cta_rows[sort_order], bases[sort_order], kinds[sort_order]
+        is_new = np.ones(len(cta_rows), bool)
+        is_new[1:] = (cta_rows[1:] != cta_rows[:-1]) | (bases[1:] != bases[:-1]) | (kinds[1:] != kinds[:-1])
+        cta_rows, bases, kinds = cta_rows[is_new], bases[is_new], kinds[is_new]
+        rows, ends = np.unique(cta_rows, return_index=True)
+        bounds = [*ends.tolist(), len(cta_rows)]
         for row, first, last in zip(rows.tolist(), bounds[:-1], bounds[1:], strict=True):
-            self._note(int(ctas[row]), bases[first:last], kinds[first:last])
+            self._record_cta(int(ctas[row]), bases[first:last], kinds[first:last])
 
-    def _note(self, cta: int, bases: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
+    def _record_cta(self, cta: int, bases: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
         start = int(bases[0])
-        apart = bases - start
-        key = apart.tobytes() + kinds.tobytes()
-        held = self.forms.get(key)
-        if held is None:
-            runs = Runs.together(
-                [self.patterns[kind].at(apart[kinds == kind]) for kind in each_once(kinds).tolist()]
+        offsets = bases - start
+        key = offsets.tobytes() + kinds.tobytes()
+        shape_number = self.shape_numbers.get(key)
+        if shape_number is None:
+            runs = Intervals.union(
+                [self.patterns[kind].at(offsets[kinds == kind]) for kind in sorted_distinct(kinds).tolist()]
             )
-            held = self.forms[key] = len(self.reads.forms)
-            self.reads.forms.append(runs)
-        self.reads.form[cta], self.reads.start[cta] = held, start
+            shape_number = self.shape_numbers[key] = len(self.reads.shapes)
+            self.reads.shapes.append(runs)
+        self.reads.shape_of_cta[cta], self.reads.start_of_cta[cta] = shape_number, start
 
 
 class Footprints:
@@ -149,120 +155,125 @@ class Footprints:
         launch: with an address for every tensor.
     """
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: KernelLaunch) -> None:
         self._launch = launch
         self._first = 0
-        self._portions: dict[str, _Portion] = {}
-        self.read: dict[str, Reads] = {}
+        self._portions: dict[str, _TensorPortion] = {}
+        self.reads_by_tensor: dict[str, TensorReads] = {}
         """Tensor → what CTAs read of it."""
-        self._names = list(launch.tensors)
-        self._written = np.full(launch.ctas, -1, np.int64)
+        self._tensor_names = list(launch.tensors)
+        self._first_tensors = np.full(launch.ctas, -1, np.int64)
         """CTA → index in `_names` of the first tensor that it writes."""
-        self._lowest = np.zeros(launch.ctas, np.int64)
+        self._lowest_addresses = np.zeros(launch.ctas, np.int64)
 
     @property
-    def writes(self) -> Mapping[int, tuple[str, int]]:
+    def first_writes(self) -> Mapping[int, tuple[str, int]]:
         """CTA → the first tensor that it writes, and its lowest written address there."""
         return {
-            cta: (self._names[name], address)
+            cta: (self._tensor_names[name], address)
             for cta, (name, address) in enumerate(
-                zip(self._written.tolist(), self._lowest.tolist(), strict=True)
+                zip(self._first_tensors.tolist(), self._lowest_addresses.tolist(), strict=True)
             )
             if name >= 0
         }
 
-    def begin(self, first: int) -> None:
+    def begin_portion(self, first: int) -> None:
         """Start a portion at a CTA."""
         self._first = first
 
-    def add(self, access: Access) -> None:
+    def add(self, access: FootprintAccess) -> None:
         """Record an access."""
         _, ctas, addresses, mask, reads, _, starts = access
         if starts is not None:
-            self._add_alike(access)
+            self._add_offset_access(access)
             return
         low, high = int(addresses.min()), int(addresses.max())
-        for at, (name, tensor) in enumerate(self._launch.tensors.items()):
+        for tensor_index, (name, tensor) in enumerate(self._launch.tensors.items()):
             start = tensor.pointer or 0
             stop = start + tensor.bytes
-            whole = mask is None and start <= low and high < stop
-            if not whole and (high < start or low >= stop):
+            is_entirely_inside = mask is None and start <= low and high < stop
+            if not is_entirely_inside and (high < start or low >= stop):
                 continue
-            inside = None if whole else (addresses >= start) & (addresses < stop)
+            inside = None if is_entirely_inside else (addresses >= start) & (addresses < stop)
             if inside is not None:
                 inside = inside if mask is None else inside & mask
                 if not inside.any():
                     continue
             if reads:
-                self._mark(name, start, stop, ctas, addresses, inside)
+                self._mark_reads(name, start, stop, ctas, addresses, inside)
             else:
-                self._write(at, ctas, addresses, inside)
+                self._mark_writes(tensor_index, ctas, addresses, inside)
             if inside is None or inside.all():
                 return
 
-    def _add_alike(self, access: Access) -> None:
+    def _add_offset_access(self, access: FootprintAccess) -> None:
         """Record an access within one tensor by CTAs that differ by an offset only."""
-        lanes, starts = access.addresses, access.starts
+        lanes, starts = access.addresses, access.cta_offsets
         assert starts is not None
         lanes = lanes[0] if access.mask is None else lanes[access.mask]
         first = int(lanes[0] + starts[0])
-        for at, (name, tensor) in enumerate(self._launch.tensors.items()):
+        for tensor_index, (name, tensor) in enumerate(self._launch.tensors.items()):
             start = tensor.pointer or 0
             if not start <= first < start + tensor.bytes:
                 continue
-            if access.reads:
-                held = self._portion(name, start, start + tensor.bytes)
-                held.add_alike(access.ctas - self._first, starts + lanes[0], lanes - lanes[0])
+            if access.is_read:
+                portion = self._portion(name, start, start + tensor.bytes)
+                portion.add_offset_ctas(access.ctas - self._first, starts + lanes[0], lanes - lanes[0])
             else:
-                self._write(at, access.ctas, (starts + lanes.min())[:, None], None)
+                self._mark_writes(tensor_index, access.ctas, (starts + lanes.min())[:, None], None)
             return
 
-    def add_all(self, accesses: Iterable[Access], _rows: int) -> None:
+    def add_iterations(self, accesses: Iterable[FootprintAccess], _rows: int) -> None:
         """Record the accesses of many loop iterations."""
         for access in accesses:
             self.add(access)
 
     def has_written(self, ctas: NDArray[np.int64]) -> bool:
         """Whether the first write of each of the CTAs is known."""
-        return bool((self._written[ctas] >= 0).all())
+        return bool((self._first_tensors[ctas] >= 0).all())
 
-    def _portion(self, name: str, start: int, stop: int) -> _Portion:
-        held = self._portions.get(name)
-        if held is None:
-            reads = self.read[name] = Reads(start & -SECTOR)
-            held = self._portions[name] = _Portion(reads, start, stop)
-        return held
+    def _portion(self, name: str, start: int, stop: int) -> _TensorPortion:
+        portion = self._portions.get(name)
+        if portion is None:
+            reads = self.reads_by_tensor[name] = TensorReads(start & -SECTOR)
+            portion = self._portions[name] = _TensorPortion(reads, start, stop)
+        return portion
 
-    def _mark(
+    def _mark_reads(
         self, name: str, start: int, stop: int, ctas: NDArray[np.int64], addresses: Any, inside: Any
     ) -> None:
-        held = self._portion(name, start, stop)
-        own, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
-        apart = addresses[:, :1] - addresses[:1, :1]
+        portion = self._portion(name, start, stop)
+        cta_rows, lanes = ctas - self._first, addresses[0] if inside is None else addresses[0, inside[0]]
+        cta_offsets = addresses[:, :1] - addresses[:1, :1]
         if (
             len(lanes)
             and (inside is None or (inside == inside[:1]).all())
-            and (addresses - apart == addresses[:1]).all()
+            and (addresses - cta_offsets == addresses[:1]).all()
         ):
-            held.add_alike(own, np.broadcast_to(lanes[0] + apart[:, 0], own.shape), lanes - lanes[0])
+            portion.add_offset_ctas(
+                cta_rows, np.broadcast_to(lanes[0] + cta_offsets[:, 0], cta_rows.shape), lanes - lanes[0]
+            )
         elif inside is None:
-            held.add_each(own.repeat(addresses.shape[1]), addresses.ravel())
+            portion.add_lanes(cta_rows.repeat(addresses.shape[1]), addresses.ravel())
         else:
-            rows = np.broadcast_to(own[:, None], addresses.shape)
-            held.add_each(rows[inside], addresses[inside])
+            rows = np.broadcast_to(cta_rows[:, None], addresses.shape)
+            portion.add_lanes(rows[inside], addresses[inside])
 
-    def _write(self, name: int, ctas: NDArray[np.int64], addresses: Any, inside: Any) -> None:
-        taken = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
-        lowest = np.broadcast_to(taken.min(axis=1), (len(ctas),))
-        known, before = self._written[ctas], self._lowest[ctas]
+    def _mark_writes(self, tensor_index: int, ctas: NDArray[np.int64], addresses: Any, inside: Any) -> None:
+        written_addresses = addresses if inside is None else np.where(inside, addresses, np.iinfo(np.int64).max)
+        lowest = np.broadcast_to(written_addresses.min(axis=1), (len(ctas),))
+        first_tensors, old_lowest = self._first_tensors[ctas], self._lowest_addresses[ctas]
         writes = lowest != np.iinfo(np.int64).max
-        fresh, better = writes & (known < 0), writes & ((known < 0) | ((known == name) & (lowest < before)))
-        self._written[ctas[fresh]] = name
-        self._lowest[ctas[fresh]] = np.iinfo(np.int64).max
-        np.minimum.at(self._lowest, ctas[better], lowest[better])  # iterations of a loop repeat a CTA
+        is_first_write, is_lower = (
+            writes & (first_tensors < 0),
+            writes & ((first_tensors < 0) | ((first_tensors == tensor_index) & (lowest < old_lowest))),
+        )
+        self._first_tensors[ctas[is_first_write]] = tensor_index
+        self._lowest_addresses[ctas[is_first_write]] = np.iinfo(np.int64).max
+        np.minimum.at(self._lowest_addresses, ctas[is_lower], lowest[is_lower])  # iterations of a loop repeat a CTA
 
-    def end(self, ctas: NDArray[np.int64]) -> None:
+    def end_portion(self, ctas: NDArray[np.int64]) -> None:
         """Finish the portion of these CTAs."""
-        for held in self._portions.values():
-            held.end(ctas)
-            held.clear()
+        for portion in self._portions.values():
+            portion.finish(ctas)
+            portion.clear()

@@ -14,33 +14,38 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.counters import Counts
-from artifact_inspector.execution.interpreter.lanes import (
-    Mask,
-    Names,
-    Unknown,
-    Value,
-    choose,
-    data_of,
-    invert,
-    is_true,
-    mask_rows,
-    rows_of,
-    told_apart,
-    widen,
+from artifact_inspector.execution.interpreter.affine import AffineValue, is_affine_worthwhile
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.lane_partition import (
+    LanePartition,
+    as_array_value,
+    materialize,
+    write_lanes,
 )
-from artifact_inspector.execution.interpreter.meeting import Meeting
-from artifact_inspector.execution.interpreter.memory import Memory
-from artifact_inspector.execution.interpreter.pieces import Pieces, together, whole_of, written
-from artifact_inspector.execution.interpreter.program import Program, Step, Undecided
-from artifact_inspector.execution.interpreter.scratch import Scratch
-from artifact_inspector.execution.interpreter.shifted import Shifted, is_worth_it
+from artifact_inspector.execution.interpreter.program import DecodedProgram, ProgramStep, UndecidedPath
+from artifact_inspector.execution.interpreter.reconvergence import ReconvergencePoint
+from artifact_inspector.execution.interpreter.values import (
+    InputNames,
+    Mask,
+    UnknownValue,
+    Value,
+    data_of,
+    has_lanes,
+    in_affine_form,
+    invert,
+    select_lanes,
+    select_mask_rows,
+    select_rows,
+    widen_to_warps,
+)
 
 ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that are always true."""
 
 
-class Group:
+class LaneGroup:
     """Lanes that execute together."""
 
     __slots__ = ("lanes", "mask", "pc", "warps")
@@ -51,13 +56,13 @@ class Group:
         self.mask: Mask = True if self.lanes == machine.rows * machine.threads else mask
 
 
-class Rounds(Protocol):
+class LoopHandler(Protocol):
     """Accelerates the loops of a machine."""
 
-    def arrive(self, machine: Machine) -> None:
+    def at_loop_header(self, machine: Machine) -> None:
         """Called when all lanes are back at a loop header."""
 
-    def fresh(self) -> Rounds:
+    def for_other_ctas(self) -> LoopHandler:
         """A copy for a machine with other CTAs."""
 
 
@@ -66,53 +71,53 @@ class Machine:
 
     def __init__(
         self,
-        program: Program,
+        program: DecodedProgram,
         ctas: NDArray[np.int64],
         threads: int,
-        memory: Memory,
-        counts: Counts,
-        names: Names,
+        memory: GlobalMemory,
+        counts: StepCounters,
+        names: InputNames,
         environment: Any,
-        loops: Rounds | None = None,
+        loops: LoopHandler | None = None,
     ) -> None:
         self.program = program
         self.ctas = ctas
         """Linear CTA numbers."""
         self.threads = threads
         self.memory = memory
-        self.counts = counts
-        self.names = names
+        self.counters = counts
+        self.input_names = names
         self.environment = environment
         """The instruction set's launch state: constants, special registers."""
         self.registers: dict[str, Value] = {}
         self.barriers: dict[str, Mask] = {}
         """Convergence barrier → lanes that take part."""
-        self.saved: dict[str, Mask] = {}
-        self.waiting: list[tuple[str, Group]] = []
+        self.saved_barriers: dict[str, Mask] = {}
+        self.waiting: list[tuple[str, LaneGroup]] = []
         self.exited: Mask = False
-        self.arrivals: dict[str, Any] = {}
+        self.early_arrivals: dict[str, Any] = {}
         """CTA barrier → threads per CTA that arrived without waiting."""
-        self.local = Scratch()
-        self.shared = Scratch()
-        self.on: Mask = True
-        self.maybe: Unknown | None = None
+        self.local_memory = CtaMemory()
+        self.shared_memory = CtaMemory()
+        self.active_mask: Mask = True
+        self.undecided_lanes: UnknownValue | None = None
         """Lanes whose guard is unknown."""
-        self.groups = [Group(0, True, self)]
+        self.groups = [LaneGroup(0, True, self)]
         self.group = self.groups[0]
         self.step = program.steps[0]
         self.pending: list[Machine] = []
-        self.meeting: Meeting | None = None
+        self.reconvergence: ReconvergencePoint | None = None
         """The reconvergence point where this machine merges with CTAs that diverged."""
         self.loops = loops
         """Simulates loop iterations in parallel; None simulates them one by one."""
-        self.trips = 1
+        self.iterations = 1
         """Loop iterations that are stacked among the CTAs."""
-        self.sums = is_worth_it(len(ctas), threads)
+        self.uses_affine = is_affine_worthwhile(len(ctas), threads)
         """Whether registers may be affine values; with few lanes, arrays are as fast."""
-        self._no_lanes = np.zeros((1, threads), np.int64)
-        self.followed: int | None = None
+        self._zero_lanes = np.zeros((1, threads), np.int64)
+        self.traced_cta: int | None = None
         """The CTA whose trace is recorded."""
-        self.way: list[int] | None = None
+        self.trace: list[int] | None = None
         """Steps that most of its warps executed, in order; None if the CTA is not on this machine."""
 
     # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
@@ -137,189 +142,221 @@ class Machine:
     def count_warps(self, mask: Mask) -> int:
         """Warps with a lane in a mask."""
         rows, threads = self.shape
-        warp = self.program.warp
+        warp = self.program.warp_size
         if isinstance(mask, bool) or mask.shape[1] == 1:
             return self.count_lanes(mask) // warp
-        found = np.count_nonzero(mask.reshape(mask.shape[0], threads // warp, warp).any(axis=2))
-        return int(found * (rows // mask.shape[0]))
+        warp_count = np.count_nonzero(mask.reshape(mask.shape[0], threads // warp, warp).any(axis=2))
+        return int(warp_count * (rows // mask.shape[0]))
 
     # ── Registers ────────────────────────────────────────────────────────────────────────────────
 
-    def read(self, name: str) -> Value:
+    def read_register(self, name: str) -> Value:
         """The value of a register or predicate."""
-        found = self.registers.get(name)
-        if found is None:
+        register_value = self.registers.get(name)
+        if register_value is None:
             if name in ALWAYS_TRUE:
                 return True
-            nothing = self.names.unknown(f"uninitialized register {name}")
-            return Unknown(False, True, nothing.why) if name.lstrip("U").startswith("P") else nothing
-        if found.__class__ is Pieces:
-            found = found.within(self.on) if self.step.by_lane else found.together()
-        if found.__class__ is Shifted:
-            return found if self.step.sums else found.array()
-        if self.sums and self.step.sums and found.__class__ is np.ndarray and found.shape[1] == 1:
-            return Shifted(found, self._no_lanes) if found.dtype == np.int64 and len(found) > 1 else found
-        return found
+            unknown_value = self.input_names.unknown_value(f"uninitialized register {name}")
+            return (
+                UnknownValue(False, True, unknown_value.missing_inputs)
+                if name.lstrip("U").startswith("P")
+                else unknown_value
+            )
+        if register_value.__class__ is LanePartition:
+            register_value = (
+                register_value.value_in(self.active_mask)
+                if self.step.ignores_inactive_lanes
+                else register_value.materialize()
+            )
+        if register_value.__class__ is AffineValue:
+            return register_value if self.step.accepts_affine else register_value.to_array()
+        if (
+            self.uses_affine
+            and self.step.accepts_affine
+            and register_value.__class__ is np.ndarray
+            and register_value.shape[1] == 1
+        ):
+            return (
+                AffineValue(register_value, self._zero_lanes)
+                if register_value.dtype == np.int64 and len(register_value) > 1
+                else register_value
+            )
+        return register_value
 
-    def write(self, name: str, value: Value) -> None:
+    def write_register(self, name: str, value: Value) -> None:
         """Write a register or predicate in the active lanes."""
-        if self.sums:
-            value = told_apart(value, self.shape)
-        if self.on is not True:
-            value = self._joined(name, value)
-        if self.maybe is not None:
-            value = choose(self.maybe, value, value)
-        if self.sums:
-            value = told_apart(value, self.shape)
-            self.counts.arrays += value.__class__ is np.ndarray and value.shape == self.shape
+        if self.uses_affine:
+            value = in_affine_form(value, self.shape)
+        if self.active_mask is not True:
+            value = self._write_active_lanes(name, value)
+        if self.undecided_lanes is not None:
+            value = select_lanes(self.undecided_lanes, value, value)
+        if self.uses_affine:
+            value = in_affine_form(value, self.shape)
+            self.counters.arrays += value.__class__ is np.ndarray and value.shape == self.shape
         self.registers[name] = value
 
-    def _joined(self, name: str, value: Value) -> Value:
+    def _write_active_lanes(self, name: str, value: Value) -> Value:
         """A register with a new value in the active lanes and its old value in the others."""
         old = self.registers.get(name)
         if old is None:
-            return choose(self.on, value, self.read(name))
-        if self.sums and self.maybe is None and self.on.__class__ is np.ndarray and len(self.on) == 1:
-            found = written(self.on, value, old)
-            if found is not None:
-                return found
-        return choose(self.on, value, together(old))
+            return select_lanes(self.active_mask, value, self.read_register(name))
+        if (
+            self.uses_affine
+            and self.undecided_lanes is None
+            and self.active_mask.__class__ is np.ndarray
+            and len(self.active_mask) == 1
+        ):
+            partition = write_lanes(self.active_mask, value, old)
+            if partition is not None:
+                return partition
+        return select_lanes(self.active_mask, value, materialize(old))
 
-    def settled(self, value: Value) -> Value:
+    def resolve_active(self, value: Value) -> Value:
         """A value as known if it is known in all active lanes."""
-        if isinstance(value, Unknown) and not is_true(self._and(self.on, np.asarray(value.bad) != 0)):
+        if isinstance(value, UnknownValue) and not has_lanes(
+            self.intersect(self.active_mask, np.asarray(value.unknown_bits) != 0)
+        ):
             return value.data
         return value
 
-    def unknown(self, name: str) -> Unknown:
+    def unknown_value(self, name: str) -> UnknownValue:
         """A register with no known bit, and the reason."""
-        return self.names.unknown(name)
+        return self.input_names.unknown_value(name)
 
     # ── Control ──────────────────────────────────────────────────────────────────────────────────
 
-    def branch(self, taken: Value, target: int) -> bool:
+    def branch(self, condition: Value, target: int) -> bool:
         """Move the lanes whose predicate holds to another step; True if the groups changed."""
-        self._settle(taken)
-        if taken is True and self.on is True:
+        self._require_decided(condition)
+        if condition is True and self.active_mask is True:
             self.group.pc = target
             return True
-        before = self.group
-        yes, no = self._divide(taken)
-        if not is_true(yes):
-            return self.group is not before
-        if not is_true(no):
+        old_group = self.group
+        branching, staying = self._split_group(condition)
+        if not has_lanes(branching):
+            return self.group is not old_group
+        if not has_lanes(staying):
             self.group.pc = target
             return True
         pc = self.group.pc
-        both = widen(yes, self.program.warp) & widen(no, self.program.warp)
-        self.counts.divergent[self.step.index] += self.count_warps(both)
+        divergent = widen_to_warps(branching, self.program.warp_size) & widen_to_warps(staying, self.program.warp_size)
+        self.counters.divergent_warps[self.step.index] += self.count_warps(divergent)
         self.groups.remove(self.group)
-        self.groups += [Group(pc, no, self), Group(target, yes, self)]
+        self.groups += [LaneGroup(pc, staying, self), LaneGroup(target, branching, self)]
         return True
 
-    def leave(self) -> bool:
+    def exit_lanes(self) -> bool:
         """End the active lanes."""
-        self._settle(True)
-        before = self.group
-        yes, no = self._divide(True)
-        if not is_true(yes):
-            return self.group is not before
-        self.exited = yes if self.exited is False else self.exited | yes
-        if is_true(no):
-            self.groups[self.groups.index(self.group)] = Group(self.group.pc, no, self)
+        self._require_decided(True)
+        old_group = self.group
+        exiting, staying = self._split_group(True)
+        if not has_lanes(exiting):
+            return self.group is not old_group
+        self.exited = exiting if self.exited is False else self.exited | exiting
+        if has_lanes(staying):
+            self.groups[self.groups.index(self.group)] = LaneGroup(self.group.pc, staying, self)
         else:
             self.groups.remove(self.group)
         return True
 
-    def _settle(self, taken: Value) -> None:
-        why = 0 if self.maybe is None else self.maybe.why
-        if isinstance(taken, Unknown) and is_true(self._and(self.on, taken.bad)):
-            why |= taken.why
-        if why:
-            raise Undecided(self.step, self.names.of(why))
+    def _require_decided(self, condition: Value) -> None:
+        missing_inputs = 0 if self.undecided_lanes is None else self.undecided_lanes.missing_inputs
+        if isinstance(condition, UnknownValue) and has_lanes(self.intersect(self.active_mask, condition.unknown_bits)):
+            missing_inputs |= condition.missing_inputs
+        if missing_inputs:
+            raise UndecidedPath(self.step, self.input_names.names_in(missing_inputs))
 
     @staticmethod
-    def _and(mask: Mask, other: Any) -> Mask:
+    def intersect(mask: Mask, other_mask: Any) -> Mask:
+        """The lanes in both masks."""
         if mask is True:
-            return other if isinstance(other, np.ndarray) else bool(other)
-        return mask & other
+            return other_mask if isinstance(other_mask, np.ndarray) else bool(other_mask)
+        return mask & other_mask
 
-    def _divide(self, taken: Value) -> tuple[Mask, Mask]:
+    def _split_group(self, condition: Value) -> tuple[Mask, Mask]:
         """The lanes of the group that branch, and the others; CTAs that diverge are sent off first."""
-        yes = self._and(self.on, data_of(taken))
+        branching = self.intersect(self.active_mask, data_of(condition))
         mask = self.group.mask
-        if isinstance(yes, bool) or not yes.any():
-            return (mask, False) if is_true(yes) else (False, mask)
-        no = np.logical_not(yes) if mask is True else mask & ~yes
-        if self.rows > 1 and max(yes.shape[0], no.shape[0]) > 1:
-            ways = yes.any(axis=1) * 2 + no.any(axis=1)
-            ways = np.broadcast_to(ways, (self.rows,))
-            kinds = [way for way in (1, 2, 3) if (ways == way).any()]
-            if len(kinds) > 1:
-                keep = kinds[0]
-                self._part(ways, kinds[1:])
-                here = np.flatnonzero((ways == keep) | (ways == 0))
-                yes, mask = mask_rows(yes, here), mask_rows(mask, here)
-                no = np.logical_not(yes) if mask is True else mask & ~yes
-                self._keep(here)
-        if not is_true(no):
+        if isinstance(branching, bool) or not branching.any():
+            return (mask, False) if has_lanes(branching) else (False, mask)
+        staying = np.logical_not(branching) if mask is True else mask & ~branching
+        if self.rows > 1 and max(branching.shape[0], staying.shape[0]) > 1:
+            outcomes = branching.any(axis=1) * 2 + staying.any(axis=1)
+            outcomes = np.broadcast_to(outcomes, (self.rows,))
+            distinct_outcomes = [outcome for outcome in (1, 2, 3) if (outcomes == outcome).any()]
+            if len(distinct_outcomes) > 1:
+                kept_outcome = distinct_outcomes[0]
+                self._split_off_outcomes(outcomes, distinct_outcomes[1:])
+                kept_rows = np.flatnonzero((outcomes == kept_outcome) | (outcomes == 0))
+                branching, mask = select_mask_rows(branching, kept_rows), select_mask_rows(mask, kept_rows)
+                staying = np.logical_not(branching) if mask is True else mask & ~branching
+                self._keep_ctas(kept_rows)
+        if not has_lanes(staying):
             return self.group.mask, False
-        return (yes, no) if is_true(yes) else (False, self.group.mask)
+        return (branching, staying) if has_lanes(branching) else (False, self.group.mask)
 
-    def _part(self, ways: NDArray[Any], kinds: list[int]) -> None:
+    def _split_off_outcomes(self, outcomes: NDArray[Any], split_outcomes: list[int]) -> None:
         """Move the CTAs of some outcomes to machines of their own, until they reconverge."""
-        place = self.program.meets.get(self.step.index)
-        is_one = self.loops is not None and len(self.groups) == 1 and not self.waiting
-        if place is not None and is_one and (self.meeting is None or self.meeting.place != place):
-            self.meeting = Meeting(place, self.meeting)
-        for way in kinds:
-            self._send_off(np.flatnonzero(ways == way))
+        meeting_step = self.program.reconvergence_steps.get(self.step.index)
+        has_one_group = self.loops is not None and len(self.groups) == 1 and not self.waiting
+        if (
+            meeting_step is not None
+            and has_one_group
+            and (self.reconvergence is None or self.reconvergence.step != meeting_step)
+        ):
+            self.reconvergence = ReconvergencePoint(meeting_step, self.reconvergence)
+        for outcome in split_outcomes:
+            self._split_off(np.flatnonzero(outcomes == outcome))
 
-    def _send_off(self, rows: NDArray[Any]) -> None:
+    def _split_off(self, rows: NDArray[Any]) -> None:
         """Move some CTAs to a machine of their own, which runs the current step again."""
-        other = object.__new__(Machine)
-        other.__dict__.update(self.__dict__)
-        other.registers = dict(self.registers)
-        other.barriers, other.saved = dict(self.barriers), dict(self.saved)
-        other.arrivals = dict(self.arrivals)
-        other.local, other.shared = self.local.copy(), self.shared.copy()
-        other.loops = None if self.loops is None else self.loops.fresh()
-        at = self.groups.index(self.group)
-        other.groups = [Group(group.pc, group.mask, self) for group in self.groups]
-        other.waiting = [(name, Group(group.pc, group.mask, self)) for name, group in self.waiting]
-        other.group = other.groups[at]
-        other.group.pc = self.step.index
-        other._keep(rows)
-        if other.way:
-            other.way.pop()
-        self.counts.executed[self.step.index] -= other.group.warps
-        self.counts.lanes[self.step.index] -= other.group.lanes
-        if self.meeting is not None:
-            self.meeting.awaited += 1
-        self.pending.append(other)
+        new_machine = object.__new__(Machine)
+        new_machine.__dict__.update(self.__dict__)
+        new_machine.registers = dict(self.registers)
+        new_machine.barriers, new_machine.saved_barriers = dict(self.barriers), dict(self.saved_barriers)
+        new_machine.early_arrivals = dict(self.early_arrivals)
+        new_machine.local_memory, new_machine.shared_memory = (
+            self.local_memory.copy(),
+            self.shared_memory.copy(),
+        )
+        new_machine.loops = None if self.loops is None else self.loops.for_other_ctas()
+        group_index = self.groups.index(self.group)
+        new_machine.groups = [LaneGroup(group.pc, group.mask, self) for group in self.groups]
+        new_machine.waiting = [(name, LaneGroup(group.pc, group.mask, self)) for name, group in self.waiting]
+        new_machine.group = new_machine.groups[group_index]
+        new_machine.group.pc = self.step.index
+        new_machine._keep_ctas(rows)
+        if new_machine.trace:
+            new_machine.trace.pop()
+        self.counters.warps_executed[self.step.index] -= new_machine.group.warps
+        self.counters.threads_executed[self.step.index] -= new_machine.group.lanes
+        if self.reconvergence is not None:
+            self.reconvergence.missing_count += 1
+        self.pending.append(new_machine)
 
-    def _keep(self, rows: NDArray[Any]) -> None:
+    def _keep_ctas(self, rows: NDArray[Any]) -> None:
         """Drop all but some of the CTAs."""
         self.ctas = self.ctas[rows]
-        if self.way is not None and self.followed not in self.ctas:
-            self.way = None
-        self.registers = {name: rows_of(value, rows) for name, value in self.registers.items()}
-        if self.sums and not is_worth_it(*self.shape):
-            self.sums = False
-            self.registers = {name: whole_of(value) for name, value in self.registers.items()}
-        self.barriers = {name: mask_rows(mask, rows) for name, mask in self.barriers.items()}
-        self.saved = {name: mask_rows(mask, rows) for name, mask in self.saved.items()}
-        self.exited = mask_rows(self.exited, rows)
-        self.arrivals = {
-            name: told[rows] if np.size(told) > 1 else told for name, told in self.arrivals.items()
+        if self.trace is not None and self.traced_cta not in self.ctas:
+            self.trace = None
+        self.registers = {name: select_rows(value, rows) for name, value in self.registers.items()}
+        if self.uses_affine and not is_affine_worthwhile(*self.shape):
+            self.uses_affine = False
+            self.registers = {name: as_array_value(value) for name, value in self.registers.items()}
+        self.barriers = {name: select_mask_rows(mask, rows) for name, mask in self.barriers.items()}
+        self.saved_barriers = {name: select_mask_rows(mask, rows) for name, mask in self.saved_barriers.items()}
+        self.exited = select_mask_rows(self.exited, rows)
+        self.early_arrivals = {
+            name: arrived[rows] if np.size(arrived) > 1 else arrived for name, arrived in self.early_arrivals.items()
         }
-        self.local.keep(rows)
-        self.shared.keep(rows)
-        at = self.groups.index(self.group)
-        groups = [Group(group.pc, mask_rows(group.mask, rows), self) for group in self.groups]
-        self.group = groups[at]
+        self.local_memory.keep_rows(rows)
+        self.shared_memory.keep_rows(rows)
+        group_index = self.groups.index(self.group)
+        groups = [LaneGroup(group.pc, select_mask_rows(group.mask, rows), self) for group in self.groups]
+        self.group = groups[group_index]
         self.groups = [group for group in groups if group.warps or group is self.group]
-        self.waiting = [(n, Group(g.pc, mask_rows(g.mask, rows), self)) for n, g in self.waiting]
+        self.waiting = [(n, LaneGroup(g.pc, select_mask_rows(g.mask, rows), self)) for n, g in self.waiting]
 
     # ── Running ──────────────────────────────────────────────────────────────────────────────────
 
@@ -329,79 +366,81 @@ class Machine:
             if not self.groups:  # deadlock: nothing can release the waiting groups
                 self.groups = [group for _, group in self.waiting]
                 self.waiting = []
-            is_one = len(self.groups) == 1 and not self.waiting
-            if self.meeting is not None and is_one and self.groups[0].pc == self.meeting.place:
+            has_one_group = len(self.groups) == 1 and not self.waiting
+            if self.reconvergence is not None and has_one_group and self.groups[0].pc == self.reconvergence.step:
                 return True
-            self._run_lowest()
+            self._run_lowest_group()
             went_back = self.group.pc <= self.step.index and len(self.groups) == 1
             if went_back and self.loops is not None and not self.waiting:
-                self.loops.arrive(self)
+                self.loops.at_loop_header(self)
         return False
 
-    def _run_lowest(self) -> None:
+    def _run_lowest_group(self) -> None:
         group = min(self.groups, key=attrgetter("pc"))
         if len(self.groups) > 1:
-            group = self._join(group)
+            group = self._merge_groups(group)
         self.group = group
-        others = [other.pc for other in self.groups if other is not group]
-        stop = min(others) if others else len(self.program.steps)
-        if self.meeting is not None and group.pc < self.meeting.place < stop:
-            stop = self.meeting.place
-        steps, counts = self.program.steps, self.counts
-        way = self.way if 2 * group.warps * self.program.warp >= self.rows * self.threads else None
+        others = [other_group.pc for other_group in self.groups if other_group is not group]
+        stop_step = min(others) if others else len(self.program.steps)
+        if self.reconvergence is not None and group.pc < self.reconvergence.step < stop_step:
+            stop_step = self.reconvergence.step
+        steps, counts = self.program.steps, self.counters
+        trace = self.trace if 2 * group.warps * self.program.warp_size >= self.rows * self.threads else None
         while True:
             if group.pc >= len(steps):
-                raise Undecided(self.step, ("code past the end of the kernel",))
+                raise UndecidedPath(self.step, ("code past the end of the kernel",))
             step = self.step = steps[group.pc]
-            counts.spend(step)
-            if way is not None:
-                way.append(step.index)
-            counts.executed[step.index] += group.warps
+            counts.spend_step(step)
+            if trace is not None:
+                trace.append(step.index)
+            counts.warps_executed[step.index] += group.warps
             group.pc += 1
             if step.guard is None:
-                self.maybe = None
-                self.on = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
-                counts.lanes[step.index] += group.lanes
-            elif not self._guard(step) and not step.always:
-                if group.pc >= stop:
+                self.undecided_lanes = None
+                self.active_mask = widen_to_warps(group.mask, self.program.warp_size) if step.is_uniform else group.mask
+                counts.threads_executed[step.index] += group.lanes
+            elif not self._apply_guard(step) and not step.runs_unguarded:
+                if group.pc >= stop_step:
                     return
                 continue
-            if step.run(self) or group.pc >= stop:
+            if step.run(self) or group.pc >= stop_step:
                 return
 
-    def _guard(self, step: Step) -> bool:
+    def _apply_guard(self, step: ProgramStep) -> bool:
         """Activate the lanes whose guard holds; False if there are none."""
         assert step.guard is not None
         group = self.group
-        mask = self.on = widen(group.mask, self.program.warp) if step.is_uniform else group.mask
-        holds = self.read(step.guard)
-        if step.unless:
-            holds = invert(holds)
-        self.maybe = None
-        if isinstance(holds, Unknown):
-            bad = self._and(mask, holds.bad)
-            if is_true(bad):
-                self.maybe = Unknown(False, bad, holds.why)
-            holds = np.logical_and(holds.data, np.logical_not(holds.bad))
-        if isinstance(holds, np.ndarray):
-            self.on = self._and(mask, holds)
-            lanes = self.count_lanes(self.on)
+        mask = self.active_mask = widen_to_warps(group.mask, self.program.warp_size) if step.is_uniform else group.mask
+        guard_value = self.read_register(step.guard)
+        if step.guard_is_negated:
+            guard_value = invert(guard_value)
+        self.undecided_lanes = None
+        if isinstance(guard_value, UnknownValue):
+            unknown_lanes = self.intersect(mask, guard_value.unknown_bits)
+            if has_lanes(unknown_lanes):
+                self.undecided_lanes = UnknownValue(False, unknown_lanes, guard_value.missing_inputs)
+            guard_value = np.logical_and(guard_value.data, np.logical_not(guard_value.unknown_bits))
+        if isinstance(guard_value, np.ndarray):
+            self.active_mask = self.intersect(mask, guard_value)
+            lanes = self.count_lanes(self.active_mask)
             if lanes == group.lanes and not step.is_uniform:
-                self.on = group.mask
+                self.active_mask = group.mask
         else:
-            self.on = mask if holds else False
-            lanes = group.lanes if holds else 0
-        self.counts.lanes[step.index] += lanes
-        return lanes > 0 or self.maybe is not None
+            self.active_mask = mask if guard_value else False
+            lanes = group.lanes if guard_value else 0
+        self.counters.threads_executed[step.index] += lanes
+        return lanes > 0 or self.undecided_lanes is not None
 
-    def _join(self, group: Group) -> Group:
+    def _merge_groups(self, group: LaneGroup) -> LaneGroup:
         """Merge the group with groups of other warps at the same step."""
-        for other in [other for other in self.groups if other is not group and other.pc == group.pc]:
-            warp = self.program.warp
-            if is_true(self._and(widen(group.mask, warp), widen(other.mask, warp))):
+        for other_group in [
+            other_group for other_group in self.groups if other_group is not group and other_group.pc == group.pc
+        ]:
+            warp = self.program.warp_size
+            if has_lanes(self.intersect(widen_to_warps(group.mask, warp), widen_to_warps(other_group.mask, warp))):
                 continue
-            joined = Group(group.pc, group.mask | other.mask, self)
+            merged = LaneGroup(group.pc, group.mask | other_group.mask, self)
             self.groups.remove(group)
-            self.groups[self.groups.index(other)] = joined
-            group = joined
+            self.groups[self.groups.index(other_group)] = merged
+            group = merged
         return group

@@ -18,63 +18,69 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.footprints import Access
-from artifact_inspector.execution.interpreter.lanes import Mask, Unknown, data_of, is_true, spread
+from artifact_inspector.execution.interpreter.footprints import FootprintAccess
+from artifact_inspector.execution.interpreter.values import (
+    Mask,
+    UnknownValue,
+    broadcast_value,
+    data_of,
+    has_lanes,
+)
 from artifact_inspector.execution.launch import Tensor
 
 if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
     from artifact_inspector.execution.interpreter.machine import Machine
-    from artifact_inspector.execution.interpreter.memory import Memory
 
-WINDOW = 0x6000_0000_0000
+PARAMETER_WINDOW = 0x6000_0000_0000
 """Generic address of the kernel parameters, chosen by this tool."""
-SWIZZLE = 128
+SWIZZLE_BYTES = 128
 """Bytes of the widest swizzle."""
-MOST_EXTENT = 256
-PIECE = 16
+MOST_BOX_EXTENT = 256
+BOX_ROW_UNIT = 16
 """Granularity of a box row in bytes."""
 
 _BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d{1,9}x)+)")
 
 
-class Descriptor(NamedTuple):
+class TensorDescriptor(NamedTuple):
     """A tensor and the block of it that the kernel reads or writes at a time."""
 
     name: str
     tensor: Tensor
     block: tuple[int, ...]
-    whole: bool = False
+    is_whole_block: bool = False
     """Whether one copy moves the whole block."""
 
     @property
     def box(self) -> tuple[int, ...]:
         """The extents of one copy in elements, outermost first."""
-        if self.whole:
+        if self.is_whole_block:
             return self.block
         *outer, inner = self.block
-        inner = min(inner, SWIZZLE * 8 // self.tensor.bits)
-        return (*(min(extent, MOST_EXTENT) for extent in outer), inner)
+        inner = min(inner, SWIZZLE_BYTES * 8 // self.tensor.bits)
+        return (*(min(extent, MOST_BOX_EXTENT) for extent in outer), inner)
 
 
-def parse_block(kind: str) -> tuple[int, ...]:
+def parse_block(descriptor_type: str) -> tuple[int, ...]:
     """The block in the type of a descriptor.
 
     Example:
         >>> parse_block("!tt.tensordesc<tensor<128x64xf16>>")
         (128, 64)
     """
-    found = _BLOCK.search(kind)
-    return () if found is None else tuple(int(part) for part in found[1].rstrip("x").split("x"))
+    match = _BLOCK.search(descriptor_type)
+    return () if match is None else tuple(int(extent) for extent in match[1].rstrip("x").split("x"))
 
 
-MAP = 128
+MAP_BYTES = 128
 """Bytes of a tensor map."""
-_ELEMENTS = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f32",
+_ELEMENT_TYPES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f32",
              9: "f64", 10: "bf16", 11: "f32", 12: "f32"}  # fmt: skip
 """Element type by its number in a map; types of fewer than 8 bits are not supported."""
 
 
-def decode_map(held: bytes) -> Descriptor | None:
+def decode_map(map_bytes: bytes) -> TensorDescriptor | None:
     """The descriptor in the 128 bytes of a tensor map; None if its element type is not supported.
 
     | offset | content |
@@ -85,38 +91,43 @@ def decode_map(held: bytes) -> Descriptor | None:
     | 32 | extents - 1, the innermost first |
     | 55 | box extents - 1, one byte each |
     """
-    kinds = int.from_bytes(held[8:12], "little")
-    element, rank = _ELEMENTS.get(kinds >> 7 & 15), (kinds >> 4 & 7) + 1
+    type_word = int.from_bytes(map_bytes[8:12], "little")
+    element, rank = _ELEMENT_TYPES.get(type_word >> 7 & 15), (type_word >> 4 & 7) + 1
     if element is None or rank > 5:
         return None
-    (low, *extents) = struct.unpack_from(f"<Q{'24x'}{rank}I", held)
+    (low, *extents) = struct.unpack_from(f"<Q{'24x'}{rank}I", map_bytes)
     strides = [1]
     bits = Tensor((1,), element).bits
     for axis in range(rank - 1):
-        high = held[28 + axis // 2] >> (4 * (axis % 2)) & 15
-        strides.append(((high << 32 | struct.unpack_from("<I", held, 12 + 4 * axis)[0]) << 4) * 8 // bits)
+        high = map_bytes[28 + axis // 2] >> (4 * (axis % 2)) & 15
+        strides.append(((high << 32 | struct.unpack_from("<I", map_bytes, 12 + 4 * axis)[0]) << 4) * 8 // bits)
     shape = tuple(extent + 1 for extent in reversed(extents))
-    box = tuple(extent + 1 for extent in reversed(held[55 : 55 + rank]))
-    return Descriptor("a tensor", Tensor(shape, element, tuple(reversed(strides)), low), box, True)
+    box = tuple(extent + 1 for extent in reversed(map_bytes[55 : 55 + rank]))
+    return TensorDescriptor("a tensor", Tensor(shape, element, tuple(reversed(strides)), low), box, True)
 
 
-def read_maps(memory: Memory, places: NDArray[np.int64]) -> list[tuple[Descriptor | None, NDArray[np.int64]]]:
+def read_maps(
+    memory: GlobalMemory, addresses: NDArray[np.int64]
+) -> list[tuple[TensorDescriptor | None, NDArray[np.int64]]]:
     """The descriptors at some addresses, each with its addresses; None for one that cannot be decoded.
 
     Most CTAs that make a map make the same map.
     """
-    maps = memory.content_at(places, MAP)
+    maps = memory.content_at(addresses, MAP_BYTES)
     if maps is None:
-        return [(None, places)]
+        return [(None, addresses)]
     if (maps == maps[0]).all():
-        return [(decode_map(maps[0].tobytes()), places)]
-    kinds, which = np.unique(maps, axis=0, return_inverse=True)
-    return [(decode_map(kind.tobytes()), places[which.ravel() == at]) for at, kind in enumerate(kinds)]
+        return [(decode_map(maps[0].tobytes()), addresses)]
+    distinct_maps, map_index = np.unique(maps, axis=0, return_inverse=True)
+    return [
+        (decode_map(distinct_map.tobytes()), addresses[map_index.ravel() == number])
+        for number, distinct_map in enumerate(distinct_maps)
+    ]
 
 
-def copy_box(
+def record_box_copies(
     machine: Machine,
-    held: Descriptor,
+    descriptor: TensorDescriptor,
     coordinates: Sequence[Any],
     *,
     reads: bool,
@@ -127,57 +138,61 @@ def copy_box(
 
     Args:
         machine: the machine.
-        held: the descriptor.
+        descriptor: the descriptor.
         coordinates: of each lane, innermost first.
         reads: whether it copies from global memory; otherwise it copies to it.
         updates: whether it adds to the old content.
         mask: active lanes that use this descriptor.
     """
-    counts, index = machine.counts, machine.step.index
-    if machine.maybe is not None:
-        counts.mark(index, machine.maybe.why)
-    if not is_true(machine.on):
+    counts, index = machine.counters, machine.step.index
+    if machine.undecided_lanes is not None:
+        counts.mark_unknown(index, machine.undecided_lanes.missing_inputs)
+    if not has_lanes(machine.active_mask):
         return
-    warps_on = machine.on if machine.on is True else machine.on[:, :: machine.program.warp]
-    warps_of = mask if mask is True else mask[:, :: machine.program.warp]
-    first = spread(warps_on & warps_of, (machine.rows, machine.threads // machine.program.warp))
-    rows, warps = np.nonzero(first)
-    lanes = warps * machine.program.warp
+    warps_on = (
+        machine.active_mask if machine.active_mask is True else machine.active_mask[:, :: machine.program.warp_size]
+    )
+    warps_of = mask if mask is True else mask[:, :: machine.program.warp_size]
+    warp_mask = broadcast_value(warps_on & warps_of, (machine.rows, machine.threads // machine.program.warp_size))
+    rows, warps = np.nonzero(warp_mask)
+    lanes = warps * machine.program.warp_size
     for value in coordinates:
-        if isinstance(value, Unknown) and spread(value.bad, machine.shape)[rows, lanes].any():
-            counts.mark(index, value.why)
+        if isinstance(value, UnknownValue) and broadcast_value(value.unknown_bits, machine.shape)[rows, lanes].any():
+            counts.mark_unknown(index, value.missing_inputs)
             return
-    at = np.stack([spread(data_of(value), machine.shape)[rows, lanes] for value in coordinates])
-    starts = (at[::-1] ^ 0x80000000) - 0x80000000
-    alike = _are_inside(held, starts)
-    if not machine.sums and not (alike.all() and np.array_equal(rows, np.arange(machine.rows))):
-        alike[:] = False
-    if alike.any() and _copy_alike(machine, held, starts[:, alike], rows[alike], reads, updates):
-        starts, rows = starts[:, ~alike], rows[~alike]
-    for column, row in enumerate(rows.tolist()):
-        addresses = _addresses(held, starts[:, column].tolist())
+    origins = np.stack([broadcast_value(data_of(value), machine.shape)[rows, lanes] for value in coordinates])
+    starts = (origins[::-1] ^ 0x80000000) - 0x80000000
+    is_inside = _boxes_inside(descriptor, starts)
+    if not machine.uses_affine and not (is_inside.all() and np.array_equal(rows, np.arange(machine.rows))):
+        is_inside[:] = False
+    if is_inside.any() and _record_whole_boxes(
+        machine, descriptor, starts[:, is_inside], rows[is_inside], reads, updates
+    ):
+        starts, rows = starts[:, ~is_inside], rows[~is_inside]
+    for box_index, row in enumerate(rows.tolist()):
+        addresses = _box_addresses(descriptor, starts[:, box_index].tolist())
         if not addresses.size:
             continue
-        counts.bytes[index] += addresses.size * PIECE
+        counts.bytes_requested[index] += addresses.size * BOX_ROW_UNIT
         footprints = machine.memory.footprints
         if footprints is not None:
             cta = machine.ctas[row : row + 1]
-            footprints.add(Access(index, cta, addresses.reshape(1, -1), None, reads, row))
-        machine.memory.touch(addresses, PIECE, reads=reads, writes=not reads, updates=updates)
+            footprints.add(FootprintAccess(index, cta, addresses.reshape(1, -1), None, reads, row))
+        machine.memory.touch(addresses, BOX_ROW_UNIT, reads=reads, writes=not reads, updates=updates)
 
 
-def _are_inside(held: Descriptor, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _boxes_inside(descriptor: TensorDescriptor, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether each box is entirely inside its tensor."""
-    rank = len(held.tensor.shape)
-    box = np.array([*held.box, *(1 for _ in range(rank - len(held.box)))], np.int64)[:rank]
-    outside = (starts < 0) | (starts + box[:, None] > np.array(held.tensor.shape)[:, None])
+    rank = len(descriptor.tensor.shape)
+    box = np.array([*descriptor.box, *(1 for _ in range(rank - len(descriptor.box)))], np.int64)[:rank]
+    outside = (starts < 0) | (starts + box[:, None] > np.array(descriptor.tensor.shape)[:, None])
     inside: NDArray[np.bool_] = np.logical_not(outside.any(axis=0))
     return inside
 
 
-def _copy_alike(
+def _record_whole_boxes(
     machine: Machine,
-    held: Descriptor,
+    descriptor: TensorDescriptor,
     starts: NDArray[np.int64],
     rows: NDArray[np.int64],
     reads: bool,
@@ -185,28 +200,28 @@ def _copy_alike(
 ) -> bool:
     """Record complete boxes all at once; False, with nothing recorded, if they are misaligned."""
     memory, index = machine.memory, machine.step.index
-    addresses = _addresses(held, starts[:, 0].tolist())
-    strides = np.array(held.tensor.strides, np.int64)[:, None]
-    apart = ((starts - starts[:, :1]) * strides).sum(axis=0) * held.tensor.bits // 8
-    if not memory.touch_alike(addresses, apart, PIECE, reads=reads, writes=not reads, updates=updates):
+    addresses = _box_addresses(descriptor, starts[:, 0].tolist())
+    strides = np.array(descriptor.tensor.strides, np.int64)[:, None]
+    cta_offsets = ((starts - starts[:, :1]) * strides).sum(axis=0) * descriptor.tensor.bits // 8
+    if not memory.touch_offsets(addresses, cta_offsets, BOX_ROW_UNIT, reads=reads, writes=not reads, updates=updates):
         return False
-    machine.counts.bytes[index] += addresses.size * PIECE * len(rows)
+    machine.counters.bytes_requested[index] += addresses.size * BOX_ROW_UNIT * len(rows)
     if memory.footprints is not None:
         memory.footprints.add(
-            Access(index, machine.ctas[rows], addresses.reshape(1, -1), None, reads, starts=apart)
+            FootprintAccess(index, machine.ctas[rows], addresses.reshape(1, -1), None, reads, cta_offsets=cta_offsets)
         )
     return True
 
 
-def _addresses(held: Descriptor, start: Sequence[int]) -> Any:
+def _box_addresses(descriptor: TensorDescriptor, start: Sequence[int]) -> Any:
     """Addresses of the 16-byte units of a box that are inside the tensor."""
-    tensor, box = held.tensor, held.box
+    tensor, box = descriptor.tensor, descriptor.box
     rank = len(tensor.shape)
-    each = PIECE * 8 // tensor.bits
+    unit_elements = BOX_ROW_UNIT * 8 // tensor.bits
     offsets: Any = np.zeros(1, np.int64)
     for axis in range(rank):
-        step = each if axis == rank - 1 else 1
+        step = unit_elements if axis == rank - 1 else 1
         low, extent = start[axis], box[axis] if axis < len(box) else 1
-        places = np.arange(max(low, 0), min(low + extent, tensor.shape[axis]), step, dtype=np.int64)
-        offsets = (offsets[:, None] + places[None, :] * tensor.strides[axis]).reshape(-1)
+        indices = np.arange(max(low, 0), min(low + extent, tensor.shape[axis]), step, dtype=np.int64)
+        offsets = (offsets[:, None] + indices[None, :] * tensor.strides[axis]).reshape(-1)
     return (tensor.pointer or 0) + offsets * tensor.bits // 8

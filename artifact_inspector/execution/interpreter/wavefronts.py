@@ -18,30 +18,30 @@ BANKS = 32
 """Shared memory banks, 4 bytes each."""
 LINE = 4 * BANKS
 """Bytes of an L1 cache line, and of one word of every bank."""
-_NONE = np.iinfo(np.int64).max
+_NO_SECTOR = np.iinfo(np.int64).max
 
 
-def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, piece: int = SECTOR) -> int:
+def count_sectors(addresses: NDArray[np.int64], mask: NDArray[np.bool_] | None, unit_bytes: int = SECTOR) -> int:
     """Distinct sectors, or lines, of each row of lanes, totalled.
 
     Args:
         addresses: shape (warps, lanes); an access does not cross a sector.
         mask: lanes that take part; None means all.
-        piece: bytes of a sector or a line.
+        unit_bytes: bytes of a sector or a line.
     """
-    sectors = addresses >> (piece.bit_length() - 1)
+    sectors = addresses >> (unit_bytes.bit_length() - 1)
     if mask is None:
         steps = sectors[:, 1:] - sectors[:, :-1]
         if (steps >= 0).all():
             return len(sectors) + int(np.count_nonzero(steps))
     else:
-        sectors = np.where(mask, sectors, _NONE)
+        sectors = np.where(mask, sectors, _NO_SECTOR)
     sectors = np.sort(sectors, axis=1)
-    found = int(np.count_nonzero(sectors[:, 1:] != sectors[:, :-1])) + len(sectors)
-    return found if mask is None else found - int(np.count_nonzero(sectors[:, -1] == _NONE))
+    sector_count = int(np.count_nonzero(sectors[:, 1:] != sectors[:, :-1])) + len(sectors)
+    return sector_count if mask is None else sector_count - int(np.count_nonzero(sectors[:, -1] == _NO_SECTOR))
 
 
-def served_together(size: int) -> int:
+def lanes_served_together(size: int) -> int:
     """Lanes of a warp whose shared memory accesses of some size are served together.
 
     Measured with ncu on an H200: 32 lanes up to 4 bytes, 16 for 8 bytes, 8 for 16 bytes.
@@ -63,74 +63,80 @@ def count_wavefronts(
         mask: lanes that take part; None means all.
         loads: whether it is a load.
     """
-    together = min(served_together(size), addresses.shape[1])
-    words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
-    found = _count_served(words.reshape(-1, together), size)
-    if loads and addresses.shape[1] >= 2 * together:
-        found = found.reshape(-1, 2).sum(axis=1)
-        found[_at_once(words.reshape(-1, 2 * together), size)] = 1
-    return _with_ideal(found.reshape(len(addresses), -1).sum(axis=1), words >= 0, size)
+    group_lanes = min(lanes_served_together(size), addresses.shape[1])
+    word_addresses = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
+    wavefronts = _group_wavefronts(word_addresses.reshape(-1, group_lanes), size)
+    if loads and addresses.shape[1] >= 2 * group_lanes:
+        wavefronts = wavefronts.reshape(-1, 2).sum(axis=1)
+        wavefronts[_served_at_once(word_addresses.reshape(-1, 2 * group_lanes), size)] = 1
+    return _total_and_ideal(wavefronts.reshape(len(addresses), -1).sum(axis=1), word_addresses >= 0, size)
 
 
-def _with_ideal(found: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[int, int]:
+def _total_and_ideal(wavefronts: NDArray[np.int64], active: NDArray[np.bool_], size: int) -> tuple[int, int]:
     """Wavefronts of all rows, and the ideal number: the words of the lanes divided by the banks, if fewer."""
     filled = -(-active.sum(axis=1) * size // (4 * BANKS))
-    return int(found.sum()), int(np.minimum(found, filled).sum())
+    return int(wavefronts.sum()), int(np.minimum(wavefronts, filled).sum())
 
 
-def groups_served(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], *, loads: bool
+def lane_groups_served(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], *, is_load: bool
 ) -> list[range]:
     """Lanes of one row that are served together, by the rule of `count_wavefronts`."""
     lanes = len(addresses)
-    together = min(served_together(size), lanes)
-    if not loads or lanes < 2 * together:
-        return [range(first, first + together) for first in range(0, lanes, together)]
+    group_lanes = min(lanes_served_together(size), lanes)
+    if not is_load or lanes < 2 * group_lanes:
+        return [range(first, first + group_lanes) for first in range(0, lanes, group_lanes)]
     groups: list[range] = []
-    at_once = _at_once(np.where(mask, addresses >> 2, -1).reshape(-1, 2 * together), size)
-    for first, joined in zip(range(0, lanes, 2 * together), at_once, strict=True):
-        middle, last = first + together, first + 2 * together
-        groups += [range(first, last)] if joined else [range(first, middle), range(middle, last)]
+    at_once = _served_at_once(np.where(mask, addresses >> 2, -1).reshape(-1, 2 * group_lanes), size)
+    for first, is_joined in zip(range(0, lanes, 2 * group_lanes), at_once, strict=True):
+        middle, last = first + group_lanes, first + 2 * group_lanes
+        groups += [range(first, last)] if is_joined else [range(first, middle), range(middle, last)]
     return groups
 
 
-def _at_once(words: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+def _served_at_once(word_addresses: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
     """Rows, of twice as many lanes as are served together, that one wavefront serves nevertheless."""
-    joined = _neighbours_agree(words, 1) | _neighbours_agree(words, 2)
-    if joined.any():
-        joined[joined] = _count_served(words[joined], size) == 1
-    return joined
+    is_joined = _neighbours_agree(word_addresses, 1) | _neighbours_agree(word_addresses, 2)
+    if is_joined.any():
+        is_joined[is_joined] = _group_wavefronts(word_addresses[is_joined], size) == 1
+    return is_joined
 
 
-def _neighbours_agree(words: NDArray[np.int64], apart: int) -> NDArray[np.bool_]:
+def _neighbours_agree(word_addresses: NDArray[np.int64], lane_distance: int) -> NDArray[np.bool_]:
     """Rows in which each lane and the one whose number differs by a bit want the same, or one is inactive."""
-    other = words[:, np.arange(words.shape[1]) ^ apart]
-    agrees: NDArray[np.bool_] = ((words == other) | (words < 0) | (other < 0)).all(axis=1)
+    neighbour_words = word_addresses[:, np.arange(word_addresses.shape[1]) ^ lane_distance]
+    agrees: NDArray[np.bool_] = (
+        (word_addresses == neighbour_words) | (word_addresses < 0) | (neighbour_words < 0)
+    ).all(axis=1)
     return agrees
 
 
-def _all_words(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _all_words(first_words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """All words of lanes from their first words; negative for lanes that do not take part."""
-    parts = max(size // 4, 1)
-    if parts == 1:
-        return words
-    return np.where(words[:, :, None] < 0, -1, words[:, :, None] + np.arange(parts)).reshape(len(words), -1)
+    words_per_lane = max(size // 4, 1)
+    if words_per_lane == 1:
+        return first_words
+    return np.where(first_words[:, :, None] < 0, -1, first_words[:, :, None] + np.arange(words_per_lane)).reshape(
+        len(first_words), -1
+    )
 
 
-def _count_served(words: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _group_wavefronts(word_addresses: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Wavefronts of each row of lanes that are served together: a bank serves its distinct words in turn."""
-    words = np.sort(_all_words(words, size), axis=1)
-    fresh = words >= 0
-    fresh[:, 1:] &= words[:, 1:] != words[:, :-1]
-    return _busiest(np.where(fresh, words, -1))
+    word_addresses = np.sort(_all_words(word_addresses, size), axis=1)
+    is_distinct = word_addresses >= 0
+    is_distinct[:, 1:] &= word_addresses[:, 1:] != word_addresses[:, :-1]
+    return _busiest_bank_words(np.where(is_distinct, word_addresses, -1))
 
 
-def _busiest(words: NDArray[np.int64]) -> NDArray[np.int64]:
+def _busiest_bank_words(word_addresses: NDArray[np.int64]) -> NDArray[np.int64]:
     """Words of the busiest bank of each row."""
-    rows, _ = np.nonzero(words >= 0)
-    banks = np.bincount(rows * BANKS + words[words >= 0] % BANKS, minlength=len(words) * BANKS)
-    most: NDArray[np.int64] = banks.reshape(-1, BANKS).max(axis=1)
-    return most
+    rows, _ = np.nonzero(word_addresses >= 0)
+    banks = np.bincount(
+        rows * BANKS + word_addresses[word_addresses >= 0] % BANKS, minlength=len(word_addresses) * BANKS
+    )
+    busiest: NDArray[np.int64] = banks.reshape(-1, BANKS).max(axis=1)
+    return busiest
 
 
 def count_atomics(
@@ -144,13 +150,15 @@ def count_atomics(
         mask: lanes that take part; None means all.
         operands: operands per lane; two for compare-and-swap.
     """
-    words = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
-    found, ideal = _with_ideal(_busiest(_all_words(words, size)), words >= 0, size)
-    return operands * found, operands * ideal
+    word_addresses = addresses >> 2 if mask is None else np.where(mask, addresses >> 2, -1)
+    wavefronts, ideal = _total_and_ideal(
+        _busiest_bank_words(_all_words(word_addresses, size)), word_addresses >= 0, size
+    )
+    return operands * wavefronts, operands * ideal
 
 
-def count_copied(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
+def count_copy_wavefronts(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], source_addresses: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Wavefronts of asynchronous copies through L1, and how many there would be without conflicts.
 
@@ -161,31 +169,33 @@ def count_copied(
         addresses: in shared memory, shape (warps, lanes).
         size: bytes per lane.
         mask: lanes that take part.
-        origins: in global memory; negative for lanes that write zeros.
+        source_addresses: in global memory; negative for lanes that write zeros.
     """
-    found = _copied(addresses, size, mask, origins)
-    return _with_ideal(found, mask, size)
+    wavefronts = _copy_wavefronts(addresses, size, mask, source_addresses)
+    return _total_and_ideal(wavefronts, mask, size)
 
 
-def _copied(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
+def _copy_wavefronts(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], source_addresses: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Wavefronts of each warp's copy through L1."""
-    together = served_together(size)
-    into = _all_words(np.where(mask, addresses >> 2, -1).reshape(-1, together), size)
-    out = _all_words(np.where(mask & (origins >= 0), origins >> 2, -1).reshape(-1, together), size)
-    rows, _ = np.nonzero(out >= 0)
+    group_lanes = lanes_served_together(size)
+    target_words = _all_words(np.where(mask, addresses >> 2, -1).reshape(-1, group_lanes), size)
+    source_words = _all_words(
+        np.where(mask & (source_addresses >= 0), source_addresses >> 2, -1).reshape(-1, group_lanes), size
+    )
+    rows, _ = np.nonzero(source_words >= 0)
     pairs = np.bincount(
-        (rows * BANKS + out[out >= 0] % BANKS) * BANKS + into[out >= 0] % BANKS,
-        minlength=len(out) * BANKS * BANKS,
-    ).reshape(len(out), BANKS, BANKS)  # lanes by source bank and target bank
+        (rows * BANKS + source_words[source_words >= 0] % BANKS) * BANKS + target_words[source_words >= 0] % BANKS,
+        minlength=len(source_words) * BANKS * BANKS,
+    ).reshape(len(source_words), BANKS, BANKS)  # lanes by source bank and target bank
     waits = (pairs.sum(axis=2) - pairs.max(axis=2)).max(axis=1)
-    found: NDArray[np.int64] = (_busiest(into) + waits).reshape(len(addresses), -1).sum(axis=1)
-    return found
+    wavefronts: NDArray[np.int64] = (_busiest_bank_words(target_words) + waits).reshape(len(addresses), -1).sum(axis=1)
+    return wavefronts
 
 
-def count_copied_past(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], origins: NDArray[np.int64]
+def count_l1_bypass_wavefronts(
+    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_], source_addresses: NDArray[np.int64]
 ) -> tuple[int, int]:
     """The same for copies that bypass L1, which write in the order in which data arrives from L2.
 
@@ -193,22 +203,24 @@ def count_copied_past(
     distance (modulo 64 bytes), and fill the same half of a sector. Two neighbours that fill a sector count as
     one. If any lane of a warp writes zeros, all its lanes additionally copy through L1.
     """
-    together = served_together(size)
-    reads = mask & (origins >= 0)
-    filling = (mask & ~reads).any(axis=1)
-    found = ideal = 0
-    if filling.any():
-        found, ideal = count_copied(addresses[filling], size, mask[filling], origins[filling])
-    ideal += int((-(-reads.sum(axis=1) * size // (4 * BANKS))).sum())
-    beside = np.arange(addresses.shape[1]) ^ 1
-    whole = reads & reads[:, beside]
-    for sectors in (origins // SECTOR, addresses // SECTOR):
-        whole &= sectors == sectors[:, beside]
-    piece = np.where(whole, SECTOR, size)
-    away = (addresses // piece - origins // piece) * piece % 64
-    half = np.where(whole, 2, origins // size % 2)
-    written = ((origins // LINE * (1 << 20) + addresses // LINE) * 64 + away) * 4 + half
-    written = np.sort(np.where(reads, written, -1).reshape(-1, together), axis=1)
-    found += int(np.count_nonzero((written[:, 1:] != written[:, :-1]) & (written[:, 1:] >= 0)))
-    found += int(np.count_nonzero(written[:, 0] >= 0))
-    return found, ideal
+    group_lanes = lanes_served_together(size)
+    reads_memory = mask & (source_addresses >= 0)
+    has_zeros = (mask & ~reads_memory).any(axis=1)
+    wavefronts = ideal = 0
+    if has_zeros.any():
+        wavefronts, ideal = count_copy_wavefronts(
+            addresses[has_zeros], size, mask[has_zeros], source_addresses[has_zeros]
+        )
+    ideal += int((-(-reads_memory.sum(axis=1) * size // (4 * BANKS))).sum())
+    neighbour = np.arange(addresses.shape[1]) ^ 1
+    fills_sector = reads_memory & reads_memory[:, neighbour]
+    for sectors in (source_addresses // SECTOR, addresses // SECTOR):
+        fills_sector &= sectors == sectors[:, neighbour]
+    unit_bytes = np.where(fills_sector, SECTOR, size)
+    distance = (addresses // unit_bytes - source_addresses // unit_bytes) * unit_bytes % 64
+    sector_half = np.where(fills_sector, 2, source_addresses // size % 2)
+    write_keys = ((source_addresses // LINE * (1 << 20) + addresses // LINE) * 64 + distance) * 4 + sector_half
+    write_keys = np.sort(np.where(reads_memory, write_keys, -1).reshape(-1, group_lanes), axis=1)
+    wavefronts += int(np.count_nonzero((write_keys[:, 1:] != write_keys[:, :-1]) & (write_keys[:, 1:] >= 0)))
+    wavefronts += int(np.count_nonzero(write_keys[:, 0] >= 0))
+    return wavefronts, ideal

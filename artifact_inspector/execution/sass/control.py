@@ -7,142 +7,155 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter import converging
-from artifact_inspector.execution.interpreter.lanes import FULL, Unknown, Value, apply, spread, widen
-from artifact_inspector.execution.interpreter.program import Undecided
+from artifact_inspector.execution.interpreter import barriers
+from artifact_inspector.execution.interpreter.program import UndecidedPath
+from artifact_inspector.execution.interpreter.values import (
+    FULL,
+    UnknownValue,
+    Value,
+    apply,
+    broadcast_value,
+    widen_to_warps,
+)
 from artifact_inspector.execution.sass.operands import (
-    Build,
-    Run,
-    following,
-    is_nothing,
-    predicate,
-    results,
-    source,
-    words,
+    RunBuilder,
+    StepRun,
+    destinations,
+    is_zero_register,
+    predicate_reader,
+    register_after,
+    split_words,
+    word_reader,
     write_all,
 )
-from artifact_inspector.formats.sass.statement import OperandKind, Statement
+from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-WORD = 16
+INSTRUCTION_BYTES = 16
 """Bytes of an instruction."""
 
 
-def branch_to(statement: Statement, target: int | None) -> Run:
+def branch_to(statement: SassStatement, target: int | None) -> StepRun:
     """A branch with a fixed target.
 
     A warp takes `.U` only if its guard holds in all of its active lanes; otherwise all of them fall through.
     """
-    conditions = [predicate(o) for o in statement.operands if o.kind is OperandKind.PREDICATE]
-    splits, whole, together = statement.has("DIV"), statement.has("CONV"), statement.has("U")
+    conditions = [predicate_reader(o) for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
+    is_divergent, is_converged, is_unanimous = (
+        statement.has_modifier("DIV"),
+        statement.has_modifier("CONV"),
+        statement.has_modifier("U"),
+    )
 
     def run(machine: Machine) -> bool | None:
         if target is None:
-            raise Undecided(machine.step, ("an unknown branch target",))
-        if splits or whole:
-            full = machine.group.lanes == machine.group.warps * machine.program.warp
-            return machine.branch(full is whole, target) if full is whole else False
-        if together and machine.on is not machine.group.mask:
-            others = widen(np.logical_not(machine.on) & machine.group.mask, machine.program.warp)
-            machine.on = machine.on & np.logical_not(others)
-        taken: Value = True
+            raise UndecidedPath(machine.step, ("an unknown branch target",))
+        if is_divergent or is_converged:
+            has_full_warps = machine.group.lanes == machine.group.warps * machine.program.warp_size
+            return machine.branch(has_full_warps is is_converged, target) if has_full_warps is is_converged else False
+        if is_unanimous and machine.active_mask is not machine.group.mask:
+            others = widen_to_warps(np.logical_not(machine.active_mask) & machine.group.mask, machine.program.warp_size)
+            machine.active_mask = machine.active_mask & np.logical_not(others)
+        condition_holds: Value = True
         for condition in conditions:
-            taken = (
-                apply(np.logical_and, taken, condition(machine)) if taken is not True else condition(machine)
+            condition_holds = (
+                apply(np.logical_and, condition_holds, condition(machine))
+                if condition_holds is not True
+                else condition(machine)
             )
-        if isinstance(taken, (bool, np.bool_)) and not taken:
+        if isinstance(condition_holds, (bool, np.bool_)) and not condition_holds:
             return False
-        return machine.branch(taken, target)
+        return machine.branch(condition_holds, target)
 
     return run
 
 
-def _branch_by_register(statement: Statement) -> Run:
+def _build_indirect_branch(statement: SassStatement) -> StepRun:
     """BRX, RET: branch to an address in a register, relative to the function (RET) or to itself (BRX)."""
-    operand = next(o for o in statement.operands if o.kind is OperandKind.REGISTER)
-    offset = sum(o.value for o in statement.operands if o.kind is OperandKind.NUMBER)
-    relative = statement.base in ("BRX", "BRXU")
-    reader = source(operand)
+    operand = next(o for o in statement.operands if o.kind is SassOperandKind.REGISTER)
+    offset = sum(o.value for o in statement.operands if o.kind is SassOperandKind.NUMBER)
+    is_relative = statement.base in ("BRX", "BRXU")
+    reader = word_reader(operand)
 
     def run(machine: Machine) -> bool | None:
         value = reader(machine)
-        if isinstance(value, Unknown):
-            raise Undecided(machine.step, machine.names.of(value.why))
-        base = machine.step.address + WORD + offset if relative else 0
-        targets = spread(value, machine.shape)
-        wanted = np.unique(targets[spread(machine.on, machine.shape)]).tolist()
-        if not wanted:
+        if isinstance(value, UnknownValue):
+            raise UndecidedPath(machine.step, machine.input_names.names_in(value.missing_inputs))
+        base = machine.step.address + INSTRUCTION_BYTES + offset if is_relative else 0
+        targets = broadcast_value(value, machine.shape)
+        distinct_targets = np.unique(targets[broadcast_value(machine.active_mask, machine.shape)]).tolist()
+        if not distinct_targets:
             return False
-        target = wanted[0]
-        place = machine.program.places.get((target + base) & FULL)
-        if place is None:
-            raise Undecided(machine.step, (f"a branch to address {target + base:#x}, which has no code",))
-        if len(wanted) == 1:
-            return machine.branch(True, place)
+        target = distinct_targets[0]
+        target_step = machine.program.step_by_address.get((target + base) & FULL)
+        if target_step is None:
+            raise UndecidedPath(machine.step, (f"a branch to address {target + base:#x}, which has no code",))
+        if len(distinct_targets) == 1:
+            return machine.branch(True, target_step)
         step, groups = machine.step.index, len(machine.groups)
         machine.group.pc = step  # lanes with other targets run it again and are counted then
-        machine.branch(value == target, place)
+        machine.branch(value == target, target_step)
         if len(machine.groups) > groups:
             others = machine.groups[-2]
-            machine.counts.executed[step] -= others.warps
-            machine.counts.lanes[step] -= others.lanes
+            machine.counters.warps_executed[step] -= others.warps
+            machine.counters.threads_executed[step] -= others.lanes
         return True
 
     return run
 
 
-def _exit(_statement: Statement) -> Run:
-    return lambda machine: machine.leave()
+def _build_exit(_statement: SassStatement) -> StepRun:
+    return lambda machine: machine.exit_lanes()
 
 
-def _begin(statement: Statement) -> Run:
+def _build_join_barrier(statement: SassStatement) -> StepRun:
     barrier = statement.operands[0].name
-    return lambda machine: converging.begin(machine, barrier)
+    return lambda machine: barriers.join_barrier(machine, barrier)
 
 
-def _converge(statement: Statement) -> Run:
+def _build_wait(statement: SassStatement) -> StepRun:
     barrier = statement.operands[0].name
-    return lambda machine: converging.wait(machine, barrier)
+    return lambda machine: barriers.wait_at_barrier(machine, barrier)
 
 
-def _converge_warp(statement: Statement) -> Run:
+def _build_warp_sync(statement: SassStatement) -> StepRun:
     """WARPSYNC of all lanes merges the parts of a warp; a mask in a register is ignored."""
-    every = statement.has("ALL") or any(o.value == FULL for o in statement.operands)
-    return (lambda machine: converging.wait(machine, "WARPSYNC")) if every else (lambda _machine: None)
+    is_all_lanes = statement.has_modifier("ALL") or any(o.value == FULL for o in statement.operands)
+    return (lambda machine: barriers.wait_at_barrier(machine, "WARPSYNC")) if is_all_lanes else (lambda _machine: None)
 
 
-def _break(statement: Statement) -> Run:
+def _build_leave_barrier(statement: SassStatement) -> StepRun:
     barrier = next(o.name for o in statement.operands if o.name.startswith("B"))
-    return lambda machine: converging.leave(machine, barrier)
+    return lambda machine: barriers.leave_barrier(machine, barrier)
 
 
-def _meet(statement: Statement) -> Run:
+def _build_cta_barrier(statement: SassStatement) -> StepRun:
     """BAR: a barrier of the CTA; without a thread count it waits for all threads that are running."""
-    numbers = [o for o in statement.operands if o.kind is OperandKind.NUMBER]
-    registers = [o for o in statement.operands if o.kind is OperandKind.REGISTER]
+    numbers = [o for o in statement.operands if o.kind is SassOperandKind.NUMBER]
+    registers = [o for o in statement.operands if o.kind is SassOperandKind.REGISTER]
     count = numbers[1].value if len(numbers) > 1 else None
-    waits = not statement.has("ARV")
-    if registers or not numbers or statement.has("RED"):
+    waits = not statement.has_modifier("ARV")
+    if registers or not numbers or statement.has_modifier("RED"):
         return lambda _machine: None
     name = f"BAR {numbers[0].value}"
-    return lambda machine: converging.meet(machine, name, count, waits=waits)
+    return lambda machine: barriers.arrive_at_cta_barrier(machine, name, count, waits=waits)
 
 
-def _move_barrier(statement: Statement) -> Run:
+def _build_move_barrier(statement: SassStatement) -> StepRun:
     """BMOV: save a convergence barrier to a register, restore or clear it."""
-    target, origin = statement.operands[0], statement.operands[1]
+    target, source_operand = statement.operands[0], statement.operands[1]
 
     def run(machine: Machine) -> None:
         if target.name.startswith("B"):
-            machine.barriers[target.name] = machine.saved.get(origin.name, True)
+            machine.barriers[target.name] = machine.saved_barriers.get(source_operand.name, True)
             return
-        if not is_nothing(target):
-            machine.saved[target.name] = machine.barriers.get(origin.name, True)
-            machine.write(target.name, machine.unknown("lanes of a convergence barrier"))
-        if statement.has("CLEAR"):
-            machine.barriers.pop(origin.name, None)
+        if not is_zero_register(target):
+            machine.saved_barriers[target.name] = machine.barriers.get(source_operand.name, True)
+            machine.write_register(target.name, machine.unknown_value("lanes of a convergence barrier"))
+        if statement.has_modifier("CLEAR"):
+            machine.barriers.pop(source_operand.name, None)
 
     return run
 
@@ -150,18 +163,18 @@ def _move_barrier(statement: Statement) -> Run:
 # ── Special registers ────────────────────────────────────────────────────────────────────────────
 
 
-def _special(statement: Statement) -> Run:
-    name, _, at = results(statement, 0)
-    operand = statement.operands[at]
-    double = statement.base == "CS2R" and not statement.has("32")
+def _build_special_register(statement: SassStatement) -> StepRun:
+    name, _, source_position = destinations(statement, 0)
+    operand = statement.operands[source_position]
+    is_pair = statement.base == "CS2R" and not statement.has_modifier("32")
 
     def run(machine: Machine) -> None:
         if name is None:
             return
-        value: Value = 0 if is_nothing(operand) else machine.environment.special(machine, operand.name)
-        machine.write(name, value)
-        if double:
-            machine.write(following(name), 0 if is_nothing(operand) else value)
+        value: Value = 0 if is_zero_register(operand) else machine.environment.special(machine, operand.name)
+        machine.write_register(name, value)
+        if is_pair:
+            machine.write_register(register_after(name), 0 if is_zero_register(operand) else value)
 
     return run
 
@@ -169,90 +182,90 @@ def _special(statement: Statement) -> Run:
 # ── Instructions that always succeed ─────────────────────────────────────────────────────────────
 
 
-def succeed(statement: Statement) -> Run:
+def build_success(statement: SassStatement) -> StepRun:
     """A wait or allocation that succeeds: predicates become true, registers unknown."""
-    name, beside, _ = _targets(statement)
+    name, predicates, _ = _destinations(statement)
 
     def run(machine: Machine) -> None:
-        write_all(machine, beside, True)
+        write_all(machine, predicates, True)
         if name is not None:
-            machine.write(name, machine.unknown(f"the result of {statement.opcode}"))
+            machine.write_register(name, machine.unknown_value(f"the result of {statement.opcode}"))
 
     return run
 
 
-_COLUMNS = (0x54, 0x58, 0x5C)
+_TENSOR_COLUMN_ADDRESSES = (0x54, 0x58, 0x5C)
 """Shared memory addresses where code for sm_100 keeps the allocated columns of tensor memory, and where
 Triton 3.7 keeps the flag that forbids further allocation, which traps."""
 
 
-def free_columns(machine: Machine) -> None:
+def free_tensor_columns(machine: Machine) -> None:
     """Mark all columns of tensor memory as free, if the program allocates any."""
     if not any(step.opcode.startswith("UTCATOMSWS") for step in machine.program.steps):
         return
-    nought = np.zeros((machine.rows, len(_COLUMNS)), np.int64)
-    machine.shared.store(nought + np.array(_COLUMNS), 4, nought, nought == 0)
+    zeros = np.zeros((machine.rows, len(_TENSOR_COLUMN_ADDRESSES)), np.int64)
+    machine.shared_memory.store(zeros + np.array(_TENSOR_COLUMN_ADDRESSES), 4, zeros, zeros == 0)
 
 
-def _allocate(statement: Statement) -> Run:
+def _build_tensor_allocation(statement: SassStatement) -> StepRun:
     """UTCATOMSWS: allocate tensor memory from its first column on, as the first CTA does."""
-    if not statement.has("FIND_AND_SET"):
-        return _nothing(statement)
-    name, beside, _ = _targets(statement)
+    if not statement.has_modifier("FIND_AND_SET"):
+        return _build_no_op(statement)
+    name, predicates, _ = _destinations(statement)
     # its predicate comes before the register
-    register = name or next((o.name for o in statement.operands if o.kind is OperandKind.REGISTER), None)
+    register = name or next((o.name for o in statement.operands if o.kind is SassOperandKind.REGISTER), None)
 
     def run(machine: Machine) -> None:
-        for target in beside:
+        for target in predicates:
             if target is not None:
-                machine.write(target, True)
+                machine.write_register(target, True)
         if register is not None:
-            machine.write(register, 0)
+            machine.write_register(register, 0)
 
     return run
 
 
-def _targets(statement: Statement) -> tuple[str | None, list[str | None], int]:
-    if not any(o.kind is OperandKind.REGISTER for o in statement.operands):
-        beside: list[str | None] = [
-            o.name for o in statement.operands if o.kind is OperandKind.PREDICATE and not is_nothing(o)
+def _destinations(statement: SassStatement) -> tuple[str | None, list[str | None], int]:
+    if not any(o.kind is SassOperandKind.REGISTER for o in statement.operands):
+        predicates: list[str | None] = [
+            o.name for o in statement.operands if o.kind is SassOperandKind.PREDICATE and not is_zero_register(o)
         ]
-        return None, beside[:1], 0
-    first = next((o for o in statement.operands if o.kind is not OperandKind.PREDICATE), None)
-    if first is None or first.kind is not OperandKind.REGISTER:
+        return None, predicates[:1], 0
+    first = next((o for o in statement.operands if o.kind is not SassOperandKind.PREDICATE), None)
+    if first is None or first.kind is not SassOperandKind.REGISTER:
         return None, [
-            None if is_nothing(o) else o.name
+            None if is_zero_register(o) else o.name
             for o in statement.operands[:1]
-            if o.kind is OperandKind.PREDICATE
+            if o.kind is SassOperandKind.PREDICATE
         ], 0  # fmt: skip
-    return results(statement, 0)
+    return destinations(statement, 0)
 
 
-def _nothing(_statement: Statement) -> Run:
+def _build_no_op(_statement: SassStatement) -> StepRun:
     return lambda _machine: None
 
 
-CONTROL: Mapping[str, Build] = {
-    "BRX": _branch_by_register,
-    "BRXU": _branch_by_register,
-    "RET": _branch_by_register,
-    "EXIT": _exit,
-    "KILL": _exit,
-    "BPT": _exit,
-    "BSSY": _begin,
-    "BSYNC": _converge,
-    "BREAK": _break,
-    "BMOV": _move_barrier,
-    "BAR": _meet,
-    "S2R": _special,
-    "S2UR": _special,
-    "CS2R": _special,
-    "CS2UR": _special,
-    "UTCATOMSWS": _allocate,
-    "WARPSYNC": _converge_warp,
+CONTROL: Mapping[str, RunBuilder] = {
+    "BRX": _build_indirect_branch,
+    "BRXU": _build_indirect_branch,
+    "RET": _build_indirect_branch,
+    "EXIT": _build_exit,
+    "KILL": _build_exit,
+    "BPT": _build_exit,
+    "BSSY": _build_join_barrier,
+    "BSYNC": _build_wait,
+    "BREAK": _build_leave_barrier,
+    "BMOV": _build_move_barrier,
+    "BAR": _build_cta_barrier,
+    "S2R": _build_special_register,
+    "S2UR": _build_special_register,
+    "CS2R": _build_special_register,
+    "CS2UR": _build_special_register,
+    "UTCATOMSWS": _build_tensor_allocation,
+    "WARPSYNC": _build_warp_sync,
 }
 
-NOTHING = words("""
+NO_OPS = split_words("""
     NOP DEPBAR MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL CCTLT UCCTL YIELD NANOSLEEP LDGDEPBAR
     ARRIVES WARPGROUP WARPGROUPSET UTMACMDFLUSH UTMACCTL UTMAPF UBLKPF UTCBAR UTCCP UTCSHIFT UCGABAR_ARV
     UCGABAR_WAIT PREEXIT ACQBULK PMTRIG UVIRTCOUNT ENDCOLLECTIVE SETMAXREG STTM UTCHMMA UTCQMMA UTCIMMA

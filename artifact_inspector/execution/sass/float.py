@@ -17,84 +17,93 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.lanes import (
+from artifact_inspector.execution.interpreter.conversions import (
+    apply_distinct,
+    as_predicate,
+    float32_bits,
+    float_of,
+    truncate,
+    wrap_int64,
+)
+from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
-    Unknown,
+    UnknownValue,
     Value,
     apply,
-    as_wide,
-    choose,
+    as_signed,
     invert,
-    signed,
+    join_words,
+    select_lanes,
 )
-from artifact_inspector.execution.interpreter.numbers import as_predicate, bits_of, cut, each, float_of, wrap
 from artifact_inspector.execution.sass.operands import (
-    Build,
-    Run,
-    is_nothing,
-    not_known,
-    predicate,
-    results,
-    source,
+    RunBuilder,
+    StepRun,
+    destinations,
+    is_zero_register,
+    predicate_reader,
+    unknown_run,
+    word_reader,
+    write_run,
     write_wide,
-    writes,
 )
-from artifact_inspector.formats.sass.statement import OperandKind, Statement
+from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 
-def _fused(a: Any, b: Any, c: Any) -> Any:
+def _fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
     """a·b + c of float32s in double precision, rounded to odd so that rounding to float32 is exact."""
     product = a * b  # exact: 24 bits by 24
-    found = product + c
-    part = found - product
-    lost = (product - (found - part)) + (c - part)
-    even = np.asarray(found, np.float64).view(np.int64) & 1 == 0
-    odd = np.nextafter(found, np.where(lost > 0, np.inf, -np.inf))
-    return np.where((lost != 0) & even & np.isfinite(found), odd, found)
+    rounded_sum = product + c
+    recovered_product = rounded_sum - product
+    rounding_error = (product - (rounded_sum - recovered_product)) + (c - recovered_product)
+    even = np.asarray(rounded_sum, np.float64).view(np.int64) & 1 == 0
+    odd = np.nextafter(rounded_sum, np.where(rounding_error > 0, np.inf, -np.inf))
+    return np.where((rounding_error != 0) & even & np.isfinite(rounded_sum), odd, rounded_sum)
 
 
-def _flushed(value: Any) -> Any:
+def _flush_denormals(value: Any) -> Any:
     """Numbers below the normal range replaced by a signed zero, as `.FTZ` does."""
     return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
 
 
-def _poison(name: str | None, statement: Statement) -> Run:
-    return not_known(name, f"the result of {statement.opcode}")
+def _unknown_result(name: str | None, statement: SassStatement) -> StepRun:
+    return unknown_run(name, f"the result of {statement.opcode}")
 
 
-def _quiet(function: Callable[..., Known]) -> Callable[..., Known]:
-    def found(*values: Known) -> Known:
+def _without_warnings(function: Callable[..., Known]) -> Callable[..., Known]:
+    def call_quietly(*values: Known) -> Known:
         with np.errstate(all="ignore"):
             return function(*values)
 
-    return found
+    return call_quietly
 
 
-def _arithmetic(function: Callable[..., Any]) -> Build:
-    def build(statement: Statement) -> Run:
-        name, _, at = results(statement, 0)
-        operands = [o for o in statement.operands[at:] if o.kind is not OperandKind.PREDICATE]
-        readers = [source(operand, real=True) for operand in operands]
+def _arithmetic_builder(function: Callable[..., Any]) -> RunBuilder:
+    def build(statement: SassStatement) -> StepRun:
+        name, _, at = destinations(statement, 0)
+        operands = [o for o in statement.operands[at:] if o.kind is not SassOperandKind.PREDICATE]
+        readers = [word_reader(operand, is_float=True) for operand in operands]
 
         def compute(*values: Known) -> Known:
-            given = [float_of(value).astype(np.float64) for value in values]
-            if not flushes:
-                return bits_of(function(*given))
-            return bits_of(_flushed(np.float32(function(*map(_flushed, given)))))
+            operand_values = [float_of(value).astype(np.float64) for value in values]
+            if not flushes_denormals:
+                return float32_bits(function(*operand_values))
+            return float32_bits(_flush_denormals(np.float32(function(*map(_flush_denormals, operand_values)))))
 
-        flushes = statement.has("FTZ")
+        flushes_denormals = statement.has_modifier("FTZ")
         if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # other rounding modes
-            return _poison(name, statement)
-        return writes(name, lambda machine: apply(_quiet(compute), *(reader(machine) for reader in readers)))
+            return _unknown_result(name, statement)
+        return write_run(
+            name, lambda machine: apply(_without_warnings(compute), *(reader(machine) for reader in readers))
+        )
 
     return build
 
 
-_COMPARE: Mapping[str, tuple[Callable[[Any, Any], Any], bool]] = {
+_COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], bool]] = {
     # second: the result if an operand is NaN
     "LT": (np.less, False), "LE": (np.less_equal, False), "GT": (np.greater, False),
     "GE": (np.greater_equal, False), "EQ": (np.equal, False), "NE": (np.not_equal, False),
@@ -103,189 +112,203 @@ _COMPARE: Mapping[str, tuple[Callable[[Any, Any], Any], bool]] = {
 }  # fmt: skip
 
 
-def _compare(statement: Statement) -> Run:
+def _build_compare(statement: SassStatement) -> StepRun:
     operands = statement.operands
-    targets = [None if is_nothing(o) else o.name for o in operands[:2]]
-    name = next((m for m in statement.modifiers if m in _COMPARE), None)
-    left, right = source(operands[2], real=True), source(operands[3], real=True)
-    given = predicate(operands[4]) if len(operands) > 4 else (lambda _machine: True)
-    how = "OR" if statement.has("OR") else "XOR" if statement.has("XOR") else "AND"
+    targets = [None if is_zero_register(o) else o.name for o in operands[:2]]
+    name = next((m for m in statement.modifiers if m in _COMPARISONS), None)
+    left_reader, right_reader = (
+        word_reader(operands[2], is_float=True),
+        word_reader(operands[3], is_float=True),
+    )
+    combine_reader = predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
+    combination = "OR" if statement.has_modifier("OR") else "XOR" if statement.has_modifier("XOR") else "AND"
 
     def compare(a: Known, b: Known) -> Known:
         assert name is not None
-        function, unordered = _COMPARE[name]
+        function, nan_result = _COMPARISONS[name]
         x, y = float_of(a), float_of(b)
-        either = np.isnan(x) | np.isnan(y)
-        found = np.where(either, unordered, function(x, y))
-        return found if found.ndim else bool(found)
+        has_nan = np.isnan(x) | np.isnan(y)
+        comparison = np.where(has_nan, nan_result, function(x, y))
+        return comparison if comparison.ndim else bool(comparison)
 
     def run(machine: Machine) -> None:
-        found: Value = machine.unknown(f"the result of {statement.opcode}")
+        comparison: Value = machine.unknown_value(f"the result of {statement.opcode}")
         if name is not None:
-            found = apply(_quiet(compare), left(machine), right(machine))
-        found = as_predicate(found._replace(data=found.data != 0)) if isinstance(found, Unknown) else found
-        other = given(machine)
-        for target, value in zip(targets, (found, invert(found)), strict=True):
+            comparison = apply(_without_warnings(compare), left_reader(machine), right_reader(machine))
+        comparison = (
+            as_predicate(comparison._replace(data=comparison.data != 0))
+            if isinstance(comparison, UnknownValue)
+            else comparison
+        )
+        combined_predicate = combine_reader(machine)
+        for target, value in zip(targets, (comparison, invert(comparison)), strict=True):
             if target is None:
                 continue
-            if how == "AND":
-                value = choose(other, value, False)
-            elif how == "OR":
-                value = choose(other, True, value)
+            if combination == "AND":
+                value = select_lanes(combined_predicate, value, False)
+            elif combination == "OR":
+                value = select_lanes(combined_predicate, True, value)
             else:
-                value = choose(other, invert(value), value)
-            machine.write(target, value)
+                value = select_lanes(combined_predicate, invert(value), value)
+            machine.write_register(target, value)
 
     return run
 
 
-def _extreme(statement: Statement) -> Run:
-    name, _, at = results(statement, 0)
-    first, second, *more = statement.operands[at:]
-    if len(more) != 1 or statement.has("NAN") or statement.has("XORSIGN"):
-        return _poison(name, statement)
-    left, right, smaller = source(first, real=True), source(second, real=True), predicate(more[0])
+def _build_min_max(statement: SassStatement) -> StepRun:
+    name, _, at = destinations(statement, 0)
+    first, second, *predicates = statement.operands[at:]
+    if len(predicates) != 1 or statement.has_modifier("NAN") or statement.has_modifier("XORSIGN"):
+        return _unknown_result(name, statement)
+    left_reader, right_reader, picks_minimum = (
+        word_reader(first, is_float=True),
+        word_reader(second, is_float=True),
+        predicate_reader(predicates[0]),
+    )
 
-    def picked(machine: Machine) -> Value:
-        a, b = left(machine), right(machine)
-        least = apply(lambda x, y: bits_of(np.fmin(float_of(x), float_of(y))), a, b)
-        most = apply(lambda x, y: bits_of(np.fmax(float_of(x), float_of(y))), a, b)
-        return choose(smaller(machine), least, most)
+    def pick(machine: Machine) -> Value:
+        a, b = left_reader(machine), right_reader(machine)
+        minimum = apply(lambda x, y: float32_bits(np.fmin(float_of(x), float_of(y))), a, b)
+        maximum = apply(lambda x, y: float32_bits(np.fmax(float_of(x), float_of(y))), a, b)
+        return select_lanes(picks_minimum(machine), minimum, maximum)
 
-    return writes(name, picked)
+    return write_run(name, pick)
 
 
 # ── Conversions ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _round(number: int, up: str | None) -> int:
+def _round_to_float32(number: int, rounding: str | None) -> int:
     """The bits of a float32 for an integer, rounded up, down, towards zero, or to nearest."""
-    near = np.float32(number)
-    exact = int(near) if np.isfinite(near) else 0
-    if up == "RP" and exact < number:
-        near = np.nextafter(near, np.float32(np.inf))
-    elif up == "RM" and exact > number:
-        near = np.nextafter(near, np.float32(-np.inf))
-    elif up == "RZ" and abs(exact) > abs(number):
-        near = np.nextafter(near, np.float32(0))
-    return int(near.view(np.uint32))
+    nearest = np.float32(number)
+    exact = int(nearest) if np.isfinite(nearest) else 0
+    if rounding == "RP" and exact < number:
+        nearest = np.nextafter(nearest, np.float32(np.inf))
+    elif rounding == "RM" and exact > number:
+        nearest = np.nextafter(nearest, np.float32(-np.inf))
+    elif rounding == "RZ" and abs(exact) > abs(number):
+        nearest = np.nextafter(nearest, np.float32(0))
+    return int(nearest.view(np.uint32))
 
 
 _ROUNDINGS = ("RP", "RM", "RZ")
 _NARROW = {"U8": 8, "S8": 8, "U16": 16, "S16": 16}
 
 
-def _from_integer(statement: Statement) -> Run:
-    name, _, at = results(statement, 0)
+def _build_from_integer(statement: SassStatement) -> StepRun:
+    name, _, at = destinations(statement, 0)
     operand = statement.operands[at]
     modifiers = statement.modifiers
-    how = next((m for m in modifiers if m in _ROUNDINGS), None)
+    rounding = next((m for m in modifiers if m in _ROUNDINGS), None)
     kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
     if any(m in modifiers for m in ("F16", "F64", "BF16")):
-        return _poison(name, statement)
-    low = source(operand)
-    high = source(operand, step=1) if kind in ("U64", "S64") else None
-    shift = next((8 * int(s[1]) for s in operand.suffix if s in ("B1", "B2", "B3")), 0)
-    shift = 16 if "H1" in operand.suffix else shift
+        return _unknown_result(name, statement)
+    low_reader = word_reader(operand)
+    high_reader = word_reader(operand, word_offset=1) if kind in ("U64", "S64") else None
+    shift = next((8 * int(s[1]) for s in operand.suffixes if s in ("B1", "B2", "B3")), 0)
+    shift = 16 if "H1" in operand.suffixes else shift
 
-    def number(value: int) -> int:
+    def convert_number(value: int) -> int:
         bits = _NARROW.get(kind)
         if bits is not None:
-            value = cut(value >> shift, bits, is_signed=kind[0] == "S")
+            value = truncate(value >> shift, bits, is_signed=kind[0] == "S")
         elif kind == "S32":
-            value = signed(value)
+            value = as_signed(value)
         elif kind == "U64":
             value &= (1 << 64) - 1
-        return _round(value, how)
+        return _round_to_float32(value, rounding)
 
-    def converted(machine: Machine) -> Value:
-        value = low(machine) if high is None else as_wide(low(machine), high(machine))
-        return apply(partial(each, number), value)
+    def read_converted(machine: Machine) -> Value:
+        value = low_reader(machine) if high_reader is None else join_words(low_reader(machine), high_reader(machine))
+        return apply(partial(apply_distinct, convert_number), value)
 
-    return writes(name, converted)
+    return write_run(name, read_converted)
 
 
-def _to_integer(statement: Statement) -> Run:
-    name, _, at = results(statement, 0)
+def _build_to_integer(statement: SassStatement) -> StepRun:
+    name, _, at = destinations(statement, 0)
     modifiers = statement.modifiers
     kind = next((m for m in modifiers if m[0] in "US" and m[1:].isdigit()), "S32")
     if any(m in modifiers for m in ("F16", "F64", "BF16")):
-        return _poison(name, statement)
-    reader = source(statement.operands[at], real=True)
+        return _unknown_result(name, statement)
+    reader = word_reader(statement.operands[at], is_float=True)
     bits = int(kind[1:])
     lowest, highest = (0, (1 << bits) - 1) if kind[0] == "U" else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    how = next((m for m in modifiers if m in ("TRUNC", "FLOOR", "CEIL")), "")
+    rounding = next((m for m in modifiers if m in ("TRUNC", "FLOOR", "CEIL")), "")
 
-    def number(word: int) -> int:
-        value = float(float_of(word))
+    def convert_number(float_bits: int) -> int:
+        value = float(float_of(float_bits))
         if np.isnan(value):
             return 0 if kind[0] == "U" else 1 << bits - 1
         if np.isinf(value):
             return (highest if value > 0 else lowest) & ((1 << bits) - 1)
         exact = Fraction(value)
-        near = {
+        rounded = {
             "TRUNC": int(exact), "FLOOR": exact.__floor__(), "CEIL": exact.__ceil__()
-        }.get(how, round(exact))  # fmt: skip
-        return min(max(near, lowest), highest) & ((1 << bits) - 1)
+        }.get(rounding, round(exact))  # fmt: skip
+        return min(max(rounded, lowest), highest) & ((1 << bits) - 1)
 
-    def whole(machine: Machine) -> Value:
-        return apply(partial(each, lambda word: wrap(number(word))), reader(machine))
+    def read_converted(machine: Machine) -> Value:
+        return apply(
+            partial(apply_distinct, lambda float_bits: wrap_int64(convert_number(float_bits))),
+            reader(machine),
+        )
 
     if bits == 64:
-        return lambda machine: write_wide(machine, name, whole(machine))
-    return writes(name, lambda machine: apply(lambda v: v & FULL, whole(machine)))
+        return lambda machine: write_wide(machine, name, read_converted(machine))
+    return write_run(name, lambda machine: apply(lambda v: v & FULL, read_converted(machine)))
 
 
-def _special(statement: Statement) -> Run:
+def _build_reciprocal(statement: SassStatement) -> StepRun:
     """MUFU: only the reciprocal."""
-    name, _, at = results(statement, 0)
+    name, _, at = destinations(statement, 0)
     if statement.modifiers != ("RCP",):
-        return _poison(name, statement)
+        return _unknown_result(name, statement)
     reader, inverse = (
-        source(statement.operands[at], real=True),
-        _quiet(lambda v: bits_of(np.float32(1) / float_of(v))),
+        word_reader(statement.operands[at], is_float=True),
+        _without_warnings(lambda v: float32_bits(np.float32(1) / float_of(v))),
     )
-    return writes(name, lambda machine: apply(inverse, reader(machine)))
+    return write_run(name, lambda machine: apply(inverse, reader(machine)))
 
 
-def _half_pair(statement: Statement) -> Run:
+def _build_half_pair(statement: SassStatement) -> StepRun:
     """HFMA2 of zeros and two numbers: loads a constant."""
-    name, _, at = results(statement, 0)
-    first, second, *more = statement.operands[at:]
-    numbers = [o for o in more if o.kind in (OperandKind.FLOAT, OperandKind.NUMBER)]
-    if not (is_nothing(first) and is_nothing(second) and len(numbers) == len(more) == 2):
-        return _poison(name, statement)
-    if statement.has("BF16_V2") or statement.has("BF16"):
-        words = [bits_of(np.float32(o.real or o.value)) >> 16 for o in numbers]
+    name, _, at = destinations(statement, 0)
+    first, second, *constants = statement.operands[at:]
+    numbers = [o for o in constants if o.kind in (SassOperandKind.FLOAT, SassOperandKind.NUMBER)]
+    if not (is_zero_register(first) and is_zero_register(second) and len(numbers) == len(constants) == 2):
+        return _unknown_result(name, statement)
+    if statement.has_modifier("BF16_V2") or statement.has_modifier("BF16"):
+        half_words = [float32_bits(np.float32(o.float_value or o.value)) >> 16 for o in numbers]
     else:
         with np.errstate(over="ignore"):  # too large a number becomes infinite
-            words = [int(np.float16(o.real or o.value).view(np.uint16)) for o in numbers]
-    value = words[0] << 16 | words[1]
-    return writes(name, lambda _machine: value)
+            half_words = [int(np.float16(o.float_value or o.value).view(np.uint16)) for o in numbers]
+    value = half_words[0] << 16 | half_words[1]
+    return write_run(name, lambda _machine: value)
 
 
-def _check(statement: Statement) -> Run:
+def _build_division_check(statement: SassStatement) -> StepRun:
     """FCHK: whether a division needs the slow path; not simulated."""
     name = statement.operands[0].name
 
     def run(machine: Machine) -> None:
-        found = machine.unknown(f"the result of {statement.opcode}")
-        machine.write(name, Unknown(False, True, found.why))
+        unknown_value = machine.unknown_value(f"the result of {statement.opcode}")
+        machine.write_register(name, UnknownValue(False, True, unknown_value.missing_inputs))
 
     return run
 
 
-FLOAT: Mapping[str, Build] = {
-    "FADD": _arithmetic(lambda a, b: a + b),
-    "FMUL": _arithmetic(lambda a, b: a * b),
-    "FFMA": _arithmetic(_fused),
-    "FSETP": _compare,
-    "FMNMX": _extreme,
-    "I2F": _from_integer,
-    "I2FP": _from_integer,
-    "F2I": _to_integer,
-    "MUFU": _special,
-    "HFMA2": _half_pair,
-    "FCHK": _check,
+FLOAT: Mapping[str, RunBuilder] = {
+    "FADD": _arithmetic_builder(lambda a, b: a + b),
+    "FMUL": _arithmetic_builder(lambda a, b: a * b),
+    "FFMA": _arithmetic_builder(_fused_multiply_add),
+    "FSETP": _build_compare,
+    "FMNMX": _build_min_max,
+    "I2F": _build_from_integer,
+    "I2FP": _build_from_integer,
+    "F2I": _build_to_integer,
+    "MUFU": _build_reciprocal,
+    "HFMA2": _build_half_pair,
+    "FCHK": _build_division_check,
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

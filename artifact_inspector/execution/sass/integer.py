@@ -12,30 +12,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.lanes import FULL, Known, Value, apply, choose, invert, signed
-from artifact_inspector.execution.interpreter.numbers import as_predicate, to_number, wrap
-from artifact_inspector.execution.sass.operands import (
-    Build,
-    Reader,
-    Run,
-    both,
-    either,
-    is_nothing,
-    least,
-    move,
-    not_understood,
-    plain,
-    predicate,
-    put_sum,
-    results,
-    source,
-    wide,
-    write_all,
-    write_wide,
-    writes,
-    xor,
+from artifact_inspector.execution.interpreter.conversions import as_predicate, to_number, wrap_int64
+from artifact_inspector.execution.interpreter.values import (
+    FULL,
+    Known,
+    Value,
+    apply,
+    as_signed,
+    invert,
+    select_lanes,
 )
-from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
+from artifact_inspector.execution.sass.operands import (
+    Reader,
+    RunBuilder,
+    StepRun,
+    build_move,
+    destinations,
+    is_zero_register,
+    minimum,
+    operation_builder,
+    predicate_and,
+    predicate_or,
+    predicate_reader,
+    predicate_xor,
+    unsupported_run,
+    wide_reader,
+    word_reader,
+    write_all,
+    write_run,
+    write_sum,
+    write_wide,
+)
+from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
@@ -43,31 +51,35 @@ if TYPE_CHECKING:
 # ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _term(operand: Operand) -> Reader:
+def _addend_reader(operand: SassOperand) -> Reader:
     """Reader of an addend before truncation to 32 bits: `-b` is `~b + 1`, whose carry counts."""
-    if not operand.minus:
-        return source(operand)
-    plain = source(operand._replace(minus=False))
-    return lambda machine: apply(lambda v: (v ^ FULL) + 1, plain(machine))
+    if not operand.is_negated:
+        return word_reader(operand)
+    positive_reader = word_reader(operand._replace(is_negated=False))
+    return lambda machine: apply(lambda v: (v ^ FULL) + 1, positive_reader(machine))
 
 
-def _add(statement: Statement) -> Run:
-    if statement.has("64"):
-        return _add_wide(statement)
-    name, carries, at = results(statement, 2)
-    rest = statement.operands[at:]
-    terms = [_term(operand) for operand in rest if operand.kind is not OperandKind.PREDICATE]
-    given = [predicate(operand) for operand in rest if operand.kind is OperandKind.PREDICATE]
-    given = given if statement.has("X") else []
+def _build_add(statement: SassStatement) -> StepRun:
+    if statement.has_modifier("64"):
+        return _build_wide_add(statement)
+    name, carry_predicates, at = destinations(statement, 2)
+    source_operands = statement.operands[at:]
+    addend_readers = [
+        _addend_reader(operand) for operand in source_operands if operand.kind is not SassOperandKind.PREDICATE
+    ]
+    carry_readers = [
+        predicate_reader(operand) for operand in source_operands if operand.kind is SassOperandKind.PREDICATE
+    ]
+    carry_readers = carry_readers if statement.has_modifier("X") else []
 
     def run(machine: Machine) -> None:
-        values = [term(machine) for term in terms] + [_carried(carry, machine) for carry in given]
-        put_sum(machine, name, carries, apply(_sum, *values))
+        values = [term(machine) for term in addend_readers] + [_read_carry(carry, machine) for carry in carry_readers]
+        write_sum(machine, name, carry_predicates, apply(_sum, *values))
 
     return run
 
 
-def _carried(carry: Reader, machine: Machine) -> Value:
+def _read_carry(carry: Reader, machine: Machine) -> Value:
     return apply(to_number, carry(machine))
 
 
@@ -78,273 +90,301 @@ def _sum(*values: Known) -> Known:
     return total
 
 
-def _add_wide(statement: Statement) -> Run:
-    name, _, at = results(statement, 2)
-    terms = [wide(o) for o in statement.operands[at:] if o.kind is not OperandKind.PREDICATE]
-    return lambda machine: write_wide(machine, name, apply(_sum64, *(term(machine) for term in terms)))
+def _build_wide_add(statement: SassStatement) -> StepRun:
+    name, _, at = destinations(statement, 2)
+    terms = [wide_reader(o) for o in statement.operands[at:] if o.kind is not SassOperandKind.PREDICATE]
+    return lambda machine: write_wide(machine, name, apply(_sum_64, *(term(machine) for term in terms)))
 
 
-def _sum64(*values: Known) -> Known:
-    return wrap(_sum(*values))
+def _sum_64(*values: Known) -> Known:
+    return wrap_int64(_sum(*values))
 
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _multiply(statement: Statement) -> Run:
-    if statement.has("WIDE") or statement.has("HI"):
-        return _multiply_wide(statement)
-    name, carries, at = results(statement, 1)
-    first, second, third, *rest = statement.operands[at:]
-    if (is_nothing(first) or is_nothing(second)) and not rest and not carries:
-        return move(statement, at + 2)
-    readers = [source(operand) for operand in (first, second, third)]
-    carry = [predicate(operand) for operand in rest] if statement.has("X") else []
-    add = _term(third)
+def _build_multiply(statement: SassStatement) -> StepRun:
+    if statement.has_modifier("WIDE") or statement.has_modifier("HI"):
+        return _build_multiply_wide(statement)
+    name, carry_predicates, at = destinations(statement, 1)
+    first, second, third, *carry_operands = statement.operands[at:]
+    if (is_zero_register(first) or is_zero_register(second)) and not carry_operands and not carry_predicates:
+        return build_move(statement, at + 2)
+    readers = [word_reader(operand) for operand in (first, second, third)]
+    carry_readers = [predicate_reader(operand) for operand in carry_operands] if statement.has_modifier("X") else []
+    addend_reader = _addend_reader(third)
 
     def run(machine: Machine) -> None:
         total = apply(
-            lambda a, b, c, *more: ((a * b) & FULL) + c + sum(more),
+            lambda a, b, c, *carry_values: ((a * b) & FULL) + c + sum(carry_values),
             readers[0](machine),
             readers[1](machine),
-            add(machine),
-            *(_carried(given, machine) for given in carry),
+            addend_reader(machine),
+            *(_read_carry(carry_reader, machine) for carry_reader in carry_readers),
         )
-        put_sum(machine, name, carries, total)
+        write_sum(machine, name, carry_predicates, total)
 
     return run
 
 
-def _multiply_wide(statement: Statement) -> Run:
-    name, carries, at = results(statement, 1)
-    first, second, third, *rest = statement.operands[at:]
-    unsigned = statement.has("U32")
-    left, right, add = source(first), source(second), wide(third)
-    carry = [predicate(operand) for operand in rest] if statement.has("X") else []
-    high = statement.has("HI")
+def _build_multiply_wide(statement: SassStatement) -> StepRun:
+    name, carry_predicates, at = destinations(statement, 1)
+    first, second, third, *carry_operands = statement.operands[at:]
+    is_unsigned = statement.has_modifier("U32")
+    left_reader, right_reader, addend_reader = word_reader(first), word_reader(second), wide_reader(third)
+    carry_readers = [predicate_reader(operand) for operand in carry_operands] if statement.has_modifier("X") else []
+    is_high = statement.has_modifier("HI")
 
     def product(a: Known, b: Known) -> Known:
-        return wrap(a * b if unsigned else signed(a) * signed(b))
+        return wrap_int64(a * b if is_unsigned else as_signed(a) * as_signed(b))
 
     def run(machine: Machine) -> None:
-        made = apply(product, left(machine), right(machine))
-        given = add(machine)
-        total = apply(_sum64, made, given, *(_carried(reader, machine) for reader in carry))
-        if carries:
-            write_all(machine, carries, as_predicate(apply(_below, total, given)))
-        if not high:
+        product_value = apply(product, left_reader(machine), right_reader(machine))
+        addend = addend_reader(machine)
+        total = apply(_sum_64, product_value, addend, *(_read_carry(reader, machine) for reader in carry_readers))
+        if carry_predicates:
+            write_all(machine, carry_predicates, as_predicate(apply(_is_below_unsigned, total, addend)))
+        if not is_high:
             write_wide(machine, name, total)
         elif name is not None:
-            machine.write(name, apply(lambda t: (t >> 32) & FULL, total))
+            machine.write_register(name, apply(lambda t: (t >> 32) & FULL, total))
 
     return run
 
 
-_MINIMUM = -(1 << 63)
+_INT64_MINIMUM = -(1 << 63)
 
 
-def _below(a: Known, b: Known) -> Known:
+def _is_below_unsigned(a: Known, b: Known) -> Known:
     """A < b as unsigned 64-bit numbers."""
-    return (a ^ _MINIMUM) < (b ^ _MINIMUM)
+    return (a ^ _INT64_MINIMUM) < (b ^ _INT64_MINIMUM)
 
 
 # ── Shifts ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _low_right(low: Known, high: Known, by: Known) -> Known:
+def _shift_pair_right(low: Known, high: Known, amount: Known) -> Known:
     """The low word of a register pair shifted right by 0 to 63."""
-    if isinstance(by, np.ndarray):
-        near = np.minimum(by, 31)
+    if isinstance(amount, np.ndarray):
+        clipped_amount = np.minimum(amount, 31)
         return np.where(
-            by < 32, ((low >> near) | (high << (32 - near))) & FULL, high >> np.clip(by - 32, 0, 63)
+            amount < 32,
+            ((low >> clipped_amount) | (high << (32 - clipped_amount))) & FULL,
+            high >> np.clip(amount - 32, 0, 63),
         )
-    return ((low >> by) | (high << (32 - by))) & FULL if by < 32 else high >> (by - 32)
+    return ((low >> amount) | (high << (32 - amount))) & FULL if amount < 32 else high >> (amount - 32)
 
 
-def _shift(statement: Statement) -> Run:
-    name, _, at = results(statement, 0)
-    low, by, *more = statement.operands[at:]
-    readers = [source(low), source(by), source(more[0]) if more else (lambda _machine: 0)]
-    function = _shift_left(statement) if "L" in statement.modifiers[:1] else _shift_right(statement)
-    return writes(name, lambda machine: apply(function, *(reader(machine) for reader in readers)))
+def _build_shift(statement: SassStatement) -> StepRun:
+    name, _, at = destinations(statement, 0)
+    low, amount_operand, *high_operands = statement.operands[at:]
+    readers = [
+        word_reader(low),
+        word_reader(amount_operand),
+        word_reader(high_operands[0]) if high_operands else (lambda _machine: 0),
+    ]
+    function = _left_shift_function(statement) if "L" in statement.modifiers[:1] else _right_shift_function(statement)
+    return write_run(name, lambda machine: apply(function, *(reader(machine) for reader in readers)))
 
 
-def _amount(statement: Statement, by: Known) -> Known:
-    wide_type = any(kind in statement.modifiers for kind in ("U64", "S64"))
-    if statement.has("W"):
-        return by & (63 if wide_type else 31)
-    return least(by, 63 if wide_type else 32)
+def _shift_amount(statement: SassStatement, amount: Known) -> Known:
+    is_wide = any(kind in statement.modifiers for kind in ("U64", "S64"))
+    if statement.has_modifier("W"):
+        return amount & (63 if is_wide else 31)
+    return minimum(amount, 63 if is_wide else 32)
 
 
-def _shift_left(statement: Statement) -> Callable[..., Known]:
-    high = statement.has("HI")
+def _left_shift_function(statement: SassStatement) -> Callable[..., Known]:
+    is_high = statement.has_modifier("HI")
 
-    def shift(low: Known, by: Known, above: Known) -> Known:
-        by = _amount(statement, by)
-        if not high:
-            return (low << least(by, 32)) & FULL
+    def shift(low: Known, amount: Known, high_word: Known) -> Known:
+        amount = _shift_amount(statement, amount)
+        if not is_high:
+            return (low << minimum(amount, 32)) & FULL
         # The high word of a left-shifted pair has its own bits and those that come up from the low word.
-        back = 32 - by
-        if isinstance(by, np.ndarray):
-            near = np.minimum(by, 32)
-            far = np.clip(by - 32, 0, 31)
-            return np.where(by <= 32, ((above << near) | (low >> (32 - near))) & FULL, (low << far) & FULL)
-        return ((above << by) | (low >> back)) & FULL if by <= 32 else (low << (by - 32)) & FULL
+        back = 32 - amount
+        if isinstance(amount, np.ndarray):
+            near_amount = np.minimum(amount, 32)
+            far_amount = np.clip(amount - 32, 0, 31)
+            return np.where(
+                amount <= 32,
+                ((high_word << near_amount) | (low >> (32 - near_amount))) & FULL,
+                (low << far_amount) & FULL,
+            )
+        return ((high_word << amount) | (low >> back)) & FULL if amount <= 32 else (low << (amount - 32)) & FULL
 
     return shift
 
 
-def _shift_right(statement: Statement) -> Callable[..., Known]:
-    high = statement.has("HI")
+def _right_shift_function(statement: SassStatement) -> Callable[..., Known]:
+    is_high = statement.has_modifier("HI")
     is_signed = any(kind in statement.modifiers for kind in ("S32", "S64"))
 
-    def shift(low: Known, by: Known, above: Known) -> Known:
-        by = _amount(statement, by)
-        if high:
-            return (signed(above) >> least(by, 63)) & FULL if is_signed else above >> least(by, 63)
+    def shift(low: Known, amount: Known, high_word: Known) -> Known:
+        amount = _shift_amount(statement, amount)
+        if is_high:
+            return (
+                (as_signed(high_word) >> minimum(amount, 63)) & FULL if is_signed else high_word >> minimum(amount, 63)
+            )
         if is_signed:
-            above = signed(above)
-            if isinstance(by, np.ndarray):
-                return np.where(by < 32, _low_right(low, above & FULL, np.minimum(by, 31)),
-                                (above >> np.clip(by - 32, 0, 63)) & FULL)  # fmt: skip
-            return _low_right(low, above & FULL, by) if by < 32 else (above >> (by - 32)) & FULL
-        return _low_right(low, above, by)
+            high_word = as_signed(high_word)
+            if isinstance(amount, np.ndarray):
+                return np.where(amount < 32, _shift_pair_right(low, high_word & FULL, np.minimum(amount, 31)),
+                                (high_word >> np.clip(amount - 32, 0, 63)) & FULL)  # fmt: skip
+            return (
+                _shift_pair_right(low, high_word & FULL, amount) if amount < 32 else (high_word >> (amount - 32)) & FULL
+            )
+        return _shift_pair_right(low, high_word, amount)
 
     return shift
 
 
-def _lea(statement: Statement) -> Run:
-    name, carries, at = results(statement, 1)
-    rest = [o for o in statement.operands[at:] if o.kind is not OperandKind.PREDICATE]
-    given = [predicate(o) for o in statement.operands[at:] if o.kind is OperandKind.PREDICATE]
-    given = given if statement.has("X") else []
-    high, extends = statement.has("HI"), statement.has("SX32")
-    first, second, *more = rest
-    base, add, by = source(first), _term(second), source(more[-1])
-    above = source(more[0]) if len(more) > 1 else None
+def _build_lea(statement: SassStatement) -> StepRun:
+    name, carry_predicates, at = destinations(statement, 1)
+    source_operands = [o for o in statement.operands[at:] if o.kind is not SassOperandKind.PREDICATE]
+    carry_readers = [predicate_reader(o) for o in statement.operands[at:] if o.kind is SassOperandKind.PREDICATE]
+    carry_readers = carry_readers if statement.has_modifier("X") else []
+    is_high, extends = statement.has_modifier("HI"), statement.has_modifier("SX32")
+    first, second, *shift_operands = source_operands
+    base_reader, addend_reader, amount_reader = (
+        word_reader(first),
+        _addend_reader(second),
+        word_reader(shift_operands[-1]),
+    )
+    high_reader = word_reader(shift_operands[0]) if len(shift_operands) > 1 else None
 
-    def scaled(value: Known, over: Known, shift: Known) -> Known:
-        if not high:
+    def scale_address(value: Known, high_word: Known, shift: Known) -> Known:
+        if not is_high:
             return (value << shift) & FULL
-        upper = (signed(value) >> 31) & FULL if extends else over
+        upper = (as_signed(value) >> 31) & FULL if extends else high_word
         return ((upper << shift) | (value >> (32 - shift))) & FULL
 
     def run(machine: Machine) -> None:
-        over = 0 if above is None else above(machine)
-        made = apply(scaled, base(machine), over, by(machine))
-        total = apply(_sum, made, add(machine), *(_carried(reader, machine) for reader in given))
-        put_sum(machine, name, carries, total)
+        high_word = 0 if high_reader is None else high_reader(machine)
+        scaled_value = apply(scale_address, base_reader(machine), high_word, amount_reader(machine))
+        total = apply(
+            _sum,
+            scaled_value,
+            addend_reader(machine),
+            *(_read_carry(reader, machine) for reader in carry_readers),
+        )
+        write_sum(machine, name, carry_predicates, total)
 
     return run
 
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────────
 
-_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq,
     "NE": operator.ne,
 }  # fmt: skip
-_COMBINES = {"AND": both, "OR": either, "XOR": xor}
-_STRICT = {"LT": operator.lt, "LE": operator.lt, "GT": operator.gt, "GE": operator.gt}
+_COMBINATIONS = {"AND": predicate_and, "OR": predicate_or, "XOR": predicate_xor}
+_STRICT_COMPARISONS = {"LT": operator.lt, "LE": operator.lt, "GT": operator.gt, "GE": operator.gt}
 
 
-def _compare(statement: Statement) -> Run:
+def _build_compare(statement: SassStatement) -> StepRun:
     operands = statement.operands
-    targets = [None if is_nothing(o) else o.name for o in operands[:2]]
-    first, second, combine, *low = operands[2:]
-    name = next((m for m in statement.modifiers if m in _COMPARE), None)
-    always = next((m == "T" for m in statement.modifiers if m in ("T", "F")), None)
+    targets = [None if is_zero_register(o) else o.name for o in operands[:2]]
+    first, second, combine, *low_operands = operands[2:]
+    name = next((m for m in statement.modifiers if m in _COMPARISONS), None)
+    constant_result = next((m == "T" for m in statement.modifiers if m in ("T", "F")), None)
     unsigned = any(kind in statement.modifiers for kind in ("U32", "U64"))
     is_wide = any(kind in statement.modifiers for kind in ("S64", "U64"))
-    left, right = (wide(first), wide(second)) if is_wide else (source(first), source(second))
-    given = predicate(combine)
-    below = predicate(low[0]) if low and statement.has("EX") else None
-    how = next((_COMBINES[m] for m in statement.modifiers if m in _COMBINES), both)
+    left_reader, right_reader = (
+        (wide_reader(first), wide_reader(second)) if is_wide else (word_reader(first), word_reader(second))
+    )
+    combine_reader = predicate_reader(combine)
+    low_result_reader = predicate_reader(low_operands[0]) if low_operands and statement.has_modifier("EX") else None
+    combination = next((_COMBINATIONS[m] for m in statement.modifiers if m in _COMBINATIONS), predicate_and)
 
-    def order(value: Known) -> Known:
+    def as_ordered(value: Known) -> Known:
         if is_wide:
-            return value ^ _MINIMUM if unsigned else value
-        return value if unsigned else signed(value)
+            return value ^ _INT64_MINIMUM if unsigned else value
+        return value if unsigned else as_signed(value)
 
-    def decide(machine: Machine) -> Value:
+    def read_comparison(machine: Machine) -> Value:
         if name is None:
-            return bool(always)
-        a, b = left(machine), right(machine)
-        if below is None:
-            return as_predicate(apply(lambda x, y: _COMPARE[name](order(x), order(y)), a, b))
-        same = as_predicate(apply(operator.eq, a, b))
-        rest = below(machine)
+            return bool(constant_result)
+        a, b = left_reader(machine), right_reader(machine)
+        if low_result_reader is None:
+            return as_predicate(apply(lambda x, y: _COMPARISONS[name](as_ordered(x), as_ordered(y)), a, b))
+        is_equal = as_predicate(apply(operator.eq, a, b))
+        low_result = low_result_reader(machine)
         if name == "NE":
-            return either(invert(same), rest)
+            return predicate_or(invert(is_equal), low_result)
         if name == "EQ":
-            return both(same, rest)
-        strict = as_predicate(apply(lambda x, y: _STRICT[name](order(x), order(y)), a, b))
-        return either(strict, both(same, rest))
+            return predicate_and(is_equal, low_result)
+        is_strict = as_predicate(apply(lambda x, y: _STRICT_COMPARISONS[name](as_ordered(x), as_ordered(y)), a, b))
+        return predicate_or(is_strict, predicate_and(is_equal, low_result))
 
     def run(machine: Machine) -> None:
-        found, other = decide(machine), given(machine)
+        comparison, combined_predicate = read_comparison(machine), combine_reader(machine)
         if targets[0] is not None:
-            machine.write(targets[0], how(found, other))
+            machine.write_register(targets[0], combination(comparison, combined_predicate))
         if targets[1] is not None:
-            machine.write(targets[1], how(invert(found), other))
+            machine.write_register(targets[1], combination(invert(comparison), combined_predicate))
 
     return run
 
 
-def _extreme(statement: Statement) -> Run:
+def _build_min_max(statement: SassStatement) -> StepRun:
     """IMNMX, VIMNMX: the smaller if the predicate holds, otherwise the larger; VIADDMNMX adds first."""
-    name, _, at = results(statement, 0)
-    kept = [o for o in statement.operands[at:] if o.kind is not OperandKind.PREDICATE]
-    chosen = [o for o in statement.operands[at:] if o.kind is OperandKind.PREDICATE]
-    unsigned = statement.has("U32")
-    adds = "ADD" in statement.base
-    readers = [source(operand) for operand in kept]
-    smaller = predicate(chosen[-1])
+    name, _, at = destinations(statement, 0)
+    value_operands = [o for o in statement.operands[at:] if o.kind is not SassOperandKind.PREDICATE]
+    predicate_operands = [o for o in statement.operands[at:] if o.kind is SassOperandKind.PREDICATE]
+    unsigned = statement.has_modifier("U32")
+    adds_first = "ADD" in statement.base
+    readers = [word_reader(operand) for operand in value_operands]
+    picks_minimum = predicate_reader(predicate_operands[-1])
     if any("x2" in m or m in ("RELU", "U16", "S16", "U8", "S8", "S64", "U64") for m in statement.modifiers):
-        return not_understood(name, statement.opcode)
+        return unsupported_run(name, statement.opcode)
 
-    def pick(function: Any) -> Callable[..., Known]:
-        def found(*values: Known) -> Known:
-            if adds:
+    def extreme_function(function: Any) -> Callable[..., Known]:
+        def find_extreme(*values: Known) -> Known:
+            if adds_first:
                 values = ((values[0] + values[1]) & FULL, *values[2:])
             best = values[0]
             for value in values[1:]:
-                a, b = (best, value) if unsigned else (signed(best), signed(value))
+                a, b = (best, value) if unsigned else (as_signed(best), as_signed(value))
                 if isinstance(a, int) and isinstance(b, int):
                     best = (min if function is np.minimum else max)(a, b) & FULL
                 else:
                     best = function(a, b) & FULL
             return best
 
-        return found
+        return find_extreme
 
-    def picked(machine: Machine) -> Value:
+    def pick_value(machine: Machine) -> Value:
         values = [reader(machine) for reader in readers]
-        least, most = apply(pick(np.minimum), *values), apply(pick(np.maximum), *values)
-        return choose(smaller(machine), least, most)
+        minimum, maximum = (
+            apply(extreme_function(np.minimum), *values),
+            apply(extreme_function(np.maximum), *values),
+        )
+        return select_lanes(picks_minimum(machine), minimum, maximum)
 
-    return writes(name, picked)
+    return write_run(name, pick_value)
 
 
-def _iabs(a: Known) -> Known:
-    return abs(signed(a)) & FULL
+def _absolute(a: Known) -> Known:
+    return abs(as_signed(a)) & FULL
 
 
-INTEGER: Mapping[str, Build] = {
-    "IADD": _add,
-    "IADD3": _add,
-    "VIADD": _add,
-    "IADD32I": _add,
-    "IMAD": _multiply,
-    "IMUL": plain(lambda a, b: (a * b) & FULL, 2),
-    "SHF": _shift,
-    "SHL": plain(lambda a, by: (a << least(by, 32)) & FULL, 2),
-    "LEA": _lea,
-    "ISETP": _compare,
-    "IMNMX": _extreme,
-    "VIMNMX": _extreme,
-    "VIMNMX3": _extreme,
-    "VIADDMNMX": _extreme,
-    "IABS": plain(_iabs, 1),
+INTEGER: Mapping[str, RunBuilder] = {
+    "IADD": _build_add,
+    "IADD3": _build_add,
+    "VIADD": _build_add,
+    "IADD32I": _build_add,
+    "IMAD": _build_multiply,
+    "IMUL": operation_builder(lambda a, b: (a * b) & FULL, 2),
+    "SHF": _build_shift,
+    "SHL": operation_builder(lambda a, by: (a << minimum(by, 32)) & FULL, 2),
+    "LEA": _build_lea,
+    "ISETP": _build_compare,
+    "IMNMX": _build_min_max,
+    "VIMNMX": _build_min_max,
+    "VIMNMX3": _build_min_max,
+    "VIADDMNMX": _build_min_max,
+    "IABS": operation_builder(_absolute, 1),
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

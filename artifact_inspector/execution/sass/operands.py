@@ -7,220 +7,233 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.lanes import (
+from artifact_inspector.execution.interpreter.conversions import as_predicate
+from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
-    Unknown,
+    UnknownValue,
     Value,
     apply,
-    as_wide,
     data_of,
-    distinct,
+    distinct_values,
+    has_lanes,
     invert,
-    is_true,
+    join_words,
 )
-from artifact_inspector.execution.interpreter.numbers import as_predicate
-from artifact_inspector.formats.sass.statement import Operand, OperandKind, Statement
+from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
 Reader: TypeAlias = Callable[["Machine"], Value]
-Run: TypeAlias = Callable[["Machine"], "bool | None"]
-Build: TypeAlias = Callable[[Statement], Run]
+StepRun: TypeAlias = Callable[["Machine"], "bool | None"]
+RunBuilder: TypeAlias = Callable[[SassStatement], StepRun]
 
-_NOTHING = frozenset(("RZ", "URZ", "PT", "UPT", "SRZ"))
+_ZERO_REGISTERS = frozenset(("RZ", "URZ", "PT", "UPT", "SRZ"))
 
 
-def is_nothing(operand: Operand) -> bool:
+def is_zero_register(operand: SassOperand) -> bool:
     """Whether a register reads as zero (or true) and ignores writes."""
-    return operand.name in _NOTHING
+    return operand.name in _ZERO_REGISTERS
 
 
-def following(name: str, step: int = 1) -> str:
-    """The `step`-th register after another: `R4` → `R5`.
+def register_after(name: str, distance: int = 1) -> str:
+    """The `distance`-th register after another: `R4` → `R5`.
 
     Example:
-        >>> following("UR7"), following("RZ")
+        >>> register_after("UR7"), register_after("RZ")
         ('UR8', 'RZ')
     """
-    if name in _NOTHING or step == 0:
+    if name in _ZERO_REGISTERS or distance == 0:
         return name
     bank = name.rstrip("0123456789")
-    return f"{bank}{int(name[len(bank) :]) + step}"
+    return f"{bank}{int(name[len(bank) :]) + distance}"
 
 
-def results(statement: Statement, most: int = 1) -> tuple[str | None, list[str | None], int]:
+def destinations(statement: SassStatement, most_predicates: int = 1) -> tuple[str | None, list[str | None], int]:
     """The destination register, the destination predicates, and the number of destination operands.
 
     Predicates come before the register (`LOP3 P0, R1, …`) or right after it (`IADD3 R1, P0, …`).
     """
-    operands, at = statement.operands, 0
-    beside: list[str | None] = []
-    while operands[at].kind is OperandKind.PREDICATE:
-        beside.append(_kept(operands[at]))
-        at += 1
-    register = _kept(operands[at])
-    at += 1
-    while at < len(operands) and len(beside) < most and operands[at].kind is OperandKind.PREDICATE:
-        beside.append(_kept(operands[at]))
-        at += 1
-    return register, beside, at
+    operands, position = statement.operands, 0
+    predicates: list[str | None] = []
+    while operands[position].kind is SassOperandKind.PREDICATE:
+        predicates.append(_writable_name(operands[position]))
+        position += 1
+    register = _writable_name(operands[position])
+    position += 1
+    while (
+        position < len(operands)
+        and len(predicates) < most_predicates
+        and operands[position].kind is SassOperandKind.PREDICATE
+    ):
+        predicates.append(_writable_name(operands[position]))
+        position += 1
+    return register, predicates, position
 
 
-def _kept(operand: Operand) -> str | None:
-    return None if operand.name in _NOTHING else operand.name
+def _writable_name(operand: SassOperand) -> str | None:
+    return None if operand.name in _ZERO_REGISTERS else operand.name
 
 
-def predicate(operand: Operand) -> Reader:
+def predicate_reader(operand: SassOperand) -> Reader:
     """Reader of a predicate, negated if the operand is."""
-    name, inverted = operand.name, operand.invert
-    if name in _NOTHING:
+    name, inverted = operand.name, operand.is_inverted
+    if name in _ZERO_REGISTERS:
         return lambda _machine: not inverted
     if inverted:
-        return lambda machine: invert(machine.read(name))
-    return lambda machine: machine.read(name)
+        return lambda machine: invert(machine.read_register(name))
+    return lambda machine: machine.read_register(name)
 
 
-def source(operand: Operand, *, real: bool = False, step: int = 0) -> Reader:
+def word_reader(operand: SassOperand, *, is_float: bool = False, word_offset: int = 0) -> Reader:
     """Reader of 32 bits.
 
     Args:
         operand: a register, number or constant.
-        real: whether signs and decimal numbers are those of a float.
-        step: number of registers or words to skip.
+        is_float: whether signs and decimal numbers are those of a float.
+        word_offset: number of registers or words to skip.
     """
-    if real and operand.kind is OperandKind.NUMBER and operand.real:
-        operand = operand._replace(kind=OperandKind.FLOAT)
-    base = _plain(operand, step)
-    if not (operand.minus or operand.invert or operand.absolute):
-        return base
-    change = _float_sign(operand) if real else _integer_sign(operand)
-    return lambda machine: apply(change, base(machine))
+    if is_float and operand.kind is SassOperandKind.NUMBER and operand.float_value:
+        operand = operand._replace(kind=SassOperandKind.FLOAT)
+    plain_reader = _plain_reader(operand, word_offset)
+    if not (operand.is_negated or operand.is_inverted or operand.is_absolute):
+        return plain_reader
+    apply_sign = _float_modifiers(operand) if is_float else _integer_modifiers(operand)
+    return lambda machine: apply(apply_sign, plain_reader(machine))
 
 
-def _integer_sign(operand: Operand) -> Callable[[Known], Known]:
+def _integer_modifiers(operand: SassOperand) -> Callable[[Known], Known]:
     def change(value: Known) -> Known:
-        if operand.absolute:
+        if operand.is_absolute:
             value = abs((value ^ 0x80000000) - 0x80000000)
-        if operand.invert:
+        if operand.is_inverted:
             value = value ^ FULL
-        return -value & FULL if operand.minus else value
+        return -value & FULL if operand.is_negated else value
 
     return change
 
 
-def _float_sign(operand: Operand) -> Callable[[Known], Known]:
+def _float_modifiers(operand: SassOperand) -> Callable[[Known], Known]:
     def change(value: Known) -> Known:
-        if operand.absolute:
+        if operand.is_absolute:
             value = value & 0x7FFFFFFF
-        return value ^ 0x80000000 if operand.minus else value
+        return value ^ 0x80000000 if operand.is_negated else value
 
     return change
 
 
-def _plain(operand: Operand, step: int) -> Reader:
-    if operand.kind is OperandKind.REGISTER:
-        if operand.name in _NOTHING:
+def _plain_reader(operand: SassOperand, step: int) -> Reader:
+    if operand.kind is SassOperandKind.REGISTER:
+        if operand.name in _ZERO_REGISTERS:
             return lambda _machine: 0
-        name = following(operand.name, step)
-        return lambda machine: machine.read(name)
-    if operand.kind is OperandKind.NUMBER:
+        name = register_after(operand.name, step)
+        return lambda machine: machine.read_register(name)
+    if operand.kind is SassOperandKind.NUMBER:
         number = (operand.value >> (32 * step)) & FULL
         return lambda _machine: number
-    if operand.kind is OperandKind.FLOAT:
+    if operand.kind is SassOperandKind.FLOAT:
         with np.errstate(over="ignore"):
-            bits = int(np.float32(operand.real).view(np.uint32))
+            bits = int(np.float32(operand.float_value).view(np.uint32))
         return lambda _machine: bits
-    if operand.kind is OperandKind.CONSTANT:
-        return _constant(operand, step)
-    if operand.kind is OperandKind.PREDICATE:  # of USEL and the like, never a number
-        return predicate(operand)
+    if operand.kind is SassOperandKind.CONSTANT:
+        return _constant_reader(operand, step)
+    if operand.kind is SassOperandKind.PREDICATE:  # of USEL and the like, never a number
+        return predicate_reader(operand)
     text = operand.name
-    return lambda machine: machine.unknown(f"operand {text}")
+    return lambda machine: machine.unknown_value(f"operand {text}")
 
 
-_MOST_PLACES = 64
+_MOST_CONSTANT_ADDRESSES = 64
 """Most distinct constant addresses of the lanes of one access; branch tables have a few."""
 
 
-def _constant(operand: Operand, step: int) -> Reader:
+def _constant_reader(operand: SassOperand, step: int) -> Reader:
     offset, bank = operand.value + 4 * step, operand.bank
     if operand.prefix == "cx" or operand.descriptor:
-        return lambda machine: machine.unknown("a constant bank selected by a register")
-    if not operand.parts:
+        return lambda machine: machine.unknown_value("a constant bank selected by a register")
+    if not operand.address_registers:
         return lambda machine: machine.environment.constant(bank, offset, 4)
 
-    def read(machine: Machine) -> Value:
-        at: Value = offset
-        for name, _ in operand.parts:
-            at = apply(lambda a, b: a + b, at, 0 if name in _NOTHING else machine.read(name))
-        at = machine.settled(at)
-        if isinstance(at, (int, np.integer)):
-            return machine.environment.constant(bank, int(at) & FULL, 4)
-        if isinstance(at, np.ndarray) and is_true(machine.on):
-            places = distinct(at, machine.on)
-            held = [machine.environment.constant(bank, int(one) & FULL, 4) for one in places[:_MOST_PLACES]]
-            if len(held) == len(places) and not any(isinstance(one, Unknown) for one in held):
-                which = np.minimum(np.searchsorted(places, at), len(places) - 1)  # inactive lanes: any
-                return np.array(held, np.int64)[which]
-        return machine.unknown(f"c[{bank:#x}] at an address that differs between lanes")
+    def read_constant(machine: Machine) -> Value:
+        bank_offset: Value = offset
+        for name, _ in operand.address_registers:
+            bank_offset = apply(
+                lambda a, b: a + b, bank_offset, 0 if name in _ZERO_REGISTERS else machine.read_register(name)
+            )
+        bank_offset = machine.resolve_active(bank_offset)
+        if isinstance(bank_offset, (int, np.integer)):
+            return machine.environment.constant(bank, int(bank_offset) & FULL, 4)
+        if isinstance(bank_offset, np.ndarray) and has_lanes(machine.active_mask):
+            distinct_offsets = distinct_values(bank_offset, machine.active_mask)
+            constants = [
+                machine.environment.constant(bank, int(entry) & FULL, 4)
+                for entry in distinct_offsets[:_MOST_CONSTANT_ADDRESSES]
+            ]
+            if len(constants) == len(distinct_offsets) and not any(
+                isinstance(entry, UnknownValue) for entry in constants
+            ):
+                entry_index = np.minimum(
+                    np.searchsorted(distinct_offsets, bank_offset), len(distinct_offsets) - 1
+                )  # inactive lanes: any
+                return np.array(constants, np.int64)[entry_index]
+        return machine.unknown_value(f"c[{bank:#x}] at an address that differs between lanes")
 
-    return read
+    return read_constant
 
 
-def wide(operand: Operand) -> Reader:
+def wide_reader(operand: SassOperand) -> Reader:
     """Reader of 64 bits of a register pair, a number or a constant."""
-    if operand.kind is OperandKind.NUMBER:
+    if operand.kind is SassOperandKind.NUMBER:
         number = operand.value
         return lambda _machine: number
-    plain = operand._replace(minus=False, invert=False, absolute=False)
-    low, high = source(plain), source(plain, step=1)
-    minus, inverted = operand.minus, operand.invert
+    plain = operand._replace(is_negated=False, is_inverted=False, is_absolute=False)
+    low_reader, high_reader = word_reader(plain), word_reader(plain, word_offset=1)
+    minus, inverted = operand.is_negated, operand.is_inverted
 
-    def read(machine: Machine) -> Value:
-        value = as_wide(low(machine), high(machine))
+    def read_wide(machine: Machine) -> Value:
+        value = join_words(low_reader(machine), high_reader(machine))
         if minus:
             return apply(lambda v: -v, value)
         return apply(lambda v: ~v, value) if inverted else value
 
-    return read
+    return read_wide
 
 
 def write_wide(machine: Machine, name: str | None, value: Value) -> None:
     """Write a 64-bit number to a register pair."""
     if name is None:
         return
-    machine.write(name, apply(lambda v: v & FULL, value))
-    machine.write(following(name), apply(lambda v: (v >> 32) & FULL, value))
+    machine.write_register(name, apply(lambda v: v & FULL, value))
+    machine.write_register(register_after(name), apply(lambda v: (v >> 32) & FULL, value))
 
 
 # ── Shared by several kinds of instructions ──────────────────────────────────────────────────────
 
 
-def plain(function: Callable[..., Known], sources: int) -> Build:
+def operation_builder(function: Callable[..., Known], source_count: int) -> RunBuilder:
     """Builder for an instruction that computes one register from others."""
 
-    def build(statement: Statement) -> Run:
-        name, _, at = results(statement, 0)
-        readers = [source(operand) for operand in statement.operands[at : at + sources]]
-        return writes(name, lambda machine: apply(function, *(reader(machine) for reader in readers)))
+    def build(statement: SassStatement) -> StepRun:
+        name, _, at = destinations(statement, 0)
+        readers = [word_reader(operand) for operand in statement.operands[at : at + source_count]]
+        return write_run(name, lambda machine: apply(function, *(reader(machine) for reader in readers)))
 
     return build
 
 
-def least(by: Known, most: int) -> Known:
+def minimum(amount: Known, limit: int) -> Known:
     """The smaller of both."""
-    return np.minimum(by, most) if isinstance(by, np.ndarray) else min(by, most)
+    return np.minimum(amount, limit) if isinstance(amount, np.ndarray) else min(amount, limit)
 
 
-def writes(name: str | None, value: Reader) -> Run:
+def write_run(name: str | None, value: Reader) -> StepRun:
     """A run that writes what a reader returns, unless the register ignores writes."""
     if name is None:
         return lambda _machine: None
 
     def run(machine: Machine) -> None:
-        machine.write(name, value(machine))
+        machine.write_register(name, value(machine))
 
     return run
 
@@ -229,75 +242,77 @@ def write_all(machine: Machine, names: Iterable[str | None], value: Value) -> No
     """Write one value to several registers or predicates."""
     for name in names:
         if name is not None:
-            machine.write(name, value)
+            machine.write_register(name, value)
 
 
-def put_sum(machine: Machine, name: str | None, carries: Iterable[str | None], total: Value) -> None:
+def write_sum(machine: Machine, name: str | None, carry_predicates: Iterable[str | None], total: Value) -> None:
     """Write the low 32 bits of a sum; the n-th carry is set if the sum is at least n · 2³²."""
     if name is not None:
-        machine.write(name, apply(lambda t: t & FULL, total))
-    for most, carry in enumerate(carries, 1):
+        machine.write_register(name, apply(lambda t: t & FULL, total))
+    for multiple, carry in enumerate(carry_predicates, 1):
         if carry is not None:
-            machine.write(carry, as_predicate(apply(lambda t, n=most: (t >> 32) >= n, total)))
+            machine.write_register(carry, as_predicate(apply(lambda t, n=multiple: (t >> 32) >= n, total)))
 
 
-def not_known(name: str | None, why: str) -> Run:
+def unknown_run(name: str | None, reason: str) -> StepRun:
     """A run that makes a register unknown, with the reason."""
-    return writes(name, lambda machine: machine.unknown(why))
+    return write_run(name, lambda machine: machine.unknown_value(reason))
 
 
-def not_understood(name: str | None, opcode: str) -> Run:
+def unsupported_run(name: str | None, opcode: str) -> StepRun:
     """A run that makes a register unknown because the opcode is not supported."""
-    return not_known(name, f"unsupported opcode {opcode}")
+    return unknown_run(name, f"unsupported opcode {opcode}")
 
 
-def move(statement: Statement, place: int | None = None) -> Run:
-    """A run that copies one operand: the first source, or the one at `place`."""
-    name, _, at = results(statement, 0)
-    at = at if place is None else place
-    if statement.has("64"):
-        reader = wide(statement.operands[at])
+def build_move(statement: SassStatement, source_position: int | None = None) -> StepRun:
+    """A run that copies one operand: the first source, or the one at `source_position`."""
+    name, _, at = destinations(statement, 0)
+    at = at if source_position is None else source_position
+    if statement.has_modifier("64"):
+        reader = wide_reader(statement.operands[at])
         return lambda machine: write_wide(machine, name, reader(machine))
-    return writes(name, source(statement.operands[at]))
+    return write_run(name, word_reader(statement.operands[at]))
 
 
-def both(a: Value, b: Value) -> Value:
+def predicate_and(a: Value, b: Value) -> Value:
     """Conjunction of predicates."""
-    return _combine(a, b, False)
+    return _combine_predicates(a, b, False)
 
 
-def either(a: Value, b: Value) -> Value:
+def predicate_or(a: Value, b: Value) -> Value:
     """Disjunction of predicates."""
-    return _combine(a, b, True)
+    return _combine_predicates(a, b, True)
 
 
-def _combine(a: Value, b: Value, settles: bool) -> Value:
+def _combine_predicates(a: Value, b: Value, deciding_value: bool) -> Value:
     """Conjunction or disjunction of predicates; the result is known if one operand decides it."""
     if isinstance(a, bool):
-        return settles if a is settles else b
+        return deciding_value if a is deciding_value else b
     if isinstance(b, bool):
-        return settles if b is settles else a
-    function: Any = np.logical_or if settles else np.logical_and
-    if not isinstance(a, Unknown) and not isinstance(b, Unknown):
+        return deciding_value if b is deciding_value else a
+    function: Any = np.logical_or if deciding_value else np.logical_and
+    if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
         return function(a, b)
     data: Any = function(data_of(a), data_of(b))
-    bad: Any = False
-    why = 0
-    for mine, other in ((a, b), (b, a)):
-        if isinstance(mine, Unknown):
-            why |= mine.why
-            sure = other.bad if isinstance(other, Unknown) else False
-            settled = np.logical_and(np.equal(data_of(other), settles), np.logical_not(sure))
-            bad = np.logical_or(bad, np.logical_and(mine.bad, np.logical_not(settled)))
-            data = np.where(settled, settles, data)
-    return Unknown(data, bad, why) if np.any(bad) else data
+    unknown_lanes: Any = False
+    missing_inputs = 0
+    for operand, partner in ((a, b), (b, a)):
+        if isinstance(operand, UnknownValue):
+            missing_inputs |= operand.missing_inputs
+            partner_unknown = partner.unknown_bits if isinstance(partner, UnknownValue) else False
+            is_decided = np.logical_and(np.equal(data_of(partner), deciding_value), np.logical_not(partner_unknown))
+            unknown_lanes = np.logical_or(
+                unknown_lanes, np.logical_and(operand.unknown_bits, np.logical_not(is_decided))
+            )
+            data = np.where(is_decided, deciding_value, data)
+    return UnknownValue(data, unknown_lanes, missing_inputs) if np.any(unknown_lanes) else data
 
 
-def xor(a: Value, b: Value) -> Value:
+def predicate_xor(a: Value, b: Value) -> Value:
     """Exclusive or of predicates."""
     return as_predicate(apply(np.logical_xor, a, b))
 
 
-def words(text: str) -> frozenset[str]:
+def split_words(text: str) -> frozenset[str]:
     """The words of a table."""
     return frozenset(text.split())

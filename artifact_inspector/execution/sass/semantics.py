@@ -14,33 +14,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.lanes import (
+from artifact_inspector.execution.interpreter.program import (
+    MALFORMED_OPERAND_ERRORS,
+    DecodedProgram,
+    ProgramStep,
+)
+from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
+from artifact_inspector.execution.interpreter.tensor_maps import PARAMETER_WINDOW, TensorDescriptor
+from artifact_inspector.execution.interpreter.values import (
     FULL,
-    Names,
-    Unknown,
+    InputNames,
+    UnknownValue,
     Value,
 )
-from artifact_inspector.execution.interpreter.meeting import meetings_in
-from artifact_inspector.execution.interpreter.program import ODD_OPERANDS, Program, Step
-from artifact_inspector.execution.interpreter.tensor_maps import WINDOW, Descriptor
-from artifact_inspector.execution.launch import Launch, Tensor, encode
-from artifact_inspector.execution.sass.control import CONTROL, NOTHING, branch_to, free_columns
-from artifact_inspector.execution.sass.copies import COPIES
+from artifact_inspector.execution.launch import KernelLaunch, Tensor, encode_argument
+from artifact_inspector.execution.sass.control import CONTROL, NO_OPS, branch_to, free_tensor_columns
+from artifact_inspector.execution.sass.cross_lane import LANES
 from artifact_inspector.execution.sass.float import FLOAT
 from artifact_inspector.execution.sass.integer import INTEGER
-from artifact_inspector.execution.sass.lanes import LANES
 from artifact_inspector.execution.sass.logic import LOGIC
+from artifact_inspector.execution.sass.mbarrier_waits import WAITS
 from artifact_inspector.execution.sass.memory import MEMORY
-from artifact_inspector.execution.sass.operands import Build, Run, is_nothing, words
-from artifact_inspector.execution.sass.waits import WAITS
-from artifact_inspector.formats.sass import reading as language
-from artifact_inspector.formats.sass.statement import OperandKind, Statement, parse_statement
+from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, is_zero_register, split_words
+from artifact_inspector.execution.sass.tma import COPIES
+from artifact_inspector.formats.sass import parser as language
+from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement, parse_statement
 from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-SEMANTICS: Mapping[str, Build] = {
+SEMANTICS: Mapping[str, RunBuilder] = {
     **INTEGER,
     **LOGIC,
     **FLOAT,
@@ -52,12 +56,12 @@ SEMANTICS: Mapping[str, Build] = {
 }
 """Opcode without modifiers → builder of its run."""
 
-WORD = 16
+INSTRUCTION_BYTES = 16
 """Bytes of an instruction since sm_70."""
 
 _BRANCHES = frozenset(("BRA", "JMP", "CALL"))
-_ALWAYS = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
-_KINDS: Mapping[str, str] = {
+_UNGUARDED = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
+_STEP_KINDS: Mapping[str, str] = {
     "LDG": "global_load", "LD": "global_load", "STG": "global_store", "ST": "global_store", "LDGSTS": "copy",
     "RED": "global_reduction", "REDG": "global_reduction", "ATOM": "global_atomic", "ATOMG": "global_atomic",
     "LDS": "shared_load", "STS": "shared_store", "STSM": "matrix_store", "LDSM": "matrix_load",
@@ -72,13 +76,13 @@ _FLOP: Mapping[str, tuple[str, int]] = {
     "HFMA2": ("fp16", 4),
 }  # fmt: skip
 """Floating-point operations per lane; a multiply-add counts as two."""
-_TYPES: Mapping[str, str] = {
+_MATRIX_TYPES: Mapping[str, str] = {
     "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "f64": "fp64", "e4m3": "fp8", "e5m2": "fp8", "s8": "int8",
     "u8": "int8", "s4": "int4", "u4": "int4", "b1": "b1", "e2m1": "fp4", "e2m3": "fp6", "e3m2": "fp6",
 }  # fmt: skip
 
 
-def arch_of(module: Module) -> int:
+def arch_number(module: Module) -> int:
     """The architecture number of SASS; 90 if it is not stated."""
     return int("".join(c for c in module.attributes.get("target", "sm_90") if c in "0123456789")[:4] or 90)
 
@@ -89,7 +93,7 @@ def read_program(
     *,
     constants: Mapping[int, bytes] | None = None,
     parameters: Sequence[tuple[int, int]] = (),
-) -> Program:
+) -> DecodedProgram:
     """A kernel's machine code, ready to run.
 
     Args:
@@ -98,26 +102,24 @@ def read_program(
         constants: constant banks from the binary.
         parameters: offset in constant bank 0 and bytes of each parameter, in order.
     """
-    section, arch = _section(module, kernel), arch_of(module)
+    section, arch = _functions_in_section(module, kernel), arch_number(module)
     instructions = [instruction for function in section for instruction in function.instructions]
-    targets = _targets(section)
-    steps = tuple(
-        _step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions)
-    )
-    return Program(
+    targets = _branch_targets(section)
+    steps = tuple(_decode_step(at, instruction, module, targets.get(at)) for at, instruction in enumerate(instructions))
+    return DecodedProgram(
         section[0].name,
         steps,
         {step.address: step.index for step in steps},
         constants=dict(constants or {}),
         parameters=tuple(parameters),
-        arch=arch,
+        arch_number=arch,
         target=f"sm_{arch}",
-        bytes=len(steps) * WORD,
-        meets=meetings_in(section, ("EXIT", "RET")),
+        code_bytes=len(steps) * INSTRUCTION_BYTES,
+        reconvergence_steps=reconvergence_steps(section, ("EXIT", "RET")),
     )
 
 
-def _section(module: Module, kernel: str) -> tuple[Function, ...]:
+def _functions_in_section(module: Module, kernel: str) -> tuple[Function, ...]:
     """A kernel and the functions after it in its section of the file, which it calls."""
     functions = module.functions
     at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
@@ -127,118 +129,121 @@ def _section(module: Module, kernel: str) -> tuple[Function, ...]:
     return functions[at:stop]
 
 
-def _targets(section: Sequence[Function]) -> dict[int, int]:
+def _branch_targets(section: Sequence[Function]) -> dict[int, int]:
     """Branch or call → its target instruction."""
-    found: dict[int, int] = {}
-    places: dict[str, int] = {}
+    targets: dict[int, int] = {}
+    label_positions: dict[str, int] = {}
     start = 0
     for function in section:
         labels = {block.label: start + block.start for block in function.blocks if block.label}
-        places |= {function.name: start, **labels}
+        label_positions |= {function.name: start, **labels}
         for block in function.blocks:
             if block.start == block.stop:
                 continue
-            at = block.stop - 1
-            statement = parse_statement(function.instructions[at].text)
-            goes = [operand for operand in statement.operands if operand.kind is OperandKind.LABEL]
-            if statement.base in _BRANCHES and goes and goes[-1].name in labels:
-                found[start + at] = labels[goes[-1].name]
+            last_instruction = block.stop - 1
+            statement = parse_statement(function.instructions[last_instruction].text)
+            label_operands = [operand for operand in statement.operands if operand.kind is SassOperandKind.LABEL]
+            if statement.base in _BRANCHES and label_operands and label_operands[-1].name in labels:
+                targets[start + last_instruction] = labels[label_operands[-1].name]
             elif statement.base in ("BRA", "JMP") and block.successors:
-                found[start + at] = start + function.blocks[block.successors[0]].start
+                targets[start + last_instruction] = start + function.blocks[block.successors[0]].start
         start += len(function.instructions)
     instructions = (instruction for function in section for instruction in function.instructions)
-    for at, instruction in enumerate(instructions):
-        if at not in found and instruction.opcode.startswith("CALL"):
+    for last_instruction, instruction in enumerate(instructions):
+        if last_instruction not in targets and instruction.opcode.startswith("CALL"):
             operands = parse_statement(instruction.text).operands
             name = operands[-1].name.strip("`()") if operands else ""
-            if name in places:
-                found[at] = places[name]
-    return found
+            if name in label_positions:
+                targets[last_instruction] = label_positions[name]
+    return targets
 
 
-def _step(at: int, instruction: Instruction, module: Module, target: int | None) -> Step:
+def _decode_step(at: int, instruction: Instruction, module: Module, target: int | None) -> ProgramStep:
     statement = parse_statement(instruction.text)
     base = statement.base
-    run, understood = _run(statement, instruction, target)
-    guard = None if statement.guard in (None, "PT", "UPT") and not statement.unless else statement.guard
+    run, is_supported = _build_run(statement, instruction, target)
+    guard = None if statement.guard in (None, "PT", "UPT") and not statement.is_guard_negated else statement.guard
     matrix = language.FORMAT.matrix(instruction, module)
     frames = instruction.location
-    return Step(
+    return ProgramStep(
         at,
-        at * WORD,
+        at * INSTRUCTION_BYTES,
         statement.opcode,
         instruction.text,
         instruction.line,
         None if not frames else (frames[-1].file, frames[-1].line),
         run,
         guard=guard,
-        unless=statement.unless,
+        guard_is_negated=statement.is_guard_negated,
         is_uniform=_is_uniform(statement),
-        always=base in _ALWAYS and not (base == "EXIT" and guard is not None),
-        work=_work(statement, matrix),
-        sums=base.removeprefix("U") in _SUMS,
-        by_lane=base != "SHFL",
-        kind=_kind(statement),
-        is_understood=understood,
+        runs_unguarded=base in _UNGUARDED and not (base == "EXIT" and guard is not None),
+        lane_flop=_lane_flop(statement, matrix),
+        accepts_affine=base.removeprefix("U") in _AFFINE_OPCODES,
+        ignores_inactive_lanes=base != "SHFL",
+        kind=_step_kind(statement),
+        is_supported=is_supported,
     )
 
 
-def _is_uniform(statement: Statement) -> bool:
+def _is_uniform(statement: SassStatement) -> bool:
     if not statement.base.startswith("U") or statement.base in MEMORY or statement.base in COPIES:
         return statement.base in ("S2UR", "CS2UR", "ULDC", "LDCU")
     return True
 
 
-def _run(statement: Statement, instruction: Instruction, target: int | None) -> tuple[Run, bool]:
+def _build_run(statement: SassStatement, instruction: Instruction, target: int | None) -> tuple[StepRun, bool]:
     """The run of a statement, and whether the opcode is supported."""
     base = statement.base
     if base in _BRANCHES:
         return branch_to(statement, target), True
-    if base in NOTHING or (base == "LDTM"):
+    if base in NO_OPS or (base == "LDTM"):
         results = instruction.operands.results
-        return (_forget(results, f"the result of {statement.opcode}") if results else _idle), True
-    build = SEMANTICS.get(base) or (SEMANTICS.get(base[1:]) if base.startswith("U") else None)
-    if build is not None:
+        return (_write_unknown(results, f"the result of {statement.opcode}") if results else _do_nothing), True
+    builder = SEMANTICS.get(base) or (SEMANTICS.get(base[1:]) if base.startswith("U") else None)
+    if builder is not None:
         try:
-            run = build(statement)
-            return (_then_forget(run, instruction.operands.results, base) if "GMMA" in base else run), True
-        except ODD_OPERANDS:
+            run = builder(statement)
+            return (_run_then_forget(run, instruction.operands.results, base) if "GMMA" in base else run), True
+        except MALFORMED_OPERAND_ERRORS:
             pass
     results = instruction.operands.results
-    if "MMA" in base or base in _DATA or base.removeprefix("U") in _DATA:
-        return _forget(results, f"the result of {statement.opcode}"), True
-    return _forget(results, f"unsupported opcode {statement.opcode}"), False
+    if "MMA" in base or base in _DATA_OPCODES or base.removeprefix("U") in _DATA_OPCODES:
+        return _write_unknown(results, f"the result of {statement.opcode}"), True
+    return _write_unknown(results, f"unsupported opcode {statement.opcode}"), False
 
 
-_DATA = words("""
+_DATA_OPCODES = split_words("""
     HADD2 HMUL2 HFMA2 HMNMX2 HSET2 HSETP2 FADD2 FMUL2 FFMA2 FHADD FHFMA FMNMX3 FSET FRND F2F F2FP F2IP I2I
     I2IP DADD DMUL DFMA DSETP DMNMX IDP IDP4A MOVM VHMNMX FSWZADD QSPC QADD4 QMUL4 QFMA4 LDT LDTM TEX TLD SULD
     """)
 """Instructions on data: their results are deliberately not computed."""
 
 
-_SUMS = words("""
+_AFFINE_OPCODES = split_words("""
     IADD IADD3 VIADD IADD32I IMAD IMUL SHF SHL LEA LOP LOP3 ISETP MOV SEL LDG LD STG ST LDGSTS LDS STS LDSM
     """)
 """Opcodes that accept affine values: those that compute addresses, and those that access memory."""
 
 
-def _idle(_machine: Machine) -> None:
+def _do_nothing(_machine: Machine) -> None:
     return None
 
 
-def _forget(results: tuple[str, ...], why: str) -> Run:
+def _write_unknown(results: tuple[str, ...], reason: str) -> StepRun:
     def run(machine: Machine) -> None:
-        nothing = machine.unknown(why)
+        unknown_value = machine.unknown_value(reason)
         for name in results:
             is_predicate = name.lstrip("U").startswith("P")
-            machine.write(name, Unknown(False, True, nothing.why) if is_predicate else nothing)
+            machine.write_register(
+                name,
+                UnknownValue(False, True, unknown_value.missing_inputs) if is_predicate else unknown_value,
+            )
 
     return run
 
 
-def _then_forget(first: Run, results: tuple[str, ...], base: str) -> Run:
-    forget = _forget(results, f"the result of {base}")
+def _run_then_forget(first: StepRun, results: tuple[str, ...], base: str) -> StepRun:
+    forget = _write_unknown(results, f"the result of {base}")
 
     def run(machine: Machine) -> None:
         first(machine)
@@ -247,42 +252,42 @@ def _then_forget(first: Run, results: tuple[str, ...], base: str) -> Run:
     return run
 
 
-def _kind(statement: Statement) -> str:
+def _step_kind(statement: SassStatement) -> str:
     base = statement.base
-    if ("MMA" in base and not base.startswith("WARP")) or statement.has("MMA"):
+    if ("MMA" in base and not base.startswith("WARP")) or statement.has_modifier("MMA"):
         return "tensor"
-    return _KINDS.get(base, "")
+    return _STEP_KINDS.get(base, "")
 
 
-def _work(statement: Statement, matrix: MatrixOp | None) -> tuple[tuple[str, int], ...]:
+def _lane_flop(statement: SassStatement, matrix: MatrixOp | None) -> tuple[tuple[str, int], ...]:
     """Floating-point operations per lane by type; a matrix operation is divided among its lanes."""
     if matrix is not None:
-        lanes = 128 if matrix.issuer == "warpgroup" else 32
+        issuing_lanes = 128 if matrix.issuer == "warpgroup" else 32
         name = matrix.types.partition("×")[0]
-        return ((_TYPES.get(name, name), matrix.flop // lanes),)
-    found = _FLOP.get(statement.base)
-    if found is None:
+        return ((_MATRIX_TYPES.get(name, name), matrix.flop // issuing_lanes),)
+    opcode_flop = _FLOP.get(statement.base)
+    if opcode_flop is None:
         return ()
-    sources = [o for o in statement.operands[1:] if o.kind is not OperandKind.PREDICATE]
-    if all(is_nothing(o) or o.kind in (OperandKind.FLOAT, OperandKind.NUMBER) for o in sources):
+    sources = [o for o in statement.operands[1:] if o.kind is not SassOperandKind.PREDICATE]
+    if all(is_zero_register(o) or o.kind in (SassOperandKind.FLOAT, SassOperandKind.NUMBER) for o in sources):
         return ()  # it loads a constant
-    if statement.base == "HADD2" and is_nothing(sources[0]):
+    if statement.base == "HADD2" and is_zero_register(sources[0]):
         return ()  # it is a conversion
-    name, count = found
+    name, count = opcode_flop
     return ((("bf16" if any("BF16" in m for m in statement.modifiers) else name), count),)
 
 
 # ── Launch state ─────────────────────────────────────────────────────────────────────────────────
 
-_FORMATS: Mapping[int, str] = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
-_CLUSTERED = (90,)
-_RECIPROCALS = 0x150
+_INTEGER_FORMATS: Mapping[int, str] = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
+_CLUSTER_ARCHS = (90,)
+_CLUSTER_RECIPROCALS = 0x150
 """Offset of the reciprocals of the cluster dimensions, as float32."""
-_STACK = 0x00FF_F000
+_STACK_ADDRESS = 0x00FF_F000
 """Address of the local memory stack, chosen by this tool."""
 
 
-class _Layout:
+class _ConstantBankLayout:
     """Offsets in constant bank 0 by architecture, taken from cubins of Triton 2.1 to 3.9."""
 
     def __init__(self, arch: int) -> None:
@@ -295,29 +300,29 @@ class _Layout:
         """The address of the bank itself, for tensor maps among the parameters."""
 
 
-def default_parameters(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
+def default_parameter_layout(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """Offset in constant bank 0 and bytes of each parameter without a cubin: in order, naturally aligned.
 
     Args:
         arch: 75, 90 …
         types: in Triton's spelling.
     """
-    at, found = _Layout(arch).parameters, []
-    for kind in types:
-        size = 128 if kind.startswith("!tt") else 8 if kind.startswith("*") else _bytes_of(kind)
+    offset, layout = _ConstantBankLayout(arch).parameters, []
+    for type_name in types:
+        size = 128 if type_name.startswith("!tt") else 8 if type_name.startswith("*") else _scalar_bytes(type_name)
         align = 64 if size == 128 else size
-        at = -(-at // align) * align
-        found.append((at, size))
-        at += size
-    return tuple(found)
+        offset = -(-offset // align) * align
+        layout.append((offset, size))
+        offset += size
+    return tuple(layout)
 
 
-def _bytes_of(kind: str) -> int:
+def _scalar_bytes(kind: str) -> int:
     bits = int("".join(letter for letter in kind if letter.isdigit()) or 32)
     return max(1, bits // 8)
 
 
-class Environment:
+class SassEnvironment:
     """Constants and special registers of one launch.
 
     Args:
@@ -331,71 +336,71 @@ class Environment:
 
     def __init__(
         self,
-        program: Program,
-        launch: Launch,
+        program: DecodedProgram,
+        launch: KernelLaunch,
         parameters: Sequence[tuple[str, Tensor | int | float | bool | None]],
         threads: int,
-        names: Names,
-        descriptors: Mapping[int, Descriptor] | None = None,
+        names: InputNames,
+        descriptors: Mapping[int, TensorDescriptor] | None = None,
     ) -> None:
         self.descriptors = descriptors or {}
         self.launch = launch
         self.threads = threads
         self.names = names
         self.program = program
-        layout = _Layout(program.arch)
+        layout = _ConstantBankLayout(program.arch_number)
         self.first_parameter = layout.parameters
         """Offset of the first parameter in constant bank 0."""
         self.bank = bytearray(0x1000)
-        self.known: dict[int, str | None] = {}
+        self.missing_bytes: dict[int, str | None] = {}
         """Byte → None if it is known, otherwise the name of the missing input."""
         for step, extent in enumerate((threads, 1, 1)):
             self._put(layout.threads + 4 * step, extent, 4)
-        for step, extent in enumerate(launch.extents):
+        for step, extent in enumerate(launch.cta_grid):
             self._put(layout.grid + 4 * step, extent, 4)
-        if program.arch in _CLUSTERED:
-            for step, extent in enumerate((launch.cluster, 1, 1)):
-                self._put(_RECIPROCALS + 4 * step, 1 / extent, 4)
-        self._put(layout.stack, _STACK, 4)
-        self._put(layout.window, WINDOW, 8)
-        for (offset, size), (name, given) in zip(program.parameters, parameters, strict=False):
-            self._put(offset, given, size, name)
+        if program.arch_number in _CLUSTER_ARCHS:
+            for step, extent in enumerate((launch.cluster_size, 1, 1)):
+                self._put(_CLUSTER_RECIPROCALS + 4 * step, 1 / extent, 4)
+        self._put(layout.stack, _STACK_ADDRESS, 4)
+        self._put(layout.window, PARAMETER_WINDOW, 8)
+        for (offset, size), (name, argument) in zip(program.parameters, parameters, strict=False):
+            self._put(offset, argument, size, name)
 
-    def _put(self, offset: int, given: Any, size: int, name: str = "") -> None:
-        held = encode(given, size)
-        if held is not None:
-            self.bank[offset : offset + size] = held
+    def _put(self, offset: int, argument: Any, size: int, name: str = "") -> None:
+        encoded = encode_argument(argument, size)
+        if encoded is not None:
+            self.bank[offset : offset + size] = encoded
         for byte in range(offset, offset + size):
-            self.known[byte] = name if held is None else None
+            self.missing_bytes[byte] = name if encoded is None else None
 
-    def begin(self, machine: Machine) -> None:
+    def initialize(self, machine: Machine) -> None:
         """Set up shared memory before a CTA runs; everything else is in constants and special registers."""
-        free_columns(machine)
+        free_tensor_columns(machine)
 
     def constant(self, bank: int, offset: int, size: int) -> Value:
         """The value in a constant bank at an offset."""
         if bank == 0:
-            missing = [self.known.get(byte, f"c[0x0][{offset:#x}]") for byte in range(offset, offset + size)]
-            why = next((name for name in missing if name is not None), None)
-            if why is not None:
-                return self.names.unknown(why)
+            missing = [self.missing_bytes.get(byte, f"c[0x0][{offset:#x}]") for byte in range(offset, offset + size)]
+            missing_name = next((name for name in missing if name is not None), None)
+            if missing_name is not None:
+                return self.names.unknown_value(missing_name)
             return int.from_bytes(self.bank[offset : offset + size], "little")
         data = self.program.constants.get(bank)
         if data is None or offset + size > len(data):
-            return self.names.unknown(f"constant bank {bank:#x}")
+            return self.names.unknown_value(f"constant bank {bank:#x}")
         return int.from_bytes(data[offset : offset + size], "little")
 
     def lane(self, machine: Machine) -> Any:
         """Lane number within the warp."""
-        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp).reshape(1, -1)
+        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp_size).reshape(1, -1)
 
     def special(self, machine: Machine, name: str) -> Value:
         """The value of a special register."""
-        x, y, _ = self.launch.extents
-        cluster = self.launch.cluster
+        x, y, _ = self.launch.cta_grid
+        cluster = self.launch.cluster_size
         ctas = machine.ctas.reshape(-1, 1)
         threads = np.arange(machine.threads, dtype=np.int64).reshape(1, -1)
-        simple: Mapping[str, Any] = {
+        special_values: Mapping[str, Any] = {
             "SR_TID.X": lambda: threads,
             "SR_TID.Y": lambda: 0,
             "SR_TID.Z": lambda: 0,
@@ -403,7 +408,7 @@ class Environment:
             "SR_CTAID.X": lambda: ctas % x,
             "SR_CTAID.Y": lambda: ctas // x % y,
             "SR_CTAID.Z": lambda: ctas // (x * y),
-            "SR_LANEID": lambda: threads % machine.program.warp,
+            "SR_LANEID": lambda: threads % machine.program.warp_size,
             "SR_LTMASK": lambda: (1 << (threads % 32)) - 1,
             "SR_LEMASK": lambda: (2 << (threads % 32)) - 1,
             "SR_EQMASK": lambda: 1 << (threads % 32),
@@ -414,7 +419,7 @@ class Environment:
             "SR_CLUSTER_CTAID.X": lambda: ctas % cluster if cluster > 1 else 0,
             "SR_SWINHI": lambda: 0,
         }
-        found = simple.get(name)
-        if found is None:
-            return self.names.unknown(f"special register {name}")
-        return value.item() if isinstance(value := found(), np.ndarray) and value.size == 1 else value
+        read_special = special_values.get(name)
+        if read_special is None:
+            return self.names.unknown_value(f"special register {name}")
+        return value.item() if isinstance(value := read_special(), np.ndarray) and value.size == 1 else value

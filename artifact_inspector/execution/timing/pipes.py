@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from artifact_inspector.execution.interpreter.program import Step
-from artifact_inspector.execution.timing.walking import Does
-from artifact_inspector.formats.sass.statement import OperandKind, Statement, bytes_moved, parse_statement
+from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
+from artifact_inspector.formats.sass.statement import (
+    SassOperandKind,
+    SassStatement,
+    bytes_moved,
+    parse_statement,
+)
 
 
 class Pipe(Enum):
@@ -61,47 +66,47 @@ _PIPES: Mapping[Pipe, str] = {
 _BY_OPCODE: Mapping[str, Pipe] = {name: pipe for pipe, names in _PIPES.items() for name in names.split()}
 
 
-def pipe_of(step: Step) -> Pipe:
+def pipe_of(step: ProgramStep) -> Pipe:
     """The unit that executes an instruction; ALU for opcodes in no table."""
     if step.kind == "tensor":
         return Pipe.TENSOR
     base = step.opcode.partition(".")[0]
-    found = _BY_OPCODE.get(base)
-    if found is not None:
-        return found
+    table_pipe = _BY_OPCODE.get(base)
+    if table_pipe is not None:
+        return table_pipe
     return Pipe.UNIFORM if base.startswith("U") or base == "R2UR" else Pipe.ALU
 
 
-def moved_bytes(step: Step) -> int:
+def bytes_per_lane(step: ProgramStep) -> int:
     """Bytes per lane of a load or store."""
     return bytes_moved(step.opcode)
 
 
-def what_it_does(step: Step, pipe: Pipe) -> tuple[Does, int]:
+def wait_effect(step: ProgramStep, pipe: Pipe) -> tuple[SchedulingEffect, int]:
     """What an instruction starts or waits for besides scoreboards, and how many groups the wait leaves."""
     statement = parse_statement(step.text)
     base = statement.base
-    if base in _DOES:
-        return _DOES[base], 0
+    if base in _EFFECTS:
+        return _EFFECTS[base], 0
     if base == "DEPBAR":
-        return Does.AWAITS_COPIES, _last(statement)
-    if base == "WARPGROUP" and statement.has("DEPBAR"):
-        return Does.AWAITS_PRODUCTS, _last(statement)
+        return SchedulingEffect.WAITS_FOR_COPIES, _last_number(statement)
+    if base == "WARPGROUP" and statement.has_modifier("DEPBAR"):
+        return SchedulingEffect.WAITS_FOR_PRODUCTS, _last_number(statement)
     if pipe is Pipe.TENSOR and any(operand.name.startswith("gsb") for operand in statement.operands):
-        return Does.CLOSES_PRODUCTS, 0
-    if base == "SYNCS" and any(word in statement.modifiers for word in ("TRYWAIT", "TRANS64")):
-        return Does.AWAITS_BULK if statement.has("TRYWAIT") else Does.NOTHING, 0
-    return Does.NOTHING, 0
+        return SchedulingEffect.CLOSES_PRODUCT_GROUP, 0
+    if base == "SYNCS" and any(modifier in statement.modifiers for modifier in ("TRYWAIT", "TRANS64")):
+        return SchedulingEffect.WAITS_FOR_BULK if statement.has_modifier("TRYWAIT") else SchedulingEffect.NOTHING, 0
+    return SchedulingEffect.NOTHING, 0
 
 
-_DOES: Mapping[str, Does] = {
-    "LDGSTS": Does.COPIES,
-    "LDGDEPBAR": Does.CLOSES_COPIES,
-    "BAR": Does.MEETS,
-    "UTMALDG": Does.COPIES_BULK,
+_EFFECTS: Mapping[str, SchedulingEffect] = {
+    "LDGSTS": SchedulingEffect.STARTS_COPY,
+    "LDGDEPBAR": SchedulingEffect.CLOSES_COPY_GROUP,
+    "BAR": SchedulingEffect.CTA_BARRIER,
+    "UTMALDG": SchedulingEffect.STARTS_BULK_COPY,
 }
 
 
-def _last(statement: Statement) -> int:
-    numbers = [operand.value for operand in statement.operands if operand.kind is OperandKind.NUMBER]
+def _last_number(statement: SassStatement) -> int:
+    numbers = [operand.value for operand in statement.operands if operand.kind is SassOperandKind.NUMBER]
     return numbers[-1] if numbers else 0

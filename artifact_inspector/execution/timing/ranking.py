@@ -17,32 +17,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
-from artifact_inspector.analysis.resources.taken import Resources, find_resources
+from artifact_inspector.analysis.resources.usage import Resources, find_resources
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.launch import Launch
-from artifact_inspector.execution.loading import Loaded, load_kernel
-from artifact_inspector.execution.naming import fit_launch
-from artifact_inspector.execution.timing.contestants import Contestant, find_twins, label_launches
-from artifact_inspector.execution.timing.controls import Control, read_controls
-from artifact_inspector.execution.timing.costs import Chip, Costs, find_costs
-from artifact_inspector.execution.timing.forking import map_forked
-from artifact_inspector.execution.timing.sampling import Sample, sample_launch
-from artifact_inspector.execution.timing.walking import Walk, walk
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.timing.candidates import (
+    RankingCandidate,
+    find_identical_binaries,
+    label_candidates,
+)
+from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
+from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.reading import without_collection
-from artifact_inspector.files.beside import size_of
-from artifact_inspector.files.binaries import read_code, read_cubin
+from artifact_inspector.files.binaries import read_cubin, read_function_code
+from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
 from artifact_inspector.hardware.targets import Target, parse_target
-from artifact_inspector.hardware.timing import TIMING, Timing
+from artifact_inspector.hardware.timing import TIMING, TimingParameters
 
-PATH, LAUNCH = "path", "launch"
-_OF_NVIDIA = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
-_CTAS = "the number of resident CTAs per multiprocessor"
+LATENCY_TERM, LAUNCH_TERM = "path", "launch"
+_NEEDS_CONTROL_CODES = "control codes, which only NVIDIA machine code has: AMD kernels are not ranked"
+_RESIDENT_CTAS = "the number of resident CTAs per multiprocessor"
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedLaunch:
     """One launch and its estimate."""
 
     launch: int
@@ -53,7 +57,7 @@ class Ranked:
     score: float | None
     """Estimated cycles of a multiprocessor; less is better. None if a CTA does not fit, or its path depends
     on a missing input."""
-    binding: str | None
+    bottleneck: str | None
     """The largest term."""
     terms: Mapping[str, float]
     """Term → cycles that it alone would take: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
@@ -64,14 +68,14 @@ class Ranked:
     """Resident CTAs per multiprocessor."""
     waves: int | None
     """Waves of CTAs."""
-    unknown: tuple[str, ...] = field(default=())
+    missing_inputs: tuple[str, ...] = field(default=())
     """Missing inputs; the score is incomplete or None without them."""
     notes: tuple[str, ...] = field(default=())
-    same_as: int | None = None
+    identical_to: int | None = None
     """The index of the first launch with the same binary, grid and arguments; None if it is the first."""
 
 
-def chip_of(target: Target, gpu: str | None) -> Chip:
+def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     """The GPU that launches are ranked for.
 
     Args:
@@ -81,18 +85,22 @@ def chip_of(target: Target, gpu: str | None) -> Chip:
     Raises:
         UsageError: its rates are not known.
     """
-    named = target if gpu is None else parse_target(gpu)
-    if named.backend is not target.backend or named.arch.number // 10 != target.arch.number // 10:
+    ranking_target = target if gpu is None else parse_target(gpu)
+    if ranking_target.backend is not target.backend or ranking_target.arch.number // 10 != target.arch.number // 10:
         raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
-    product, rates, limits = named.gpu.product, named.gpu.rates, named.limits.multiprocessor
+    product, rates, limits = (
+        ranking_target.gpu.product,
+        ranking_target.gpu.rates,
+        ranking_target.limits.multiprocessor,
+    )
     peaks = None if product is None else find_peaks(gpu or product.name) or find_peaks(product.name)
     if product is None or rates is None or limits is None or peaks is None:
         raise UsageError(
-            f"Cannot rank launches for {gpu or named}: its rates or its bandwidth are unknown.",
+            f"Cannot rank launches for {gpu or ranking_target}: its rates or its bandwidth are unknown.",
             "Choose a known product with --gpu: H100, H200, A100, 4090 …",
         )
     megahertz = product.megahertz or 1800
-    return Chip(
+    return GpuModel(
         gpu or product.name,
         rates,
         product.multiprocessors,
@@ -103,15 +111,22 @@ def chip_of(target: Target, gpu: str | None) -> Chip:
     )
 
 
-def judge_launch(
-    loaded: Loaded, launch: Launch, chip: Chip, target: Target, *, index: int = 0, label: str = "", limit: int
-) -> Ranked:
+def estimate_launch(
+    loaded: LoadedKernel,
+    launch: KernelLaunch,
+    gpu_model: GpuModel,
+    target: Target,
+    *,
+    index: int = 0,
+    label: str = "",
+    limit: int,
+) -> RankedLaunch:
     """The estimate for one launch.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
-        chip: the GPU.
+        gpu_model: the GPU.
         target: whose occupancy limits apply.
         index: index in the given launches.
         label: what distinguishes it.
@@ -122,140 +137,164 @@ def judge_launch(
     """
     artifact = loaded.artifact
     cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
-    taken = find_resources(artifact.target, artifact.metadata, binary=cubin)
-    blocks = blocks_of(target, taken)
-    nothing = Ranked(
+    resources = find_resources(artifact.target, artifact.metadata, binary=cubin)
+    resident_ctas = resident_ctas_of(target, resources)
+    empty_estimate = RankedLaunch(
         launch=index,
         hash=artifact.hash,
         label=label,
         score=None,
-        binding=None,
+        bottleneck=None,
         terms={},
-        fits=blocks != 0,
-        blocks=blocks,
+        fits=resident_ctas != 0,
+        blocks=resident_ctas,
         waves=None,
-        unknown=(),
+        missing_inputs=(),
         notes=launch.notes,
     )
-    if blocks == 0:
-        return nothing
+    if resident_ctas == 0:
+        return empty_estimate
     sample = sample_launch(loaded, launch, limit=limit)
-    unknown, notes = _unknown(sample), launch.notes
-    if sample.counts.outside:
-        first = sample.counts.outside[0]
+    unknown_inputs, notes = _missing_inputs(sample), launch.notes
+    if sample.counters.out_of_bounds:
+        first = sample.counters.out_of_bounds[0]
         notes += (
-            f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.lane}, {first.near}; "
+            f"a {first.kind} outside of every tensor: CTA {first.cta}, thread {first.thread}, {first.nearest_tensor}; "
             "`predict` lists all",
         )
-    if sample.ended or blocks is None or loaded.cubin is None:
-        lacks = _CTAS
+    if sample.unfinished or resident_ctas is None or loaded.cubin is None:
+        reason = _RESIDENT_CTAS
         if loaded.cubin is None:
-            lacks = _OF_NVIDIA if loaded.beginning is not None else "control codes, which need a cubin"
-        why = unknown or (lacks,)
-        return replace(nothing, unknown=why, notes=notes)
-    controls = read_controls(read_code(loaded.cubin, loaded.program.name))
-    frame = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
-    costs = find_costs(sample, chip, blocks, frame, int(taken.shared.value or 0))
-    score, terms, waves = _score(sample, costs, controls, chip, blocks)
-    binding = max(terms, key=lambda name: terms[name])
+            reason = _NEEDS_CONTROL_CODES if loaded.initial_state is not None else "control codes, which need a cubin"
+        missing_inputs = unknown_inputs or (reason,)
+        return replace(empty_estimate, missing_inputs=missing_inputs, notes=notes)
+    controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
+    frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
+    costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0))
+    score, terms, waves = _score_launch(sample, costs, controls, gpu_model, resident_ctas)
+    bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
-        nothing, score=score, binding=binding, terms=terms, waves=waves, unknown=unknown, notes=notes
+        empty_estimate,
+        score=score,
+        bottleneck=bottleneck,
+        terms=terms,
+        waves=waves,
+        missing_inputs=unknown_inputs,
+        notes=notes,
     )
 
 
-def blocks_of(target: Target, taken: Resources) -> int | None:
+def resident_ctas_of(target: Target, resources: Resources) -> int | None:
     """Resident CTAs per multiprocessor."""
     return find_occupancy(
         target,
-        registers=taken.registers.value,
-        shared_bytes=taken.shared.value,
-        warps_per_block=taken.warps_per_block.value,
-        barriers=taken.barriers.value,
-        tensor_columns=taken.tensor_columns.value,
+        registers=resources.registers.value,
+        shared_bytes=resources.shared.value,
+        warps_per_block=resources.warps_per_block.value,
+        barriers=resources.barriers.value,
+        tensor_columns=resources.tensor_columns.value,
     ).blocks
 
 
-def _unknown(sample: Sample) -> tuple[str, ...]:
+def _missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
     """The distinct missing inputs."""
-    told = [reason for end in sample.ended for reason in end.reasons]
-    told += [name for why in sample.counts.why.values() for name in sample.names.of(why)]
-    return tuple(dict.fromkeys(told))
+    reasons = [reason for unfinished in sample.unfinished for reason in unfinished.reasons]
+    reasons += [
+        name
+        for missing_bits in sample.counters.missing_inputs.values()
+        for name in sample.input_names.names_in(missing_bits)
+    ]
+    return tuple(dict.fromkeys(reasons))
 
 
-def _score(
-    sample: Sample, costs: Costs, controls: Sequence[Control], chip: Chip, blocks: int
+def _score_launch(
+    sample: LaunchSample,
+    costs: CtaCosts,
+    controls: Sequence[ControlCode],
+    gpu_model: GpuModel,
+    resident_limit: int,
 ) -> tuple[float, dict[str, float], int]:
     """Score in cycles, its terms, and the number of waves."""
     warps = -(-sample.loaded.threads // 32)
-    timing, issue = chip.timing, chip.rates.issue
+    timing, issue = gpu_model.timing, gpu_model.rates.issue
 
-    def together(held: int) -> Walk:
+    def walk_lockstep(cta_count: int) -> CtaWalk:
         """The walk of several CTAs in lockstep: as one CTA with the costs of all."""
-        steps = costs.steps if held == 1 else {at: cost.times(held) for at, cost in costs.steps.items()}
-        return walk(sample.way, controls, steps, max(held * warps / issue, 1), barrier_of(timing, warps))
+        steps = (
+            costs.step_costs
+            if cta_count == 1
+            else {at: cost.scaled_by(cta_count) for at, cost in costs.step_costs.items()}
+        )
+        return walk_cta(sample.trace, controls, steps, max(cta_count * warps / issue, 1), barrier_cycles(timing, warps))
 
-    alone = together(1)
-    each = dict(alone.busy)
-    for unit, cycles in costs.others.items():
-        each[unit] = each.get(unit, 0.0) + cycles
-    each["issue"] = sum(sample.counts.executed) / len(sample.ctas) / issue
-    ctas, multiprocessors = sample.launch.ctas, chip.multiprocessors
-    most = -(-ctas // multiprocessors)
-    held = min(blocks, most)
-    waves = -(-most // held)
+    single_walk = walk_lockstep(1)
+    unit_cycles = dict(single_walk.busy_cycles)
+    for unit, cycles in costs.off_trace_cycles.items():
+        unit_cycles[unit] = unit_cycles.get(unit, 0.0) + cycles
+    unit_cycles["issue"] = sum(sample.counters.warps_executed) / len(sample.ctas) / issue
+    ctas, multiprocessors = sample.launch.ctas, gpu_model.multiprocessors
+    ctas_per_multiprocessor = -(-ctas // multiprocessors)
+    resident = min(resident_limit, ctas_per_multiprocessor)
+    waves = -(-ctas_per_multiprocessor // resident)
     # caches and memory are shared, so they see the average; other units are limited by the fullest
     # multiprocessor
     average = ctas / min(ctas, multiprocessors)
-    terms = {name: cycles * (average if name in ("l2", "dram") else most) for name, cycles in each.items()}
-    terms[LAUNCH] = most * launch_of(timing, warps, held)
-    demands = [cycles / most for cycles in terms.values()]
-    full, rest = divmod(most, held)
-    apart = full * held / _throughput(held, demands, alone.cycles)
-    if rest:
-        apart += rest / _throughput(rest, demands, alone.cycles)
-    terms[PATH] = waves * alone.cycles
-    apart = max(apart, sum(cycles**timing.crowding for cycles in terms.values()) ** (1 / timing.crowding))
-    in_step = alone.cycles if held == 1 else together(held).cycles
-    in_step = full * in_step + (together(rest).cycles if rest else 0.0)
-    share = timing.in_step / waves
-    score = apart * (1 - share) + max(apart, in_step) * share
+    terms = {
+        name: cycles * (average if name in ("l2", "dram") else ctas_per_multiprocessor)
+        for name, cycles in unit_cycles.items()
+    }
+    terms[LAUNCH_TERM] = ctas_per_multiprocessor * launch_cycles(timing, warps, resident)
+    demands = [cycles / ctas_per_multiprocessor for cycles in terms.values()]
+    full_waves, last_wave_ctas = divmod(ctas_per_multiprocessor, resident)
+    queueing_cycles = full_waves * resident / _throughput(resident, demands, single_walk.cycles)
+    if last_wave_ctas:
+        queueing_cycles += last_wave_ctas / _throughput(last_wave_ctas, demands, single_walk.cycles)
+    terms[LATENCY_TERM] = waves * single_walk.cycles
+    queueing_cycles = max(
+        queueing_cycles,
+        sum(cycles**timing.contention_exponent for cycles in terms.values()) ** (1 / timing.contention_exponent),
+    )
+    lockstep_cycles = single_walk.cycles if resident == 1 else walk_lockstep(resident).cycles
+    lockstep_cycles = full_waves * lockstep_cycles + (walk_lockstep(last_wave_ctas).cycles if last_wave_ctas else 0.0)
+    lockstep_share = timing.lockstep_share / waves
+    score = queueing_cycles * (1 - lockstep_share) + max(queueing_cycles, lockstep_cycles) * lockstep_share
     return score, {name: round(cycles, 1) for name, cycles in sorted(terms.items()) if cycles}, waves
 
 
-def barrier_of(timing: Timing, warps: int) -> int:
+def barrier_cycles(timing: TimingParameters, warps: int) -> int:
     """Cycles of a CTA barrier that all warps have reached."""
-    return timing.barrier + timing.barrier_warp * warps
+    return timing.barrier + timing.barrier_per_warp * warps
 
 
-def launch_of(timing: Timing, warps: int, held: int) -> float:
+def launch_cycles(timing: TimingParameters, warps: int, resident_ctas: int) -> float:
     """Fewest cycles between the starts of two CTAs on one multiprocessor."""
-    return max(timing.launch, timing.launch_warp * warps, timing.turn / held)
+    return max(timing.cta_launch, timing.cta_launch_per_warp * warps, timing.cta_turnaround / resident_ctas)
 
 
-def _throughput(customers: int, demands: Sequence[float], alone: float) -> float:
+def _throughput(customers: int, demands: Sequence[float], single_cycles: float) -> float:
     """CTAs that complete per cycle if `customers` CTAs share the units.
 
     Args:
         customers: resident CTAs per multiprocessor.
         demands: cycles that one CTA occupies each unit.
-        alone: cycles of one CTA that runs alone.
+        single_cycles: cycles of one CTA that runs alone.
     """
     total = sum(demands)
-    thinks = max(alone - total, 0.0)
-    apart = min(1.0, alone / total) if total else 1.0  # units busy at the same time do not add up
+    think_time = max(single_cycles - total, 0.0)
+    overlap_factor = min(1.0, single_cycles / total) if total else 1.0  # units busy at the same time do not add up
     queues = [0.0] * len(demands)
-    rate = 1 / alone
+    rate = 1 / single_cycles
     for number in range(1, customers + 1):
-        stays = [demand * apart * (1 + queue) for demand, queue in zip(demands, queues, strict=True)]
-        rate = min(number / (sum(stays) + thinks), 1 / max(demands))
-        queues = [rate * stay for stay in stays]
+        residence_times = [demand * overlap_factor * (1 + queue) for demand, queue in zip(demands, queues, strict=True)]
+        rate = min(number / (sum(residence_times) + think_time), 1 / max(demands))
+        queues = [rate * residence_time for residence_time in residence_times]
     return rate
 
 
-def put_in_order(found: Sequence[Ranked]) -> list[Ranked]:
+def sort_by_score(estimates: Sequence[RankedLaunch]) -> list[RankedLaunch]:
     """The best first; at the end those without a score, then those that do not fit."""
     return sorted(
-        found,
+        estimates,
         key=lambda row: (
             not row.fits,
             row.score is None,
@@ -269,18 +308,18 @@ def put_in_order(found: Sequence[Ranked]) -> list[Ranked]:
 
 
 def rank_launches(
-    contestants: Sequence[Contestant],
+    candidates: Sequence[RankingCandidate],
     disassemble: Disassemble | None,
     *,
     gpu: str | None = None,
     limit: int = 50_000_000,
     processors: int = 1,
-    progress: Callable[[Ranked], None] = lambda row: None,
-) -> list[Ranked]:
+    progress: Callable[[RankedLaunch], None] = lambda row: None,
+) -> list[RankedLaunch]:
     """The launches, the best first. The smallest kernels are estimated first.
 
     Args:
-        contestants: the launches.
+        candidates: the launches.
         disassemble: converts cubins to SASS.
         gpu: product name; None selects the default product of the kernels' target.
         limit: steps after which a launch counts as endless.
@@ -291,29 +330,35 @@ def rank_launches(
         UsageError: the rates of the GPU are unknown, arguments are missing or wrong, or a grid is empty.
         CacheError: a kernel has no readable machine code.
     """
-    labels, firsts = label_launches(contestants), find_twins(contestants)
+    labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
-    def judge(at: int) -> Ranked:
-        one = contestants[at]
+    def estimate(at: int) -> RankedLaunch:
+        candidate = candidates[at]
         with without_collection():
-            loaded = load_kernel(one.artifact, disassemble)
-            target = one.artifact.target or parse_target(f"sm_{loaded.program.arch}")
-            loaded, launch = fit_launch(loaded, one.request, one.constants)
+            loaded = load_kernel(candidate.artifact, disassemble)
+            target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")
+            loaded, launch = match_launch(loaded, candidate.request, candidate.constants)
             limits = target if gpu is None else parse_target(gpu)
-            return judge_launch(
-                loaded, launch, chip_of(target, gpu), limits, index=at, label=labels[at], limit=limit
+            return estimate_launch(
+                loaded, launch, gpu_model_of(target, gpu), limits, index=at, label=labels[at], limit=limit
             )
 
-    judged: dict[int, Ranked] = {}
-    counted = Counter(firsts)
-    by_code = sorted(set(firsts), key=lambda at: (size_of(contestants[at].artifact) or 0, at))
-    for row in map_forked(judge, by_code, processors):
-        for _ in range(counted[row.launch]):
+    estimates: dict[int, RankedLaunch] = {}
+    multiplicity = Counter(first_identical)
+    distinct_binaries = sorted(set(first_identical), key=lambda at: (artifact_size(candidates[at].artifact) or 0, at))
+    for row in map_in_processes(estimate, distinct_binaries, processors):
+        for _ in range(multiplicity[row.launch]):
             progress(row)
-        judged[row.launch] = row
-    twins = [
-        replace(judged[first], launch=at, label=labels[at], hash=contestants[at].artifact.hash, same_as=first)
-        for at, first in enumerate(firsts)
+        estimates[row.launch] = row
+    duplicates = [
+        replace(
+            estimates[first],
+            launch=at,
+            label=labels[at],
+            hash=candidates[at].artifact.hash,
+            identical_to=first,
+        )
+        for at, first in enumerate(first_identical)
         if at != first
     ]
-    return put_in_order([*judged.values(), *twins])
+    return sort_by_score([*estimates.values(), *duplicates])

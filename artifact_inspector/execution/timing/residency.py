@@ -14,26 +14,31 @@ from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
-from artifact_inspector.analysis.resources.taken import find_resources
+from artifact_inspector.analysis.resources.usage import find_resources
 from artifact_inspector.errors import UsageError
-from artifact_inspector.execution.loading import load_kernel
-from artifact_inspector.execution.naming import fit_launch
-from artifact_inspector.execution.timing.contestants import Contestant
-from artifact_inspector.execution.timing.controls import Control, read_controls
-from artifact_inspector.execution.timing.costs import find_costs
-from artifact_inspector.execution.timing.ranking import barrier_of, blocks_of, chip_of, launch_of
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
+from artifact_inspector.execution.timing.costs import find_cta_costs
+from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, WarpState
+from artifact_inspector.execution.timing.ranking import (
+    barrier_cycles,
+    gpu_model_of,
+    launch_cycles,
+    resident_ctas_of,
+)
 from artifact_inspector.execution.timing.sampling import sample_launch
-from artifact_inspector.execution.timing.walking import Cost, Does, Front
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.files.binaries import read_code, read_cubin
+from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.hardware.targets import parse_target
 
-MOST_STEPS = 40_000
+MOST_MODELLED_INSTRUCTIONS = 40_000
 """Instructions of all warps together that are simulated: some loop iterations, still distinguishable when
 drawn."""
 SLOTS = 200
 """Time slots of the diagram."""
-OFF_WAY = 0.05
+OFF_TRACE_SHARE = 0.05
 """Share of a unit's work off the recorded trace from which a note reports it."""
 
 
@@ -49,12 +54,12 @@ class Activity(Enum):
     BARRIER = "waiting at a barrier"
 
 
-WORKS = frozenset((Activity.LOADS, Activity.MATRIX, Activity.ARITHMETIC, Activity.SHARED, Activity.ISSUE))
+WORKING_ACTIVITIES = frozenset((Activity.LOADS, Activity.MATRIX, Activity.ARITHMETIC, Activity.SHARED, Activity.ISSUE))
 """Activities other than waiting for memory or for other warps."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ActivitySpan:
     """A time span of a warp."""
 
     start: float
@@ -65,14 +70,14 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class WarpLane:
+class WarpTimeline:
     """The timeline of one warp."""
 
     cta: int
     """CTA number on the multiprocessor, from 0."""
     warp: int
     """Warp number in the CTA, from 0."""
-    spans: tuple[Span, ...]
+    spans: tuple[ActivitySpan, ...]
     cycles: Mapping[Activity, float]
     """Total cycles of each activity, not rounded to slots."""
 
@@ -83,94 +88,98 @@ class Residency:
 
     kernel: str
     gpu: str
-    ctas: int
+    resident_ctas: int
     """Resident CTAs."""
-    warps: int
+    warps_per_cta: int
     """Warps of a CTA."""
     cycles: float
-    lanes: tuple[WarpLane, ...]
-    busy: Mapping[str, tuple[float, ...]]
+    timelines: tuple[WarpTimeline, ...]
+    unit_utilization: Mapping[str, tuple[float, ...]]
     """Unit → busy share of each time slot."""
-    hidden: float | None
+    hidden_wait_share: float | None
     """Share of the cycles in which a warp waits for global memory while another computes or uses shared
     memory; None if no warp waits."""
-    followed: int
+    modelled_instructions: int
     """Instructions of each warp that were simulated."""
-    instructions: int
+    warp_instructions: int
     """Instructions that each warp executes."""
     notes: tuple[str, ...] = ()
 
 
-class _Warp(Front):
+class _ResidentWarp(WarpState):
     """A warp during execution, and the units that it shares with others."""
 
-    def __init__(self, number: tuple[int, int], start: float, units: _Units) -> None:
-        super().__init__(units.free)
+    def __init__(self, number: tuple[int, int], start: float, units: _SharedUnits) -> None:
+        super().__init__(units.free_at)
         self.number, self.units = number, units
-        self.now = self.told = start
-        self.place = 0
-        self.boards = [Activity.ISSUE] * 8
-        self.spans: list[Span] = []
+        self.time = self.attributed_until = start
+        self.trace_position = 0
+        self.scoreboard_activities = [Activity.ISSUE] * 8
+        self.spans: list[ActivitySpan] = []
 
-    def take(self, unit: str, start: float, cycles: float) -> float:
+    def occupy(self, unit: str, start: float, cycles: float) -> float:
         """Queue at a unit."""
-        end = super().take(unit, start, cycles)
-        self.units.note(unit, end - cycles, end)
+        end = super().occupy(unit, start, cycles)
+        self.units.record_busy(unit, end - cycles, end)
         return end
 
-    def tell(self, activity: Activity) -> None:
+    def attribute_time(self, activity: Activity) -> None:
         """Attribute the time since the last call to an activity."""
-        if self.now <= self.told:
+        if self.time <= self.attributed_until:
             return
         if self.spans and self.spans[-1].activity is activity:
-            self.spans[-1] = Span(self.spans[-1].start, self.now, activity)
+            self.spans[-1] = ActivitySpan(self.spans[-1].start, self.time, activity)
         else:
-            self.spans.append(Span(self.told, self.now, activity))
-        self.told = self.now
+            self.spans.append(ActivitySpan(self.attributed_until, self.time, activity))
+        self.attributed_until = self.time
 
-    def held_up(self, control: Control, cost: Cost) -> tuple[float, Activity]:
+    def next_issue(self, control: ControlCode, cost: StepCost) -> tuple[float, Activity]:
         """The earliest issue time of an instruction, and what it waits for."""
-        until, activity = self.now, Activity.ISSUE
-        for board in control.waits:
-            if self.ready[board] > until:
-                until, activity = self.ready[board], self.boards[board]
-        groups, left, whose = {
-            Does.AWAITS_COPIES: (self.copies, cost.left, Activity.MEMORY),
-            Does.AWAITS_PRODUCTS: (self.products, cost.left, Activity.MATRIX),
-            Does.AWAITS_BULK: (self.bulk, max(len(self.bulk) - 1, 0), Activity.MEMORY),
-        }.get(cost.does, ([], 0, activity))
-        if len(groups) > left and groups[-1 - left] > until:
-            until, activity = groups[-1 - left], whose
+        until, activity = self.time, Activity.ISSUE
+        for scoreboard in control.awaited_scoreboards:
+            if self.scoreboard_ready[scoreboard] > until:
+                until, activity = self.scoreboard_ready[scoreboard], self.scoreboard_activities[scoreboard]
+        groups, groups_left, wait_activity = {
+            SchedulingEffect.WAITS_FOR_COPIES: (self.copy_groups, cost.groups_left, Activity.MEMORY),
+            SchedulingEffect.WAITS_FOR_PRODUCTS: (self.product_groups, cost.groups_left, Activity.MATRIX),
+            SchedulingEffect.WAITS_FOR_BULK: (
+                self.bulk_copies,
+                max(len(self.bulk_copies) - 1, 0),
+                Activity.MEMORY,
+            ),
+        }.get(cost.effect, ([], 0, activity))
+        if len(groups) > groups_left and groups[-1 - groups_left] > until:
+            until, activity = groups[-1 - groups_left], wait_activity
         return until, activity
 
-    def go(self, control: Control, cost: Cost) -> None:
+    def issue(self, control: ControlCode, cost: StepCost) -> None:
         """Execute an instruction; waits for its scoreboards count as waits for its activity."""
-        does = _activity(cost)
-        for board in (control.result, control.operands):
-            if board is not None:
-                self.boards[board] = Activity.MEMORY if does is Activity.LOADS else does
+        activity = _activity_of(cost)
+        for scoreboard in (control.result_scoreboard, control.operand_scoreboard):
+            if scoreboard is not None:
+                self.scoreboard_activities[scoreboard] = Activity.MEMORY if activity is Activity.LOADS else activity
         self.execute(control, cost, 1, 0)
-        self.tell(does)
-        self.place += 1
+        self.attribute_time(activity)
+        self.trace_position += 1
 
 
-class _Units:
+class _SharedUnits:
     """The units that all warps share, and when each was busy."""
 
     def __init__(self) -> None:
-        self.free: dict[str, float] = {}
-        self.spans: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        self.free_at: dict[str, float] = {}
+        self.busy_spans: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
 
-    def note(self, unit: str, start: float, end: float) -> None:
-        held = self.spans[unit]
-        if held and start <= held[-1][1]:
-            held[-1] = (held[-1][0], max(end, held[-1][1]))
+    def record_busy(self, unit: str, start: float, end: float) -> None:
+        unit_spans = self.busy_spans[unit]
+        if unit_spans and start <= unit_spans[-1][1]:
+            unit_spans[-1] = (unit_spans[-1][0], max(end, unit_spans[-1][1]))
         elif end > start:
-            held.append((start, end))
+            unit_spans.append((start, end))
 
 
-def _activity(cost: Cost) -> Activity:
-    if cost.l2 or cost.does in (Does.COPIES, Does.COPIES_BULK):
+def _activity_of(cost: StepCost) -> Activity:
+    if cost.l2_cycles or cost.effect in (SchedulingEffect.STARTS_COPY, SchedulingEffect.STARTS_BULK_COPY):
         return Activity.LOADS
     if cost.unit is None:
         return Activity.ISSUE
@@ -178,19 +187,19 @@ def _activity(cost: Cost) -> Activity:
 
 
 def overlap_warps(
-    way: Sequence[int],
-    controls: Sequence[Control],
-    costs: Mapping[int, Cost],
+    trace: Sequence[int],
+    controls: Sequence[ControlCode],
+    costs: Mapping[int, StepCost],
     starts: Sequence[float],
     warps: int,
     *,
     schedulers: int = 4,
     barrier: int = 20,
-) -> tuple[tuple[WarpLane, ...], Mapping[str, tuple[float, ...]], float, float | None]:
+) -> tuple[tuple[WarpTimeline, ...], Mapping[str, tuple[float, ...]], float, float | None]:
     """Timelines of the warps of CTAs with given start times, busy shares, cycles, and the hidden share.
 
     Args:
-        way: steps in the order in which each warp executes them.
+        trace: steps in the order in which each warp executes them.
         controls: of each step.
         costs: of each step of the trace, for all warps of a CTA together.
         starts: of the CTAs, in cycles.
@@ -198,107 +207,112 @@ def overlap_warps(
         schedulers: each issues one instruction per cycle.
         barrier: cycles of a barrier that all other warps have reached.
     """
-    units = _Units()
-    each = {at: cost.times(1 / warps) for at, cost in costs.items()}
-    fronts = [_Warp((cta, warp), start, units) for cta, start in enumerate(starts) for warp in range(warps)]
-    queue = [(front.now, at) for at, front in enumerate(fronts)]
+    units = _SharedUnits()
+    warp_costs = {warp_number: cost.scaled_by(1 / warps) for warp_number, cost in costs.items()}
+    warp_states = [
+        _ResidentWarp((cta, warp), start, units) for cta, start in enumerate(starts) for warp in range(warps)
+    ]
+    queue = [(warp_state.time, warp_number) for warp_number, warp_state in enumerate(warp_states)]
     heapify(queue)
-    turn = [0.0] * schedulers
-    met: defaultdict[int, list[int]] = defaultdict(list)
+    next_issue_cycle = [0.0] * schedulers
+    waiting_by_cta: defaultdict[int, list[int]] = defaultdict(list)
     while queue:
-        at = heappop(queue)[1]
-        front = fronts[at]
-        if front.place == len(way):
+        warp_number = heappop(queue)[1]
+        warp_state = warp_states[warp_number]
+        if warp_state.trace_position == len(trace):
             continue
-        control, cost = controls[way[front.place]], each[way[front.place]]
-        until, activity = front.held_up(control, cost)
-        if until > front.now:
-            front.now = until
-            front.tell(activity)
-        elif turn[at % schedulers] > front.now:
-            front.now = turn[at % schedulers]
-            front.tell(Activity.ISSUE)
+        control, cost = (
+            controls[trace[warp_state.trace_position]],
+            warp_costs[trace[warp_state.trace_position]],
+        )
+        until, activity = warp_state.next_issue(control, cost)
+        if until > warp_state.time:
+            warp_state.time = until
+            warp_state.attribute_time(activity)
+        elif next_issue_cycle[warp_number % schedulers] > warp_state.time:
+            warp_state.time = next_issue_cycle[warp_number % schedulers]
+            warp_state.attribute_time(Activity.ISSUE)
         else:
-            turn[at % schedulers] = front.now + 1
-            front.go(control, cost)
-            if cost.does is Does.MEETS:
-                waiting = met[front.number[0]]
-                waiting.append(at)
+            next_issue_cycle[warp_number % schedulers] = warp_state.time + 1
+            warp_state.issue(control, cost)
+            if cost.effect is SchedulingEffect.CTA_BARRIER:
+                waiting = waiting_by_cta[warp_state.number[0]]
+                waiting.append(warp_number)
                 if len(waiting) == warps:
-                    last = max(fronts[one].now for one in waiting) + barrier
-                    for one in waiting:
-                        fronts[one].now = last
-                        fronts[one].tell(Activity.BARRIER)
-                        heappush(queue, (last, one))
+                    release_cycle = max(warp_states[warp_index].time for warp_index in waiting) + barrier
+                    for warp_index in waiting:
+                        warp_states[warp_index].time = release_cycle
+                        warp_states[warp_index].attribute_time(Activity.BARRIER)
+                        heappush(queue, (release_cycle, warp_index))
                     waiting.clear()
                 continue
-        heappush(queue, (front.now, at))
-    cycles = max(0.0, *(front.now for front in fronts), *units.free.values())
-    lanes = tuple(_lane(front, cycles) for front in fronts)
-    busy = {unit: _shares(spans, cycles) for unit, spans in units.spans.items()}
-    return lanes, busy, cycles, _hidden(fronts)
+        heappush(queue, (warp_state.time, warp_number))
+    cycles = max(0.0, *(warp_state.time for warp_state in warp_states), *units.free_at.values())
+    lanes = tuple(_warp_timeline(warp_state, cycles) for warp_state in warp_states)
+    busy = {unit: _busy_shares(spans, cycles) for unit, spans in units.busy_spans.items()}
+    return lanes, busy, cycles, _hidden_share(warp_states)
 
 
-def _lane(front: _Warp, cycles: float) -> WarpLane:
+def _warp_timeline(warp_state: _ResidentWarp, cycles: float) -> WarpTimeline:
     """A warp's timeline in slots, each with its dominant activity."""
     total: defaultdict[Activity, float] = defaultdict(float)
-    pieces: list[defaultdict[Activity, float]] = [defaultdict(float) for _ in range(SLOTS)]
-    size = cycles / SLOTS or 1.0
-    for span in front.spans:
+    slots: list[defaultdict[Activity, float]] = [defaultdict(float) for _ in range(SLOTS)]
+    slot_length = cycles / SLOTS or 1.0
+    for span in warp_state.spans:
         total[span.activity] += span.end - span.start
-        for slot, part in _split(span.start, span.end, size):
-            pieces[slot][span.activity] += part
-    spans: list[Span] = []
-    for slot, held in enumerate(pieces):
-        if not held:
+        for slot, cycles_in_slot in _split_into_slots(span.start, span.end, slot_length):
+            slots[slot][span.activity] += cycles_in_slot
+    spans: list[ActivitySpan] = []
+    for slot, slot_cycles in enumerate(slots):
+        if not slot_cycles:
             continue
-        activity = max(held, key=lambda one: held[one])
-        if spans and spans[-1].activity is activity and spans[-1].end == slot * size:
-            spans[-1] = Span(spans[-1].start, (slot + 1) * size, activity)
+        activity = max(slot_cycles, key=lambda candidate: slot_cycles[candidate])
+        if spans and spans[-1].activity is activity and spans[-1].end == slot * slot_length:
+            spans[-1] = ActivitySpan(spans[-1].start, (slot + 1) * slot_length, activity)
         else:
-            spans.append(Span(slot * size, (slot + 1) * size, activity))
-    return WarpLane(*front.number, tuple(spans), dict(total))
+            spans.append(ActivitySpan(slot * slot_length, (slot + 1) * slot_length, activity))
+    return WarpTimeline(*warp_state.number, tuple(spans), dict(total))
 
 
-def _split(start: float, end: float, size: float) -> Iterable[tuple[int, float]]:
+def _split_into_slots(start: float, end: float, size: float) -> Iterable[tuple[int, float]]:
     """The parts of a time span in each slot."""
     for slot in range(int(start / size), min(int(end / size), SLOTS - 1) + 1):
-        part = min(end, (slot + 1) * size) - max(start, slot * size)
-        if part > 0:
-            yield slot, part
+        cycles_in_slot = min(end, (slot + 1) * size) - max(start, slot * size)
+        if cycles_in_slot > 0:
+            yield slot, cycles_in_slot
 
 
-def _shares(spans: Iterable[tuple[float, float]], cycles: float) -> tuple[float, ...]:
+def _busy_shares(spans: Iterable[tuple[float, float]], cycles: float) -> tuple[float, ...]:
     size = cycles / SLOTS or 1.0
-    found = [0.0] * SLOTS
+    shares = [0.0] * SLOTS
     for start, end in spans:
-        for slot, part in _split(start, end, size):
-            found[slot] += part / size
-    return tuple(min(1.0, share) for share in found)
+        for slot, cycles_in_slot in _split_into_slots(start, end, size):
+            shares[slot] += cycles_in_slot / size
+    return tuple(min(1.0, share) for share in shares)
 
 
-def _hidden(fronts: Iterable[_Warp]) -> float | None:
+def _hidden_share(fronts: Iterable[_ResidentWarp]) -> float | None:
     """Share of the cycles in which a warp waits for global memory while another does not wait."""
     edges: list[tuple[float, int, int]] = []
     for front in fronts:
         for span in front.spans:
-            waits, works = int(span.activity is Activity.MEMORY), int(span.activity in WORKS)
+            waits, works = int(span.activity is Activity.MEMORY), int(span.activity in WORKING_ACTIVITIES)
             if waits or works:
                 edges += [(span.start, waits, works), (span.end, -waits, -works)]
     edges.sort()
     waiting = working = 0
-    before = both = alone = 0.0
+    last_edge = hidden_cycles = exposed_cycles = 0.0
     for time, waits, works in edges:
         if waiting and working:
-            both += time - before
+            hidden_cycles += time - last_edge
         elif waiting:
-            alone += time - before
-        before, waiting, working = time, waiting + waits, working + works
-    return both / (both + alone) if both + alone else None
+            exposed_cycles += time - last_edge
+        last_edge, waiting, working = time, waiting + waits, working + works
+    return hidden_cycles / (hidden_cycles + exposed_cycles) if hidden_cycles + exposed_cycles else None
 
 
 def find_residency(
-    contestant: Contestant,
+    candidate: RankingCandidate,
     disassemble: Disassemble | None,
     *,
     gpu: str | None = None,
@@ -307,7 +321,7 @@ def find_residency(
     """The modelled overlap of the first resident warps of a multiprocessor.
 
     Args:
-        contestant: the launch.
+        candidate: the launch.
         disassemble: converts cubins to SASS.
         gpu: product name; None selects the default product of the kernel's target.
         limit: steps after which the launch counts as endless.
@@ -317,58 +331,68 @@ def find_residency(
             its path
             depends on a missing input.
     """
-    loaded = load_kernel(contestant.artifact, disassemble)
-    name = contestant.artifact.display_name
-    if loaded.beginning is not None or loaded.cubin is None:
+    loaded = load_kernel(candidate.artifact, disassemble)
+    name = candidate.artifact.display_name
+    if loaded.initial_state is not None or loaded.cubin is None:
         raise UsageError(f"Cannot model how warps of {name} overlap: it has no cubin with control codes.")
-    own = contestant.artifact.target or parse_target(f"sm_{loaded.program.arch}")
-    chip, target = chip_of(own, gpu), own if gpu is None else parse_target(gpu)
+    own_target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")
+    gpu_model, target = gpu_model_of(own_target, gpu), own_target if gpu is None else parse_target(gpu)
     cubin = read_cubin(loaded.cubin, loaded.program.name)
-    taken = find_resources(contestant.artifact.target, contestant.artifact.metadata, binary=cubin)
-    blocks = blocks_of(target, taken)
-    if not blocks:
+    resources = find_resources(candidate.artifact.target, candidate.artifact.metadata, binary=cubin)
+    occupancy_ctas = resident_ctas_of(target, resources)
+    if not occupancy_ctas:
         raise UsageError(f"A multiprocessor holds no CTA of {name}, or an unknown number.")
-    sample = sample_launch(*fit_launch(loaded, contestant.request, contestant.constants), limit=limit)
-    if sample.ended:
+    sample = sample_launch(*match_launch(loaded, candidate.request, candidate.constants), limit=limit)
+    if sample.unfinished:
         raise UsageError(
-            f"The path of {name} depends on missing inputs: {', '.join(sample.ended[0].reasons[:3])}."
+            f"The path of {name} depends on missing inputs: {', '.join(sample.unfinished[0].reasons[:3])}."
         )
-    held = min(blocks, -(-sample.launch.ctas // chip.multiprocessors))
-    costs = find_costs(sample, chip, blocks, cubin.frame_bytes or 0, int(taken.shared.value or 0))
+    resident_ctas = min(occupancy_ctas, -(-sample.launch.ctas // gpu_model.multiprocessors))
+    costs = find_cta_costs(sample, gpu_model, occupancy_ctas, cubin.frame_bytes or 0, int(resources.shared.value or 0))
     warps = -(-loaded.threads // 32)
-    apart = launch_of(chip.timing, warps, held)
-    followed = sample.way[: MOST_STEPS // (held * warps)]
+    launch_interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
+    modelled_trace = sample.trace[: MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)]
     lanes, busy, cycles, hidden = overlap_warps(
-        followed,
-        read_controls(read_code(loaded.cubin, loaded.program.name)),
-        costs.steps,
-        [float(apart * cta) for cta in range(held)],
+        modelled_trace,
+        read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
+        costs.step_costs,
+        [float(launch_interval * cta) for cta in range(resident_ctas)],
         warps,
-        schedulers=chip.rates.issue,
-        barrier=barrier_of(chip.timing, warps),
+        schedulers=gpu_model.rates.issue,
+        barrier=barrier_cycles(gpu_model.timing, warps),
     )
     return Residency(
         kernel=name,
-        gpu=chip.name,
-        ctas=held,
-        warps=warps,
+        gpu=gpu_model.name,
+        resident_ctas=resident_ctas,
+        warps_per_cta=warps,
         cycles=cycles,
-        lanes=lanes,
-        busy=busy,
-        hidden=hidden,
-        followed=len(followed),
-        instructions=len(sample.way),
-        notes=_notes(sample.way, costs.steps, costs.others),
+        timelines=lanes,
+        unit_utilization=busy,
+        hidden_wait_share=hidden,
+        modelled_instructions=len(modelled_trace),
+        warp_instructions=len(sample.trace),
+        notes=_off_trace_notes(sample.trace, costs.step_costs, costs.off_trace_cycles),
     )
 
 
-def _notes(way: Sequence[int], steps: Mapping[int, Cost], others: Mapping[str, float]) -> tuple[str, ...]:
+def _off_trace_notes(
+    trace: Sequence[int], steps: Mapping[int, StepCost], off_trace_cycles: Mapping[str, float]
+) -> tuple[str, ...]:
     """A note on units with much work off the recorded trace, by warps that diverge from the others."""
-    along: defaultdict[str, float] = defaultdict(float)
-    for index in way:
+    trace_cycles: defaultdict[str, float] = defaultdict(float)
+    for index in trace:
         cost = steps[index]
         if cost.unit is not None:
-            for unit, cycles in ((cost.unit, cost.busy), ("l2", cost.l2), ("dram", cost.dram)):
-                along[unit] += cycles
-    off = [unit for unit, cycles in sorted(others.items()) if cycles > OFF_WAY * (cycles + along[unit])]
-    return (f"not drawn: work of divergent warps on {', '.join(off)}",) if off else ()
+            for unit, cycles in (
+                (cost.unit, cost.busy_cycles),
+                ("l2", cost.l2_cycles),
+                ("dram", cost.dram_cycles),
+            ):
+                trace_cycles[unit] += cycles
+    off_trace_units = [
+        unit
+        for unit, cycles in sorted(off_trace_cycles.items())
+        if cycles > OFF_TRACE_SHARE * (cycles + trace_cycles[unit])
+    ]
+    return (f"not drawn: work of divergent warps on {', '.join(off_trace_units)}",) if off_trace_units else ()

@@ -16,23 +16,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.counters import Counts
-from artifact_inspector.execution.interpreter.footprints import SECTOR, Access
-from artifact_inspector.execution.interpreter.lanes import Names
-from artifact_inspector.execution.interpreter.memory import Memory, Region
-from artifact_inspector.execution.interpreter.runs import each_once
-from artifact_inspector.execution.launch import Launch
-from artifact_inspector.execution.loading import Loaded
-from artifact_inspector.execution.running import Ended, begin, excuse_strangers, run_all
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
+from artifact_inspector.execution.interpreter.intervals import sorted_distinct
+from artifact_inspector.execution.interpreter.values import InputNames
+from artifact_inspector.execution.kernel_loader import LoadedKernel
+from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.simulation import (
+    UnfinishedCtas,
+    reclassify_unknown_pointers,
+    run_machines,
+    set_up_launch,
+)
 
 LINE = 128
 """Bytes of an L1 cache line."""
-_ROOT = 1.2207440846057596
-_STEPS = tuple(_ROOT**-power for power in (1, 2, 3))
+_QUASIRANDOM_ROOT = 1.2207440846057596
+_STEPS = tuple(_QUASIRANDOM_ROOT**-power for power in (1, 2, 3))
 
 
-def choose_ctas(grid: tuple[int, int, int], most: int) -> NDArray[np.int64]:
-    """Linear numbers of CTAs that are spread over a grid; all CTAs if there are at most `most`.
+def choose_ctas(grid: tuple[int, int, int], cta_limit: int) -> NDArray[np.int64]:
+    """Linear numbers of CTAs that are spread over a grid; all CTAs if there are at most `cta_limit`.
 
     Example:
         >>> choose_ctas((2, 2, 1), 8).tolist()
@@ -40,256 +45,269 @@ def choose_ctas(grid: tuple[int, int, int], most: int) -> NDArray[np.int64]:
     """
     x, y, z = grid
     total = x * y * z
-    if total <= most:
+    if total <= cta_limit:
         return np.arange(total, dtype=np.int64)
-    found: dict[int, None] = {}
-    turn = 0
-    while len(found) < most:
-        turn += 1
-        places = [int((0.5 + turn * step) % 1 * extent) for step, extent in zip(_STEPS, grid, strict=True)]
-        found[places[0] + x * (places[1] + y * places[2])] = None
-    return np.array(sorted(found), np.int64)
+    chosen_ctas: dict[int, None] = {}
+    sample_number = 0
+    while len(chosen_ctas) < cta_limit:
+        sample_number += 1
+        coordinates = [
+            int((0.5 + sample_number * step) % 1 * extent) for step, extent in zip(_STEPS, grid, strict=True)
+        ]
+        chosen_ctas[coordinates[0] + x * (coordinates[1] + y * coordinates[2])] = None
+    return np.array(sorted(chosen_ctas), np.int64)
 
 
-class _Pattern(NamedTuple):
+class _AccessPattern(NamedTuple):
     """The cost of an access pattern: the offsets between the lanes of a CTA."""
 
     sectors: int
     """Total over requests."""
     lines: int
-    runs: int
-    places: NDArray[np.int64]
+    contiguous_ranges: int
+    sector_offsets: NDArray[np.int64]
     """Distinct sectors, relative to that of the first lane."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class GlobalTraffic:
     """Global memory costs of the sampled CTAs, per step."""
 
-    regions: tuple[Region, ...]
-    lines: dict[int, int] = field(default_factory=dict)
+    regions: tuple[TensorMemory, ...]
+    requested_lines: dict[int, int] = field(default_factory=dict)
     """Step → 128-byte lines that warps request, totalled over requests."""
-    fresh: dict[int, int] = field(default_factory=dict)
+    new_sectors: dict[int, int] = field(default_factory=dict)
     """Step → sectors that their CTA had not read (or written) before."""
-    asked: dict[int, int] = field(default_factory=dict)
+    requested_sectors: dict[int, int] = field(default_factory=dict)
     """Step → sectors, totalled over requests."""
-    runs: dict[int, int] = field(default_factory=dict)
+    contiguous_ranges: dict[int, int] = field(default_factory=dict)
     """Step → contiguous memory ranges that the warps of a CTA touch together."""
-    read: dict[str, int] = field(default_factory=dict)
+    sectors_read: dict[str, int] = field(default_factory=dict)
     """Tensor → sectors that the CTAs read, distinct within each CTA."""
-    written: dict[str, int] = field(default_factory=dict)
-    whose: dict[int, str] = field(default_factory=dict)
+    sectors_written: dict[str, int] = field(default_factory=dict)
+    tensor_of_step: dict[int, str] = field(default_factory=dict)
     """Step → the tensor that it reads or writes."""
-    _seen: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
-    _order: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    _touched_sectors: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
+    _first_positions: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """Tensor → scratch array: the position of the first touch of each sector."""
-    _patterns: dict[tuple[bytes, bytes, int], _Pattern] = field(default_factory=dict)
+    _patterns: dict[tuple[bytes, bytes, int], _AccessPattern] = field(default_factory=dict)
 
-    def begin(self, first: int) -> None:
+    def begin_portion(self, first: int) -> None:
         """Do nothing: CTAs are recorded individually."""
 
-    def end(self, ctas: NDArray[np.int64]) -> None:
+    def end_portion(self, ctas: NDArray[np.int64]) -> None:
         """Do nothing: accesses are recorded immediately."""
 
     def has_written(self, _ctas: NDArray[np.int64]) -> bool:
         """Always True: first writes are not needed."""
         return True
 
-    def add(self, access: Access) -> None:
+    def add(self, access: FootprintAccess) -> None:
         """Record an access."""
-        self.add_all([access], access.first + len(access.ctas))
+        self.add_iterations([access], access.first_row + len(access.ctas))
 
-    def add_all(self, accesses: Sequence[Access], rows: int) -> None:
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record the accesses of many loop iterations.
 
         Args:
             accesses: one per instruction; its rows are ordered by iteration, then by CTA.
             rows: CTAs of one iteration.
         """
-        found: dict[tuple[str, int, bool], list[_Touched]] = {}
+        touches: dict[tuple[str, int, bool], list[_SectorTouches]] = {}
         for access in accesses:
-            own, on, at = _rows_of(access)
-            if not len(at):
+            addresses, on, rows_on = _active_rows(access)
+            if not len(rows_on):
                 continue
             base = (
-                own[:, 0] if on is None else np.take_along_axis(own, on.argmax(axis=1)[:, None], axis=1)[:, 0]
+                addresses[:, 0]
+                if on is None
+                else np.take_along_axis(addresses, on.argmax(axis=1)[:, None], axis=1)[:, 0]
             )
-            offsets = own - base[:, None]
-            ctas, trips, step = access.ctas[at], (access.first + at) // rows, access.step
-            for alike in _alike(offsets, on, base % LINE):
-                first = alike[0]
+            offsets = addresses - base[:, None]
+            ctas, iterations, step = access.ctas[rows_on], (access.first_row + rows_on) // rows, access.step
+            for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
+                first = same_pattern[0]
                 mask = None if on is None else on[first]
-                pattern = self._pattern(offsets[first], mask, int(base[first]) % LINE)
-                for held, count in (
-                    (self.asked, pattern.sectors), (self.lines, pattern.lines), (self.runs, pattern.runs)
+                pattern = self._access_pattern(offsets[first], mask, int(base[first]) % LINE)
+                for counter, count in (
+                    (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines), (self.contiguous_ranges, pattern.contiguous_ranges)
                 ):  # fmt: skip
-                    held[step] = held.get(step, 0) + count * len(alike)
-                self.fresh.setdefault(step, 0)
+                    counter[step] = counter.get(step, 0) + count * len(same_pattern)
+                self.new_sectors.setdefault(step, 0)
                 for region in self.regions:
-                    inside = alike[(base[alike] >= region.start) & (base[alike] < region.stop)]
-                    if inside.size:
-                        self.whose.setdefault(step, region.name)
-                    for cta in dict.fromkeys(ctas[inside].tolist()):
-                        mine = inside[ctas[inside] == cta]
-                        sectors = base[mine, None] // SECTOR + pattern.places
-                        found.setdefault((region.name, cta, access.reads), []).append(
-                            _Touched(step, trips[mine], sectors)
+                    rows_inside = same_pattern[
+                        (base[same_pattern] >= region.start) & (base[same_pattern] < region.stop)
+                    ]
+                    if rows_inside.size:
+                        self.tensor_of_step.setdefault(step, region.name)
+                    for cta in dict.fromkeys(ctas[rows_inside].tolist()):
+                        cta_rows = rows_inside[ctas[rows_inside] == cta]
+                        sectors = base[cta_rows, None] // SECTOR + pattern.sector_offsets
+                        touches.setdefault((region.name, cta, access.is_read), []).append(
+                            _SectorTouches(step, iterations[cta_rows], sectors)
                         )
-        for (name, cta, reads), touched in found.items():
-            self._touch(name, cta, reads, touched)
+        for (name, cta, reads), touched in touches.items():
+            self._record_first_touches(name, cta, reads, touched)
 
-    def _touch(self, name: str, cta: int, reads: bool, touched: Sequence[_Touched]) -> None:
+    def _record_first_touches(self, name: str, cta: int, reads: bool, touched: Sequence[_SectorTouches]) -> None:
         """Record which sectors a CTA touches for the first time, and by which step."""
         region = next(region for region in self.regions if region.name == name)
         first = region.start // SECTOR
         size = (region.stop - 1) // SECTOR - first + 1
-        seen = self._seen.get((name, cta, reads))
-        if seen is None:
-            seen = self._seen[name, cta, reads] = np.zeros(size, bool)
-        order = self._order.get(name)
-        if order is None:
-            order = self._order[name] = np.empty(size, np.int32)
-        places, steps = _in_turn(touched)
-        places -= first
-        taken = (places >= 0) & (places < size)
-        taken[taken] = ~seen[places[taken]]
-        places, steps = places[taken], steps[taken]
-        turns = np.arange(len(places), dtype=np.int32)
-        order[places[::-1]] = turns[::-1]  # the first position of each sector is written last
-        steps = steps[order[places] == turns]
-        seen[places] = True
-        total = self.read if reads else self.written
-        total[name] = total.get(name, 0) + len(steps)
-        for step, count in zip(
-            *(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True
-        ):
-            self.fresh[step] += count
+        is_touched = self._touched_sectors.get((name, cta, reads))
+        if is_touched is None:
+            is_touched = self._touched_sectors[name, cta, reads] = np.zeros(size, bool)
+        first_positions = self._first_positions.get(name)
+        if first_positions is None:
+            first_positions = self._first_positions[name] = np.empty(size, np.int32)
+        sectors, steps = _in_touch_order(touched)
+        sectors -= first
+        is_new = (sectors >= 0) & (sectors < size)
+        is_new[is_new] = ~is_touched[sectors[is_new]]
+        sectors, steps = sectors[is_new], steps[is_new]
+        positions = np.arange(len(sectors), dtype=np.int32)
+        first_positions[sectors[::-1]] = positions[::-1]  # the first position of each sector is written last
+        steps = steps[first_positions[sectors] == positions]
+        is_touched[sectors] = True
+        totals = self.sectors_read if reads else self.sectors_written
+        totals[name] = totals.get(name, 0) + len(steps)
+        for step, count in zip(*(column.tolist() for column in np.unique(steps, return_counts=True)), strict=True):
+            self.new_sectors[step] += count
 
-    def _pattern(self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, within: int) -> _Pattern:
-        key = (offsets.tobytes(), b"" if mask is None else mask.tobytes(), within)
-        found = self._patterns.get(key)
-        if found is None:
+    def _access_pattern(
+        self, offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, line_offset: int
+    ) -> _AccessPattern:
+        key = (offsets.tobytes(), b"" if mask is None else mask.tobytes(), line_offset)
+        pattern = self._patterns.get(key)
+        if pattern is None:
             warps = np.arange(len(offsets)) >> 5
             if mask is not None:
                 offsets, warps = offsets[mask], warps[mask]
-            at = offsets + within
-            places = each_once(at // SECTOR)
-            found = self._patterns[key] = _Pattern(
-                _count_by(warps, at // SECTOR),
-                _count_by(warps, at // LINE),
-                1 + int(np.count_nonzero(np.diff(places) != 1)),
-                places - within // SECTOR,
+            positions = offsets + line_offset
+            sectors = sorted_distinct(positions // SECTOR)
+            pattern = self._patterns[key] = _AccessPattern(
+                _count_distinct_by_warp(warps, positions // SECTOR),
+                _count_distinct_by_warp(warps, positions // LINE),
+                1 + int(np.count_nonzero(np.diff(sectors) != 1)),
+                sectors - line_offset // SECTOR,
             )
-        return found
+        return pattern
 
 
-def _count_by(warps: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
+def _count_distinct_by_warp(warps: NDArray[np.int64], numbers: NDArray[np.int64]) -> int:
     """Distinct numbers of each warp, totalled."""
     low, high = int(numbers.min()), int(numbers.max())
-    return len(each_once(warps * (high - low + 1) + (numbers - low)))
+    return len(sorted_distinct(warps * (high - low + 1) + (numbers - low)))
 
 
-class _Touched(NamedTuple):
+class _SectorTouches(NamedTuple):
     """Sectors of a tensor that one instruction of a CTA touches in some iterations."""
 
     step: int
-    trips: NDArray[np.int64]
+    iterations: NDArray[np.int64]
     sectors: NDArray[np.int64]
     """Shape (iterations, sectors of each)."""
 
 
-def _in_turn(touched: Sequence[_Touched]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _in_touch_order(touched: Sequence[_SectorTouches]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sectors in the order in which they are touched, iteration by iteration, and the step of each."""
-    steps = [np.full(one.sectors.shape, one.step) for one in touched]
-    if all(np.array_equal(one.trips, touched[0].trips) for one in touched):
-        places = np.concatenate([one.sectors for one in touched], axis=1)
-        return places.ravel(), np.concatenate(steps, axis=1).ravel()
-    trips = np.concatenate([np.repeat(one.trips, one.sectors.shape[1]) for one in touched])
-    turn = np.argsort(trips, kind="stable")
-    places = np.concatenate([one.sectors.ravel() for one in touched])
-    return places[turn], np.concatenate([one.ravel() for one in steps])[turn]
+    steps = [np.full(touches.sectors.shape, touches.step) for touches in touched]
+    if all(np.array_equal(touches.iterations, touched[0].iterations) for touches in touched):
+        sectors = np.concatenate([touches.sectors for touches in touched], axis=1)
+        return sectors.ravel(), np.concatenate(steps, axis=1).ravel()
+    iterations = np.concatenate([np.repeat(touches.iterations, touches.sectors.shape[1]) for touches in touched])
+    touch_order = np.argsort(iterations, kind="stable")
+    sectors = np.concatenate([touches.sectors.ravel() for touches in touched])
+    return sectors[touch_order], np.concatenate([touches.ravel() for touches in steps])[touch_order]
 
 
-def _rows_of(access: Access) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
+def _active_rows(
+    access: FootprintAccess,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
     """Addresses and masks of the CTAs that take part, and their indices."""
     shape = (len(access.ctas), access.addresses.shape[1])
-    own = np.broadcast_to(access.addresses, shape)
-    if access.starts is not None:
-        own = own + access.starts[:, None]
+    addresses = np.broadcast_to(access.addresses, shape)
+    if access.cta_offsets is not None:
+        addresses = addresses + access.cta_offsets[:, None]
     if access.mask is None:
-        return own, None, np.arange(shape[0])
-    on = np.broadcast_to(access.mask, shape)
-    rows = np.flatnonzero(on.any(axis=1))
-    return own[rows], on[rows], rows
+        return addresses, None, np.arange(shape[0])
+    row_masks = np.broadcast_to(access.mask, shape)
+    rows = np.flatnonzero(row_masks.any(axis=1))
+    return addresses[rows], row_masks[rows], rows
 
 
-def _alike(
-    offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, within: NDArray[np.int64]
+def _group_equal_patterns(
+    offsets: NDArray[np.int64], mask: NDArray[np.bool_] | None, line_offsets: NDArray[np.int64]
 ) -> list[NDArray[np.int64]]:
     """Groups of rows whose lanes have the same offsets and the same position in their cache line."""
     if (
-        (within == within[0]).all()
+        (line_offsets == line_offsets[0]).all()
         and (mask is None or (mask == mask[0]).all())
         and (offsets == offsets[0]).all()
     ):
         return [np.arange(len(offsets))]
     groups: dict[Any, list[int]] = {}
-    for row, place in enumerate(within.tolist()):
-        key = (place, offsets[row].tobytes(), b"" if mask is None else mask[row].tobytes())
+    for row, line_offset in enumerate(line_offsets.tolist()):
+        key = (line_offset, offsets[row].tobytes(), b"" if mask is None else mask[row].tobytes())
         groups.setdefault(key, []).append(row)
     return [np.array(rows) for rows in groups.values()]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LaunchSample:
     """The simulation of some CTAs of a launch."""
 
-    loaded: Loaded
-    launch: Launch
+    loaded: LoadedKernel
+    launch: KernelLaunch
     ctas: NDArray[np.int64]
-    counts: Counts
-    traffic: Traffic
-    way: tuple[int, ...]
+    counters: StepCounters
+    traffic: GlobalTraffic
+    trace: tuple[int, ...]
     """Steps that most warps of one CTA executed, in order."""
-    memory: Memory
-    ended: tuple[Ended, ...]
-    names: Names
+    memory: GlobalMemory
+    unfinished: tuple[UnfinishedCtas, ...]
+    input_names: InputNames
 
 
 def sample_launch(
-    loaded: Loaded, launch: Launch, most: int = 4, limit: int = 20_000_000, *, side_by_side: bool = True
-) -> Sample:
+    loaded: LoadedKernel,
+    launch: KernelLaunch,
+    cta_limit: int = 4,
+    limit: int = 20_000_000,
+    *,
+    runs_in_parallel: bool = True,
+) -> LaunchSample:
     """Simulate some CTAs of a launch.
 
     Args:
         loaded: the kernel.
         launch: its grid and arguments.
-        most: number of CTAs.
+        cta_limit: number of CTAs.
         limit: steps after which it counts as endless.
-        side_by_side: whether loop iterations may run in parallel; the counters are the same.
+        runs_in_parallel: whether loop iterations may run in parallel; the counters are the same.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
     """
-    counts = Counts(len(loaded.program.steps), limit)
-    started = begin(loaded, launch, counts, side_by_side=side_by_side)
-    traffic = Traffic(tuple(started.memory.regions))
-    started.memory.track = False
-    started.memory.footprints = traffic  # type: ignore[assignment]
-    ctas = choose_ctas(launch.grid, most)
-    machine = started.machine(ctas)
-    way: list[int] = []
-    machine.followed, machine.way = int(ctas[len(ctas) // 2]), way
-    ended = run_all(machine)
-    excuse_strangers(started)
-    return Sample(
+    counters = StepCounters(len(loaded.program.steps), limit)
+    setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
+    traffic = GlobalTraffic(tuple(setup.memory.regions))
+    setup.memory.tracks_touches = False
+    setup.memory.footprints = traffic  # type: ignore[assignment]
+    ctas = choose_ctas(launch.grid, cta_limit)
+    machine = setup.machine(ctas)
+    trace: list[int] = []
+    machine.traced_cta, machine.trace = int(ctas[len(ctas) // 2]), trace
+    unfinished = run_machines(machine)
+    reclassify_unknown_pointers(setup)
+    return LaunchSample(
         loaded=loaded,
-        launch=started.launch,
+        launch=setup.launch,
         ctas=ctas,
-        counts=counts,
+        counters=counters,
         traffic=traffic,
-        way=tuple(way),
-        memory=started.memory,
-        ended=tuple(ended),
-        names=started.names,
+        trace=tuple(trace),
+        memory=setup.memory,
+        unfinished=tuple(unfinished),
+        input_names=setup.input_names,
     )

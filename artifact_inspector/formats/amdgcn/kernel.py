@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +29,28 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class InitialState:
     """The initial state of a kernel."""
 
     arguments: tuple[Argument, ...]
-    wave: int
+    wavefront_size: int
     """Lanes per wavefront."""
-    kernarg: int | None
+    kernarg_register: int | None
     """First scalar register of the pair that holds the segment's address."""
-    preloaded: tuple[int, int, int] = (0, 0, 0)
+    preloaded_arguments: tuple[int, int, int] = (0, 0, 0)
     """Preloaded dwords of the kernel argument segment: how many, offset of the first, first scalar
     register."""
-    workgroup: Mapping[int, str] = field(default_factory=dict)
+    workgroup_registers: Mapping[int, str] = field(default_factory=dict)
     """Axis → scalar register with the workgroup ID."""
-    shared: int = 0
+    lds_bytes: int = 0
     """Bytes of LDS."""
-    threads: int = 0
+    max_threads: int = 0
     """Maximum threads of a workgroup."""
-    starts_behind: bool = False
+    skips_preload_prologue: bool = False
     """True if the hardware preloads arguments: it skips the prologue for hardware that does not."""
 
 
-_USER = (
+_USER_REGISTERS = (
     ("private_segment_buffer", 4),
     ("dispatch_ptr", 2),
     ("queue_ptr", 2),
@@ -66,36 +66,36 @@ _WAVE = re.compile(r"\.wavefront_size:\s*(32|64)\b")
 _THREADS = re.compile(r"\.max_flat_workgroup_size:\s*(\d{1,9})\b")
 
 
-def read_beginning(text: str, kernel: str) -> Beginning:
+def read_initial_state(text: str, kernel: str) -> InitialState:
     """The initial state of a kernel, from its descriptor and the metadata at the end of the text.
 
     Args:
         text: of the whole file.
         kernel: name of the function.
     """
-    told = _directives(text, kernel)
-    at, kernarg = 0, None
-    for name, count in _USER:
-        if told.get(f"user_sgpr_{name}"):
-            kernarg = at if name == "kernarg_segment_ptr" else kernarg
-            at += count
-    length, start = (told.get(f"user_sgpr_kernarg_preload_{name}", 0) for name in ("length", "offset"))
-    preloaded = (length, start, at)
-    at = told.get("user_sgpr_count", at + length)
+    directives = _directives(text, kernel)
+    next_register, kernarg = 0, None
+    for name, count in _USER_REGISTERS:
+        if directives.get(f"user_sgpr_{name}"):
+            kernarg = next_register if name == "kernarg_segment_ptr" else kernarg
+            next_register += count
+    length, start = (directives.get(f"user_sgpr_kernarg_preload_{name}", 0) for name in ("length", "offset"))
+    preloaded = (length, start, next_register)
+    next_register = directives.get("user_sgpr_count", next_register + length)
     workgroup = {}
     for axis, name in enumerate("xyz"):
-        if told.get(f"system_sgpr_workgroup_id_{name}", 1 if name == "x" else 0):
-            workgroup[axis] = f"s{at}"
-            at += 1
-    wave, threads = _WAVE.search(text), _THREADS.search(text)
-    return Beginning(
+        if directives.get(f"system_sgpr_workgroup_id_{name}", 1 if name == "x" else 0):
+            workgroup[axis] = f"s{next_register}"
+            next_register += 1
+    wavefront_match, threads_match = _WAVE.search(text), _THREADS.search(text)
+    return InitialState(
         _arguments(text, kernel),
-        int(wave[1]) if wave is not None else 32 if told.get("wavefront_size32") else 64,
+        int(wavefront_match[1]) if wavefront_match is not None else 32 if directives.get("wavefront_size32") else 64,
         kernarg,
         preloaded,
         workgroup,
-        told.get("group_segment_fixed_size", 0),
-        int(threads[1]) if threads is not None else 0,
+        directives.get("group_segment_fixed_size", 0),
+        int(threads_match[1]) if threads_match is not None else 0,
         length > 0,
     )
 
@@ -105,9 +105,7 @@ def _directives(text: str, kernel: str) -> dict[str, int]:
     stop = text.find(".end_amdhsa_kernel", start)
     if start < 0:
         return {"user_sgpr_kernarg_segment_ptr": 1, "user_sgpr_count": 2}
-    return {
-        name: int(value) for name, value in _DIRECTIVE.findall(text[start : stop if stop > 0 else len(text)])
-    }
+    return {name: int(value) for name, value in _DIRECTIVE.findall(text[start : stop if stop > 0 else len(text)])}
 
 
 def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
@@ -115,14 +113,18 @@ def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
 
     If no list has the name, the first one is used.
     """
-    parts = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
-    named = [part for part in parts if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", part)]
-    chosen = (named or parts)[:1]
-    found: list[Argument] = []
-    for part in chosen:
-        for item in re.split(r"\n\s*- ", part.partition(".group_segment_fixed_size")[0]):
-            given = dict(_FIELD.findall(item))
-            offset, size = (integer(given.get(name, "")) for name in ("offset", "size"))
+    argument_lists = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
+    matching_lists = [
+        argument_list
+        for argument_list in argument_lists
+        if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", argument_list)
+    ]
+    selected = (matching_lists or argument_lists)[:1]
+    arguments: list[Argument] = []
+    for argument_list in selected:
+        for item in re.split(r"\n\s*- ", argument_list.partition(".group_segment_fixed_size")[0]):
+            attributes = dict(_FIELD.findall(item))
+            offset, size = (parse_integer(attributes.get(name, "")) for name in ("offset", "size"))
             if offset is not None and size is not None:
-                found.append(Argument(offset, size, given.get("value_kind", "")))
-    return tuple(found)
+                arguments.append(Argument(offset, size, attributes.get("value_kind", "")))
+    return tuple(arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifact_inspector.formats._scan import OpcodeTable
+from artifact_inspector.formats._format import OpcodeTable
 from artifact_inspector.model import EventKind
 
 _CONDITIONS = "f lt eq le gt lg ge o u nge nlg ngt nle neq nlt tru t class ne"

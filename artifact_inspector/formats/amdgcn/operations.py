@@ -52,24 +52,24 @@ class Action(Enum):
     SHIFT_ADD = auto()
     ADD_SHIFT = auto()
     XOR_ADD = auto()
-    ANY_OF_THREE = auto()
+    BITOP3 = auto()
     """Any function of three bits, with its truth table in a modifier."""
-    EXTRACT = auto()
-    INSERT = auto()
-    MASK_OF = auto()
+    BITFIELD_EXTRACT = auto()
+    BITFIELD_INSERT = auto()
+    BITFIELD_MASK = auto()
     PERMUTE_BYTES = auto()
-    ALIGN = auto()
-    LEAST = auto()
-    MOST = auto()
-    LEAST_OF_THREE = auto()
-    MOST_OF_THREE = auto()
-    MIDDLE = auto()
+    FUNNEL_SHIFT = auto()
+    MIN = auto()
+    MAX = auto()
+    MIN3 = auto()
+    MAX3 = auto()
+    MEDIAN3 = auto()
     ABSOLUTE = auto()
-    COUNT_LANES = auto()
+    MASKED_BIT_COUNT = auto()
     COUNT_BITS = auto()
-    FIRST_ONE = auto()
-    FIRST_FROM_TOP = auto()
-    LIKE_SIGN = auto()
+    TRAILING_ZEROS = auto()
+    LEADING_ZEROS = auto()
+    SIGN_BITS = auto()
     """Number of leading bits equal to the sign bit; -1 if all are equal."""
     MOVE_PAIR = auto()
     """`v_pk_mov_b32`: selects either word of each of two pairs."""
@@ -78,16 +78,16 @@ class Action(Enum):
     CLEAR_BIT = auto()
     SIGN_EXTEND = auto()
     PACK = auto()
-    CHOOSE = auto()
+    SELECT = auto()
     """By a mask (vector) or by SCC (scalar)."""
-    MOVE_IF = auto()
+    CONDITIONAL_MOVE = auto()
     COMPARE = auto()
     COMPARE_INTO_EXEC = auto()
     COMPARE_FLOATS = auto()
     TEST_BIT = auto()
     SAVE_EXEC = auto()
     READ_LANE = auto()
-    READ_FIRST = auto()
+    READ_FIRST_LANE = auto()
     WRITE_LANE = auto()
     PERMUTE_LANES = auto()
     """`ds_bpermute`."""
@@ -98,7 +98,7 @@ class Action(Enum):
     SUBTRACT_FLOATS = auto()
     MULTIPLY_FLOATS = auto()
     MULTIPLY_ADD_FLOATS = auto()
-    MULTIPLY_INTO_FLOATS = auto()
+    MULTIPLY_ACCUMULATE_FLOATS = auto()
     """The product is added to the destination."""
     TRUNCATE = auto()
     LOAD_SCALAR = auto()
@@ -117,39 +117,38 @@ class Action(Enum):
     BRANCH = auto()
     BRANCH_IF = auto()
     END = auto()
-    MEET = auto()
-    GET_PLACE = auto()
+    BARRIER = auto()
+    GET_PC = auto()
     CALL = auto()
-    GO_TO = auto()
-    NOTHING = auto()
-    DATA = auto()
+    SET_PC = auto()
+    NOP = auto()
+    UNTRACKED = auto()
     """Computes data that is intentionally not followed."""
 
 
-class Meaning(NamedTuple):
+class OpcodeSemantics(NamedTuple):
     """Semantics of an opcode."""
 
     action: Action
     bits: int = 32
     """Bits of its operands."""
-    signed: bool = False
+    is_signed: bool = False
     condition: str = ""
     """`lt`, `eq` … for a comparison; `scc0`, `execz` … for a branch; the operation of a saved EXEC; the shift
     of `s_lshl2_add_u32`."""
     size: int = 0
     """Bytes per lane of a memory access."""
-    places: int = 1
+    addresses: int = 1
     """Addresses per lane: 2 for `ds_read2`."""
     stride: int = 1
     """Factor of the addresses' offsets, in addition to the size."""
-    keeps: bool = False
+    preserves_half: bool = False
     """Writes half of a register and keeps the other half."""
-    into_shared: bool = False
+    writes_shared: bool = False
 
 
-_VECTOR: Mapping[Action, str] = {
-    Action.MOVE: "v_mov_b32 v_mov_b64 v_accvgpr_write_b32 v_accvgpr_read_b32 v_accvgpr_mov_b32 s_mov_b32"
-    " s_mov_b64",
+_ACTION_OPCODES: Mapping[Action, str] = {
+    Action.MOVE: "v_mov_b32 v_mov_b64 v_accvgpr_write_b32 v_accvgpr_read_b32 v_accvgpr_mov_b32 s_mov_b32 s_mov_b64",
     Action.NOT: "v_not_b32 s_not_b32 s_not_b64",
     Action.REVERSE_BITS: "v_bfrev_b32 s_brev_b32",
     Action.ADD: "v_add_u32 v_add_nc_u32 v_add_nc_i32 v_add_i32 v_add_co_u32 v_add_u16 v_add_nc_u16"
@@ -183,38 +182,36 @@ _VECTOR: Mapping[Action, str] = {
     Action.OR_OR: "v_or3_b32",
     Action.ADD_ADD: "v_add3_u32",
     Action.SHIFT_OR: "v_lshl_or_b32",
-    Action.SHIFT_ADD: "v_lshl_add_u32 v_lshl_add_u64 s_lshl1_add_u32 s_lshl2_add_u32 s_lshl3_add_u32"
-    " s_lshl4_add_u32",
+    Action.SHIFT_ADD: "v_lshl_add_u32 v_lshl_add_u64 s_lshl1_add_u32 s_lshl2_add_u32 s_lshl3_add_u32 s_lshl4_add_u32",
     Action.ADD_SHIFT: "v_add_lshl_u32",
     Action.XOR_ADD: "v_xad_u32",
-    Action.ANY_OF_THREE: "v_bitop3_b32",
-    Action.EXTRACT: "v_bfe_u32 v_bfe_i32 s_bfe_u32 s_bfe_i32 s_bfe_u64 s_bfe_i64",
-    Action.INSERT: "v_bfi_b32",
-    Action.MASK_OF: "v_bfm_b32 s_bfm_b32 s_bfm_b64",
+    Action.BITOP3: "v_bitop3_b32",
+    Action.BITFIELD_EXTRACT: "v_bfe_u32 v_bfe_i32 s_bfe_u32 s_bfe_i32 s_bfe_u64 s_bfe_i64",
+    Action.BITFIELD_INSERT: "v_bfi_b32",
+    Action.BITFIELD_MASK: "v_bfm_b32 s_bfm_b32 s_bfm_b64",
     Action.PERMUTE_BYTES: "v_perm_b32",
-    Action.ALIGN: "v_alignbit_b32 v_alignbyte_b32",
-    Action.LEAST: "v_min_u32 v_min_i32 s_min_u32 s_min_i32",
-    Action.MOST: "v_max_u32 v_max_i32 s_max_u32 s_max_i32",
-    Action.LEAST_OF_THREE: "v_min3_u32 v_min3_i32",
-    Action.MOST_OF_THREE: "v_max3_u32 v_max3_i32",
-    Action.MIDDLE: "v_med3_u32 v_med3_i32",
+    Action.FUNNEL_SHIFT: "v_alignbit_b32 v_alignbyte_b32",
+    Action.MIN: "v_min_u32 v_min_i32 s_min_u32 s_min_i32",
+    Action.MAX: "v_max_u32 v_max_i32 s_max_u32 s_max_i32",
+    Action.MIN3: "v_min3_u32 v_min3_i32",
+    Action.MAX3: "v_max3_u32 v_max3_i32",
+    Action.MEDIAN3: "v_med3_u32 v_med3_i32",
     Action.ABSOLUTE: "s_abs_i32",
-    Action.COUNT_LANES: "v_mbcnt_lo_u32_b32 v_mbcnt_hi_u32_b32",
+    Action.MASKED_BIT_COUNT: "v_mbcnt_lo_u32_b32 v_mbcnt_hi_u32_b32",
     Action.COUNT_BITS: "v_bcnt_u32_b32 s_bcnt1_i32_b32 s_bcnt1_i32_b64",
-    Action.FIRST_ONE: "v_ffbl_b32 v_ctz_i32_b32 s_ff1_i32_b32 s_ff1_i32_b64 s_ctz_i32_b32 s_ctz_i32_b64",
-    Action.FIRST_FROM_TOP: "v_ffbh_u32 v_clz_i32_u32 s_flbit_i32_b32 s_clz_i32_u32 s_flbit_i32_b64"
-    " s_clz_i32_u64",
-    Action.LIKE_SIGN: "v_ffbh_i32 v_cls_i32 s_flbit_i32 s_cls_i32 s_flbit_i32_i64 s_cls_i32_i64",
+    Action.TRAILING_ZEROS: "v_ffbl_b32 v_ctz_i32_b32 s_ff1_i32_b32 s_ff1_i32_b64 s_ctz_i32_b32 s_ctz_i32_b64",
+    Action.LEADING_ZEROS: "v_ffbh_u32 v_clz_i32_u32 s_flbit_i32_b32 s_clz_i32_u32 s_flbit_i32_b64 s_clz_i32_u64",
+    Action.SIGN_BITS: "v_ffbh_i32 v_cls_i32 s_flbit_i32 s_cls_i32 s_flbit_i32_i64 s_cls_i32_i64",
     Action.MOVE_PAIR: "v_pk_mov_b32",
     Action.SWAP: "v_swap_b32",
     Action.SET_BIT: "s_bitset1_b32",
     Action.CLEAR_BIT: "s_bitset0_b32",
     Action.SIGN_EXTEND: "s_sext_i32_i8 s_sext_i32_i16",
     Action.PACK: "s_pack_ll_b32_b16 s_pack_lh_b32_b16 s_pack_hh_b32_b16",
-    Action.CHOOSE: "v_cndmask_b32 s_cselect_b32 s_cselect_b64",
-    Action.MOVE_IF: "s_cmov_b32 s_cmov_b64",
+    Action.SELECT: "v_cndmask_b32 s_cselect_b32 s_cselect_b64",
+    Action.CONDITIONAL_MOVE: "s_cmov_b32 s_cmov_b64",
     Action.READ_LANE: "v_readlane_b32",
-    Action.READ_FIRST: "v_readfirstlane_b32",
+    Action.READ_FIRST_LANE: "v_readfirstlane_b32",
     Action.WRITE_LANE: "v_writelane_b32",
     Action.PERMUTE_LANES: "ds_bpermute_b32 ds_permute_b32",
     Action.FROM_INTEGER: "v_cvt_f32_u32 v_cvt_f32_i32 v_cvt_f32_ubyte0 s_cvt_f32_u32 s_cvt_f32_i32",
@@ -224,49 +221,43 @@ _VECTOR: Mapping[Action, str] = {
     Action.SUBTRACT_FLOATS: "v_sub_f32 s_sub_f32",
     Action.MULTIPLY_FLOATS: "v_mul_f32 s_mul_f32",
     Action.MULTIPLY_ADD_FLOATS: "v_fma_f32 v_mad_f32 v_fmamk_f32 v_fmaak_f32",
-    Action.MULTIPLY_INTO_FLOATS: "v_fmac_f32 v_mac_f32 s_fmac_f32",
+    Action.MULTIPLY_ACCUMULATE_FLOATS: "v_fmac_f32 v_mac_f32 s_fmac_f32",
     Action.TRUNCATE: "v_trunc_f32 s_trunc_f32",
     Action.END: "s_endpgm s_endpgm_saved",
-    Action.MEET: "s_barrier s_barrier_wait",
-    Action.GET_PLACE: "s_getpc_b64 s_get_pc_i64",
+    Action.BARRIER: "s_barrier s_barrier_wait",
+    Action.GET_PC: "s_getpc_b64 s_get_pc_i64",
     Action.CALL: "s_swappc_b64 s_swap_pc_i64",
-    Action.GO_TO: "s_setpc_b64 s_set_pc_i64",
+    Action.SET_PC: "s_setpc_b64 s_set_pc_i64",
     Action.BRANCH: "s_branch",
 }
-_ROWS: Mapping[str, Action] = {
-    opcode: action for action, opcodes in _VECTOR.items() for opcode in opcodes.split()
+_ACTIONS: Mapping[str, Action] = {
+    opcode: action for action, opcodes in _ACTION_OPCODES.items() for opcode in opcodes.split()
 }
 _BITS = re.compile(r"_[iub](8|16|32|64)(?=_|$)")
 _COMPARE = re.compile(r"(v_cmpx?|s_cmpk?)_(lt|eq|le|gt|lg|ne|ge|t|f|tru)_([iu])(16|32|64)$")
 _FLOATS = re.compile(r"(?:v_cmpx?|s_cmp)_\w+_(?:f|bf)\d+$|v_cmpx?_class")
 _BRANCH = re.compile(r"s_cbranch_(scc0|scc1|vccz|vccnz|execz|execnz)$")
-_SAVE = re.compile(
-    r"s_(and|or|xor|andn2|and_not1|andn1|and_not0|orn2|or_not1|nand|nor|xnor)_saveexec_b(32|64)$"
-)
+_SAVE = re.compile(r"s_(and|or|xor|andn2|and_not1|andn1|and_not0|orn2|or_not1|nand|nor|xnor)_saveexec_b(32|64)$")
 _TEST = re.compile(r"s_bitcmp([01])_b(32|64)$")
 _MEMORY = re.compile(
     r"(buffer|global|flat|scratch)_(load|store)_(?:lds_)?(dword(?:x[234])?|b(?:32|64|96|128)|u?s?byte|short|[us]short"
     r"|[ui]8|[ui]16|b8|b16)(_d16)?(_hi)?$"
 )
-_D16 = re.compile(
-    r"(buffer|global|flat|scratch)_load_(?:short|b16|u?s?byte|[ui]8)_?(d16)(?:_hi)?(?:_[a-z]\w*)?$"
-)
+_D16 = re.compile(r"(buffer|global|flat|scratch)_load_(?:short|b16|u?s?byte|[ui]8)_?(d16)(?:_hi)?(?:_[a-z]\w*)?$")
 _D16_FIRST = re.compile(r"(buffer|global|flat|scratch)_(load|store)_d16(_hi)?_([ui]8|b16|b8)$")
 _ATOMIC = re.compile(r"(buffer|global|flat)_atomic_(\w+)$")
 _SCALAR = re.compile(r"s_(buffer_)?load_(dword(?:x(?:2|4|8|16))?|b(?:32|64|96|128|256|512)|[ui](?:8|16))$")
 _SHARED = re.compile(
     r"ds_(read|write|load|store)(2|2st64)?_(?:(2addr|2addr_stride64)_)?(?:addtid_)?([ubi](?:8|16|32|64|96|128))(_d16)?(_hi)?(_tr_\w+)?$"
 )
-_SHARED_ATOMIC = re.compile(
-    r"ds_(?:pk_)?(?:add|sub|rsub|inc|dec|min|max|and|or|xor|cmpst|cmpstore|wrxchg|storexchg)_"
-)
-_NOTHING = re.compile(
+_SHARED_ATOMIC = re.compile(r"ds_(?:pk_)?(?:add|sub|rsub|inc|dec|min|max|and|or|xor|cmpst|cmpstore|wrxchg|storexchg)_")
+_NOPS = re.compile(
     r"s_(?:waitcnt\w*|wait_\w+|nop|sleep|delay_alu|clause|setprio|sched\w*|sethalt|inst_prefetch|set_inst_prefetch\w*"
     r"|sendmsg|dcache\w*|icache\w*|gl1_inv|ttrace\w*|code_end|version|set_gpr_idx\w*|setreg\w*|barrier_signal|trap"
     r"|wakeup|round_mode|denorm_mode|incperflevel|decperflevel|prefetch\w*|set_vgpr_msb|monitor_sleep)$"
     r"|buffer_(?:gl[01]_inv|wbl2|wbinvl1\w*|inv\w*)$|global_(?:inv|wb|wbinv|prefetch_b8)$|v_nop$|ds_nop$"
 )
-_DATA = re.compile(
+_UNTRACKED = re.compile(
     r"v_(?:mov_b16|cndmask_b16|s_(?:exp|log|rcp|rsq|sqrt)_f|mfma|smfmac|wmma|swmmac|dot|pk_|cvt_|exp|log|rsq|rcp|sqrt|sin|cos|ldexp|frexp|fract|floor|ceil|rndne|trunc|div_"
     r"|min(?:3|imum\w*|max)?_|max(?:3|imum\w*|min)?_|med3_|fma|mac_|mad_|add_f|add_bf|sub_f|subrev_f|mul_f|mul_legacy"
     r"|mul_dx9|permlane|swap|pack|cmp_class|sat_pk|lshlrev_b16|add_f16|interp|ashr_pk|prng|bitop3_b16|cube|sad|msad)"
@@ -276,7 +267,7 @@ _WIDTHS: Mapping[str, int] = {
     "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "dwordx8": 32, "dwordx16": 64,
     "ubyte": 1, "sbyte": 1, "byte": 1, "short": 2, "ushort": 2, "sshort": 2,
 }  # fmt: skip
-_PLACES: Mapping[tuple[str, str], Action] = {
+_MEMORY_ACTIONS: Mapping[tuple[str, str], Action] = {
     ("buffer", "load"): Action.LOAD_BUFFER, ("buffer", "store"): Action.STORE_BUFFER,
     ("global", "load"): Action.LOAD_GLOBAL, ("global", "store"): Action.STORE_GLOBAL,
     ("flat", "load"): Action.LOAD_GLOBAL, ("flat", "store"): Action.STORE_GLOBAL,
@@ -289,115 +280,119 @@ def _width(name: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def meaning_of(base: str) -> Meaning | None:
+def semantics_of(opcode: str) -> OpcodeSemantics | None:
     """The semantics of an opcode without its encoding; None if unknown."""
-    name = base.replace("v_dual_", "v_")
-    if name in ("v_cndmask_b32", "v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "v_and_b32") or name in _ROWS:
-        return _plain(name, _ROWS[name])
-    found = _memory(name) or _control(name)
-    if found is not None:
-        return found
-    if _NOTHING.match(name):
-        return Meaning(Action.NOTHING)
-    return Meaning(Action.DATA) if _DATA.match(name) else None
+    name = opcode.replace("v_dual_", "v_")
+    if name in ("v_cndmask_b32", "v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "v_and_b32") or name in _ACTIONS:
+        return _arithmetic_semantics(name, _ACTIONS[name])
+    semantics = _memory_semantics(name) or _control_semantics(name)
+    if semantics is not None:
+        return semantics
+    if _NOPS.match(name):
+        return OpcodeSemantics(Action.NOP)
+    return OpcodeSemantics(Action.UNTRACKED) if _UNTRACKED.match(name) else None
 
 
-def _plain(name: str, action: Action) -> Meaning:
+def _arithmetic_semantics(name: str, action: Action) -> OpcodeSemantics:
     sizes = [int(size) for size in _BITS.findall(name)]
-    signed = re.search(r"_i\d+", name) is not None
+    is_signed = re.search(r"_i\d+", name) is not None
     if action is Action.MULTIPLY_ADD_WIDE:
-        return Meaning(action, 64, signed)
-    if action in (Action.COUNT_BITS, Action.FIRST_ONE, Action.FIRST_FROM_TOP, Action.LIKE_SIGN):
-        return Meaning(action, sizes[-1])
+        return OpcodeSemantics(action, 64, is_signed)
+    if action in (Action.COUNT_BITS, Action.TRAILING_ZEROS, Action.LEADING_ZEROS, Action.SIGN_BITS):
+        return OpcodeSemantics(action, sizes[-1])
     if action is Action.SIGN_EXTEND:
-        return Meaning(action, sizes[-1], True)
+        return OpcodeSemantics(action, sizes[-1], True)
     if action is Action.PACK:
-        return Meaning(action, condition=name.split("_")[2])
+        return OpcodeSemantics(action, condition=name.split("_")[2])
     if action in (Action.ADD, Action.MULTIPLY) and name.startswith(("s_addk", "s_mulk")):
-        return Meaning(action, 32, True, "constant")
+        return OpcodeSemantics(action, 32, True, "constant")
     if action is Action.SHIFT_ADD and name.startswith("s_"):
-        return Meaning(action, condition=name[len("s_lshl")])
-    if action is Action.ALIGN:
-        return Meaning(action, 8 if "byte" in name else 1)
-    return Meaning(action, sizes[0] if sizes else 32, signed, "carry" if "_co_" in name else "")
+        return OpcodeSemantics(action, condition=name[len("s_lshl")])
+    if action is Action.FUNNEL_SHIFT:
+        return OpcodeSemantics(action, 8 if "byte" in name else 1)
+    return OpcodeSemantics(action, sizes[0] if sizes else 32, is_signed, "carry" if "_co_" in name else "")
 
 
-def _control(name: str) -> Meaning | None:
-    if found := _COMPARE.match(name):
-        into_exec = found[1] == "v_cmpx"
-        condition = {"ne": "lg", "tru": "t"}.get(found[2], found[2])
-        return Meaning(
+def _control_semantics(name: str) -> OpcodeSemantics | None:
+    if match := _COMPARE.match(name):
+        into_exec = match[1] == "v_cmpx"
+        condition = {"ne": "lg", "tru": "t"}.get(match[2], match[2])
+        return OpcodeSemantics(
             Action.COMPARE_INTO_EXEC if into_exec else Action.COMPARE,
-            int(found[4]),
-            found[3] == "i",
+            int(match[4]),
+            match[3] == "i",
             condition,
         )
     if _FLOATS.match(name):
-        return Meaning(Action.COMPARE_FLOATS)
-    if found := _BRANCH.match(name):
-        return Meaning(Action.BRANCH_IF, condition=found[1])
-    if found := _SAVE.match(name):
-        same = {"and_not1": "andn2", "or_not1": "orn2", "and_not0": "andn1"}
-        return Meaning(Action.SAVE_EXEC, int(found[2]), condition=same.get(found[1], found[1]))
-    if found := _TEST.match(name):
-        return Meaning(Action.TEST_BIT, int(found[2]), condition=found[1])
+        return OpcodeSemantics(Action.COMPARE_FLOATS)
+    if match := _BRANCH.match(name):
+        return OpcodeSemantics(Action.BRANCH_IF, condition=match[1])
+    if match := _SAVE.match(name):
+        canonical_names = {"and_not1": "andn2", "or_not1": "orn2", "and_not0": "andn1"}
+        return OpcodeSemantics(Action.SAVE_EXEC, int(match[2]), condition=canonical_names.get(match[1], match[1]))
+    if match := _TEST.match(name):
+        return OpcodeSemantics(Action.TEST_BIT, int(match[2]), condition=match[1])
     if name in ("s_movk_i32", "s_cmovk_i32"):
-        return Meaning(Action.MOVE if name == "s_movk_i32" else Action.MOVE_IF, 32, True)
+        return OpcodeSemantics(Action.MOVE if name == "s_movk_i32" else Action.CONDITIONAL_MOVE, 32, True)
     return None
 
 
-def _memory(name: str) -> Meaning | None:
-    if found := _MEMORY.match(name):
-        size = _width(found[3])
-        signed = found[3] in ("sbyte", "sshort", "i8", "i16")
-        into = found[0].split("_")[2:3] == ["lds"]
-        return Meaning(
-            _PLACES[found[1], found[2]],
-            signed=signed,
+def _memory_semantics(name: str) -> OpcodeSemantics | None:
+    if match := _MEMORY.match(name):
+        size = _width(match[3])
+        is_signed = match[3] in ("sbyte", "sshort", "i8", "i16")
+        writes_shared = match[0].split("_")[2:3] == ["lds"]
+        return OpcodeSemantics(
+            _MEMORY_ACTIONS[match[1], match[2]],
+            is_signed=is_signed,
             size=size,
-            keeps=found[4] is not None,
-            into_shared=into,
+            preserves_half=match[4] is not None,
+            writes_shared=writes_shared,
         )
-    if found := _D16_FIRST.match(name):
-        loads = found[2] == "load"
-        return Meaning(
-            _PLACES[found[1], found[2]],
-            size=_width(found[4]),
-            keeps=loads,
-            condition="hi" if found[3] else "",
+    if match := _D16_FIRST.match(name):
+        is_load = match[2] == "load"
+        return OpcodeSemantics(
+            _MEMORY_ACTIONS[match[1], match[2]],
+            size=_width(match[4]),
+            preserves_half=is_load,
+            condition="hi" if match[3] else "",
         )
-    if found := _D16.match(name):
-        return Meaning(_PLACES[found[1], "load"], size=1 if "byte" in name or "8" in name else 2, keeps=True)
-    if found := _ATOMIC.match(name):
-        wide = re.search(r"(?:_x2|64)$", found[2]) is not None
-        action = Action.ATOMIC_BUFFER if found[1] == "buffer" else Action.ATOMIC_GLOBAL
-        return Meaning(action, size=8 if wide else 4)
-    if found := _SCALAR.match(name):
-        size = _width(found[2])
-        return Meaning(Action.LOAD_SCALAR_BUFFER if found[1] else Action.LOAD_SCALAR, size=size)
-    if found := _SHARED.match(name):
-        if found[7]:
-            return Meaning(Action.DATA)
-        size = int(found[4][1:]) // 8
-        two = found[2] or found[3] or ""
-        action = Action.LOAD_SHARED if found[1] in ("read", "load") else Action.STORE_SHARED
-        return Meaning(
-            action, signed=found[4][0] == "i", size=size, places=2 if two else 1,
-            stride=64 if "64" in two else 1,
-            keeps=found[5] is not None,
+    if match := _D16.match(name):
+        return OpcodeSemantics(
+            _MEMORY_ACTIONS[match[1], "load"],
+            size=1 if "byte" in name or "8" in name else 2,
+            preserves_half=True,
+        )
+    if match := _ATOMIC.match(name):
+        is_wide = re.search(r"(?:_x2|64)$", match[2]) is not None
+        action = Action.ATOMIC_BUFFER if match[1] == "buffer" else Action.ATOMIC_GLOBAL
+        return OpcodeSemantics(action, size=8 if is_wide else 4)
+    if match := _SCALAR.match(name):
+        size = _width(match[2])
+        return OpcodeSemantics(Action.LOAD_SCALAR_BUFFER if match[1] else Action.LOAD_SCALAR, size=size)
+    if match := _SHARED.match(name):
+        if match[7]:
+            return OpcodeSemantics(Action.UNTRACKED)
+        size = int(match[4][1:]) // 8
+        two_addresses = match[2] or match[3] or ""
+        action = Action.LOAD_SHARED if match[1] in ("read", "load") else Action.STORE_SHARED
+        return OpcodeSemantics(
+            action, is_signed=match[4][0] == "i", size=size, addresses=2 if two_addresses else 1,
+            stride=64 if "64" in two_addresses else 1,
+            preserves_half=match[5] is not None,
         )  # fmt: skip
     if _SHARED_ATOMIC.match(name):
-        return Meaning(Action.ATOMIC_SHARED, size=8 if "64" in name else 4)
+        return OpcodeSemantics(Action.ATOMIC_SHARED, size=8 if "64" in name else 4)
     return None
 
 
 _ARITHMETIC = re.compile(r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|mac|mad)_(f|bf)(16|32|64)$")
 
 
-def work_of(base: str) -> tuple[tuple[str, int], ...]:
+def float_operations(base: str) -> tuple[tuple[str, int], ...]:
     """Floating-point operations of one lane by type; a multiply-add counts as two."""
-    found = _ARITHMETIC.match(base.replace("v_dual_", "v_"))
-    if found is None:
+    match = _ARITHMETIC.match(base.replace("v_dual_", "v_"))
+    if match is None:
         return ()
-    each = (2 if found[2] in ("fma", "fmac", "mac", "mad") else 1) * (2 if found[1] else 1)
-    return ((f"{'bf' if found[3] == 'bf' else 'fp'}{found[4]}", each),)
+    operations = (2 if match[2] in ("fma", "fmac", "mac", "mad") else 1) * (2 if match[1] else 1)
+    return ((f"{'bf' if match[3] == 'bf' else 'fp'}{match[4]}", operations),)

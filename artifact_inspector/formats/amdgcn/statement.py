@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from artifact_inspector.formats._operands import split_operands
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 
-class Bank(Enum):
+class AmdgcnOperandKind(Enum):
     """Kind of an operand."""
 
     SCALAR = "s"
@@ -27,63 +27,63 @@ class Bank(Enum):
     FLOAT = "float"
     """A floating-point literal; `value` holds its bits."""
     LABEL = "label"
-    NOTHING = "nothing"
+    NULL = "nothing"
     """`off`, `null`."""
     OTHER = "other"
     """Anything that is not interpreted, like a hardware register."""
 
 
-class Operand(NamedTuple):
+class AmdgcnOperand(NamedTuple):
     """One operand."""
 
-    bank: Bank
+    kind: AmdgcnOperandKind
     names: tuple[str, ...] = ()
     """Names of the registers, lowest first; or the label."""
     value: int = 0
-    minus: bool = False
-    absolute: bool = False
-    extends: bool = False
+    is_negated: bool = False
+    is_absolute: bool = False
+    is_sign_extended: bool = False
     """`sext(…)`."""
 
 
-class Select(NamedTuple):
+class RegisterSelect(NamedTuple):
     """The part of a register that an operand selects (SDWA)."""
 
     shift: int
     bits: int
 
 
-class Statement(NamedTuple):
+class AmdgcnStatement(NamedTuple):
     """One statement."""
 
     opcode: str
     """As printed."""
     base: str
     """Without encoding suffixes: `_e32`, `_e64`, `_dpp`, `_sdwa`."""
-    operands: tuple[Operand, ...]
+    operands: tuple[AmdgcnOperand, ...]
     modifiers: Mapping[str, str]
     """Name → value after the colon; empty if there is none."""
 
-    def has(self, name: str) -> bool:
+    def has_modifier(self, name: str) -> bool:
         """Whether the statement has a modifier."""
         return name in self.modifiers
 
-    def number(self, name: str) -> int:
+    def modifier_number(self, name: str) -> int:
         """The number of a modifier; 0 if it is absent."""
-        return integer(self.modifiers.get(name, "")) or 0
+        return parse_integer(self.modifiers.get(name, "")) or 0
 
     def list(self, name: str) -> tuple[int, ...]:
         """The numbers of a modifier: `quad_perm:[1,0,3,2]`."""
-        return tuple(integer(part.strip()) or 0 for part in self.modifiers[name].strip("[]").split(","))
+        return tuple(parse_integer(number.strip()) or 0 for number in self.modifiers[name].strip("[]").split(","))
 
-    def select(self, name: str) -> Select | None:
+    def register_select(self, name: str) -> RegisterSelect | None:
         """The register part that an SDWA modifier selects; None for the whole register."""
         return _SELECTS.get(self.modifiers.get(name, ""))
 
 
-_SELECTS: Mapping[str, Select] = {
-    **{f"BYTE_{n}": Select(8 * n, 8) for n in range(4)},
-    **{f"WORD_{n}": Select(16 * n, 16) for n in range(2)},
+_SELECTS: Mapping[str, RegisterSelect] = {
+    **{f"BYTE_{n}": RegisterSelect(8 * n, 8) for n in range(4)},
+    **{f"WORD_{n}": RegisterSelect(16 * n, 16) for n in range(2)},
 }
 _ENCODING = re.compile(r"(?:_e32|_e64_dpp|_e64|_dpp8|_dpp|_sdwa)$")
 _REGISTER = re.compile(r"(v|s|a|ttmp)(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])\Z")
@@ -96,73 +96,82 @@ _FIRST_MODIFIER = re.compile(
     r"|offset[01]|bitop3|format|matrix_\w+|index_key|byte_sel|r128|a16|d16|unorm|dmask|nv|scale_offset|bitmask)"
     r"(?=[:\s]|$)"
 )
-_WIDE: Mapping[str, tuple[str, ...]] = {
+_REGISTER_PAIRS: Mapping[str, tuple[str, ...]] = {
     "vcc": ("vcc_lo", "vcc_hi"),
     "exec": ("exec_lo", "exec_hi"),
     "flat_scratch": ("flat_scratch_lo", "flat_scratch_hi"),
     "xnack_mask": ("xnack_mask_lo", "xnack_mask_hi"),
 }
-_ONE = frozenset(("m0", "scc", *(name for pair in _WIDE.values() for name in pair)))
+_SINGLE_REGISTERS = frozenset(("m0", "scc", *(name for pair in _REGISTER_PAIRS.values() for name in pair)))
 _FLOAT = re.compile(r"-?\d+\.\d*(?:[eE][-+]?\d+)?\Z")
-MOST_REGISTERS = 1024
+MAX_REGISTERS = 1024
 
 
 @lru_cache(maxsize=1 << 14)
-def parse_statement(text: str) -> Statement:
+def parse_statement(text: str) -> AmdgcnStatement:
     """Parse one statement; anything unknown becomes an operand of kind `OTHER`."""
     text = _RENAMED.sub(r"\1", text).strip()
-    opcode, _, rest = text.partition(" ")
+    opcode, _, operand_text = text.partition(" ")
     base = _ENCODING.sub("", opcode)
-    found = _FIRST_MODIFIER.search(rest)
+    modifier_start = _FIRST_MODIFIER.search(operand_text)
     modifiers: dict[str, str] = {}
-    if found is not None and not opcode.startswith(("s_waitcnt", "s_branch", "s_cbranch")):
-        for name, value in _MODIFIER.findall(" " + rest[found.start() :]):
+    if modifier_start is not None and not opcode.startswith(("s_waitcnt", "s_branch", "s_cbranch")):
+        for name, value in _MODIFIER.findall(" " + operand_text[modifier_start.start() :]):
             modifiers[name] = value
-        rest = rest[: found.start()]
-    operands = tuple(_operand(part.strip()) for part in split_operands(rest)) if rest.strip() else ()
-    return Statement(opcode, base, operands, modifiers)
+        operand_text = operand_text[: modifier_start.start()]
+    operands = (
+        tuple(_parse_operand(operand.strip()) for operand in split_operands(operand_text))
+        if operand_text.strip()
+        else ()
+    )
+    return AmdgcnStatement(opcode, base, operands, modifiers)
 
 
-def _operand(text: str) -> Operand:
-    minus = absolute = False
-    number = integer(text)
+def _parse_operand(text: str) -> AmdgcnOperand:
+    is_negated = is_absolute = False
+    number = parse_integer(text)
     if number is not None:
-        return Operand(Bank.NUMBER, value=number)
+        return AmdgcnOperand(AmdgcnOperandKind.NUMBER, value=number)
     if _FLOAT.match(text):
-        return Operand(Bank.FLOAT, value=struct.unpack("<I", struct.pack("<f", float(text)))[0])
+        return AmdgcnOperand(AmdgcnOperandKind.FLOAT, value=struct.unpack("<I", struct.pack("<f", float(text)))[0])
     if text.startswith("-"):
-        minus, text = True, text[1:]
+        is_negated, text = True, text[1:]
     if text.startswith("|") and text.endswith("|"):
-        absolute, text = True, text[1:-1]
+        is_absolute, text = True, text[1:-1]
     for name in ("neg", "abs", "sext", "lit"):
         if text.startswith(f"{name}(") and text.endswith(")"):
-            inner = _operand(text[len(name) + 1 : -1])
+            inner = _parse_operand(text[len(name) + 1 : -1])
             return inner._replace(
-                minus=inner.minus or name == "neg",
-                absolute=inner.absolute or name == "abs",
-                extends=inner.extends or name == "sext",
+                is_negated=inner.is_negated or name == "neg",
+                is_absolute=inner.is_absolute or name == "abs",
+                is_sign_extended=inner.is_sign_extended or name == "sext",
             )
-    names = _names(text)
+    names = _register_names(text)
     if names:
-        bank = {"v": Bank.VECTOR, "a": Bank.ACCUMULATOR}.get(names[0][0], Bank.SCALAR)
-        bank = Bank.SCALAR if names[0] in _ONE else bank
-        return Operand(bank, names, minus=minus, absolute=absolute)
+        kind = {"v": AmdgcnOperandKind.VECTOR, "a": AmdgcnOperandKind.ACCUMULATOR}.get(
+            names[0][0], AmdgcnOperandKind.SCALAR
+        )
+        kind = AmdgcnOperandKind.SCALAR if names[0] in _SINGLE_REGISTERS else kind
+        return AmdgcnOperand(kind, names, is_negated=is_negated, is_absolute=is_absolute)
     if text in ("off", "null"):
-        return Operand(Bank.NOTHING)
-    return Operand(Bank.LABEL if text.startswith((".", "_")) or text.isidentifier() else Bank.OTHER, (text,))
+        return AmdgcnOperand(AmdgcnOperandKind.NULL)
+    return AmdgcnOperand(
+        AmdgcnOperandKind.LABEL if text.startswith((".", "_")) or text.isidentifier() else AmdgcnOperandKind.OTHER,
+        (text,),
+    )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    if text in _ONE:
+def _register_names(text: str) -> tuple[str, ...]:
+    if text in _SINGLE_REGISTERS:
         return (text,)
-    if text in _WIDE:
-        return _WIDE[text]
-    found = _REGISTER.match(text)
-    if found is None:
+    if text in _REGISTER_PAIRS:
+        return _REGISTER_PAIRS[text]
+    match = _REGISTER.match(text)
+    if match is None:
         return ()
-    bank = found[1]
-    if found[2] is not None:
-        return (f"{bank}{int(found[2])}",)
-    first = int(found[3])
-    last = first if found[4] is None else min(int(found[4]), first + MOST_REGISTERS)
+    bank = match[1]
+    if match[2] is not None:
+        return (f"{bank}{int(match[2])}",)
+    first = int(match[3])
+    last = first if match[4] is None else min(int(match[4]), first + MAX_REGISTERS)
     return tuple(f"{bank}{number}" for number in range(first, last + 1))

@@ -11,25 +11,25 @@ from __future__ import annotations
 
 from artifact_inspector.model import Stage
 
-__all__ = ["canonical"]
+__all__ = ["canonical_text"]
 
 
-def canonical(text: str, stage: Stage) -> str:
+def canonical_text(text: str, stage: Stage) -> str:
     r"""The canonical form of a stage's text, one statement per line; for comparison only.
 
     Example:
         >>> one, other = "add.s32 \t%r7, %r3, %r3;", "add.s32 %r1, %r9, %r9; // sum"
-        >>> canonical(one, Stage.PTX) == canonical(other, Stage.PTX)
+        >>> canonical_text(one, Stage.PTX) == canonical_text(other, Stage.PTX)
         True
     """
     if stage is Stage.PTX:
-        from artifact_inspector.formats.canonical._ptx import lines
+        from artifact_inspector.formats.canonical._ptx import canonical_lines
     elif stage is Stage.LLIR:
-        from artifact_inspector.formats.canonical._llvm import lines
+        from artifact_inspector.formats.canonical._llvm import canonical_lines
     elif stage is Stage.AMDGCN:
-        from artifact_inspector.formats.canonical._amdgcn import lines
+        from artifact_inspector.formats.canonical._amdgcn import canonical_lines
     elif stage is Stage.SASS:
-        from artifact_inspector.formats.canonical._sass import lines
+        from artifact_inspector.formats.canonical._sass import canonical_lines
     else:
-        from artifact_inspector.formats.canonical._mlir import lines
-    return "\n".join(lines(text))
+        from artifact_inspector.formats.canonical._mlir import canonical_lines
+    return "\n".join(canonical_lines(text))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from artifact_inspector.formats.canonical._names import Definitions, Names
+from artifact_inspector.formats.canonical._numbering import Definitions, NameNumbering
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _INSIDE = rf'(?:[^()"]|{_QUOTED})*'
 _ALIAS = re.compile(r"^(#\w+) = (?!loc\()(.*)$", re.M)
 _CONSTANT = re.compile(r"(%[\w$.-]+) = (?:arith\.)?constant (.*)")
-_PLACE = re.compile(rf" loc\({_INSIDE}(?:\({_INSIDE}(?:\({_INSIDE}\){_INSIDE})*\){_INSIDE})*\)")
+_LOCATION = re.compile(rf" loc\({_INSIDE}(?:\({_INSIDE}(?:\({_INSIDE}\){_INSIDE})*\){_INSIDE})*\)")
 _ALIAS_USE = re.compile(r"#\w+(?![\w.])")
 _RESULTS = re.compile(r"%[\w$.:-]+(?:, %[\w$.:-]+)+ = ")
 _MLIR = re.compile(
     rf"({_QUOTED}|\"(?:[^\"\\]|\\.)*$)"  # or an unclosed quote
-    rf"|{_PLACE.pattern}"
+    rf"|{_LOCATION.pattern}"
     # a name is defined as an argument (`%x: i32`) or by an assignment
     r"|(%[\w$.-]+)(:\d+(?= = )|: ?(?=[!a-z])|(?= = (?!=)))?"
     rf"|({_ALIAS_USE.pattern})"
@@ -24,21 +24,21 @@ _MLIR = re.compile(
 )
 
 
-def lines(text: str) -> Iterator[str]:
+def canonical_lines(text: str) -> Iterator[str]:
     layouts = Definitions(dict(_ALIAS.findall(text)))
-    names = Names()
+    names = NameNumbering()
     constants: dict[str, str] = {}
-    behind_results = 0
+    results_end = 0
 
-    def aliased(found: re.Match[str]) -> str:
-        return layouts[found[0]]
+    def rename_alias(match: re.Match[str]) -> str:
+        return layouts[match[0]]
 
-    def renamed(found: re.Match[str]) -> str:
-        quoted, name, defined, alias, block = found.groups()
+    def rename_reference(match: re.Match[str]) -> str:
+        quoted, name, defined, alias, block = match.groups()
         if name is not None:
-            if defined is None and found.end() > behind_results:
+            if defined is None and match.end() > results_end:
                 # spelled at the use: the order of constants must not number layouts
-                return f"<{_ALIAS_USE.sub(aliased, constants[name])}>" if name in constants else names[name]
+                return f"<{_ALIAS_USE.sub(rename_alias, constants[name])}>" if name in constants else names[name]
             constants.pop(name, None)
             return names.define(name) + (defined or "")
         if alias is not None:
@@ -50,12 +50,12 @@ def lines(text: str) -> Iterator[str]:
         if not line or line[0] == "#" or line.startswith("//"):
             continue
         if line.startswith(("tt.func", "func")):
-            names, constants = Names(), {}
+            names, constants = NameNumbering(), {}
         constant = _CONSTANT.fullmatch(line)
         if constant is not None:
-            constants[constant[1]] = _PLACE.sub("", constant[2])
+            constants[constant[1]] = _LOCATION.sub("", constant[2])
         else:
             results = _RESULTS.match(line)
-            behind_results = 0 if results is None else results.end()
-            yield _MLIR.sub(renamed, line)
-    yield from layouts.spelled(lambda body: _MLIR.sub(renamed, body))
+            results_end = 0 if results is None else results.end()
+            yield _MLIR.sub(rename_reference, line)
+    yield from layouts.spell_used(lambda body: _MLIR.sub(rename_reference, body))

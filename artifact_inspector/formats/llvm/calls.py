@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from artifact_inspector.formats.llvm.metadata import unescape, unquoted
+from artifact_inspector.formats.llvm.metadata import unescape, unquote
 from artifact_inspector.formats.llvm.opcodes import ASM_OPCODES, OPCODES
 from artifact_inspector.model import EventKind
 
@@ -35,7 +35,7 @@ _ASM_LOADS = {
     "param": EventKind.OTHER,
     "const": EventKind.OTHER,
 }
-_ASM_QUIET = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, EventKind.INTEGER)
+_ASM_EVENTLESS_KINDS = (EventKind.SHUFFLE, EventKind.LOCAL_STORE, EventKind.LOCAL_LOAD, EventKind.INTEGER)
 """Kinds of a call without events, in order of precedence; MOVE only if every statement moves."""
 
 _ASM_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -53,7 +53,7 @@ _MANGLED_SPACE = re.compile(r"\.(?:v\d+)?p(\d+)")
 def events_of_callee(name: str) -> Events:
     """The event of a call of a function."""
     if not name.startswith("llvm."):
-        opcode = "@" + unquoted(name)
+        opcode = "@" + unquote(name)
         return ((opcode, OPCODES.kind(opcode), None),)
     if name.startswith(("llvm.masked.", "llvm.mem")):
         space = _MANGLED_SPACE.search(name)
@@ -67,31 +67,31 @@ def events_of_callee(name: str) -> Events:
 def events_of_assembly(template: str) -> Events:
     """The events of an inline-assembly template as (opcode, kind, guard), or a single `asm`."""
     events: list[tuple[str, EventKind, str | None]] = []
-    quiet: set[EventKind] = set()
+    eventless_kinds: set[EventKind] = set()
     for guard, opcode, operands in _assembly_statements(unescape(template)):
         kind = _assembly_kind(opcode, operands)
         if kind.letter:
             events.append((opcode, kind, guard))
         else:
-            quiet.add(kind)
+            eventless_kinds.add(kind)
     if events:
         return tuple(events)
-    for kind in _ASM_QUIET:
-        if kind in quiet:
+    for kind in _ASM_EVENTLESS_KINDS:
+        if kind in eventless_kinds:
             return (("asm", kind, None),)
-    return (("asm", EventKind.MOVE if quiet == {EventKind.MOVE} else EventKind.OTHER, None),)
+    return (("asm", EventKind.MOVE if eventless_kinds == {EventKind.MOVE} else EventKind.OTHER, None),)
 
 
 def _assembly_statements(assembly: str) -> Iterator[tuple[str | None, str, str]]:
     text = _ASM_COMMENT.sub("", assembly)
     # AMD's assembler ends a statement with the line and starts a comment with `;`; PTX ends one with `;`.
     amd = _ASM_AMD.search(text) is not None
-    pieces = [line.partition(";")[0] for line in text.split("\n")] if amd else text.split(";")
-    for piece in pieces:
-        prefix = _ASM_PREFIX.match(piece)
-        found = _ASM_STATEMENT.match(piece, prefix.end() if prefix is not None else 0)
-        if found is not None and not found[2].startswith("."):
-            yield found[1], found[2], found[3]
+    statements = [line.partition(";")[0] for line in text.split("\n")] if amd else text.split(";")
+    for statement in statements:
+        prefix = _ASM_PREFIX.match(statement)
+        match = _ASM_STATEMENT.match(statement, prefix.end() if prefix is not None else 0)
+        if match is not None and not match[2].startswith("."):
+            yield match[1], match[2], match[3]
 
 
 def _assembly_kind(opcode: str, operands: str) -> EventKind:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 
-from artifact_inspector.formats._faults import Faults
+from artifact_inspector.formats._problems import ProblemLog
 from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 # Searching for a preceding newline is many times faster than `^`, which is tried at every position.
-_METADATA = re.compile(
-    r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)"
-)
+_METADATA = re.compile(r"\n!(\d+) = (?:distinct )?!(?:DILocation|DILexicalBlock(?:File)?|DISubprogram|DIFile)\((.*)\)")
 _FIELD = re.compile(r'\b(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
-_PLACE = re.compile(
+_PLAIN_LOCATION = re.compile(
     r"line: (\d{1,9}), column: (\d{1,9}), scope: !(\d+)(?:, inlinedAt: (?:distinct )?!(\d+))?$", re.ASCII
 )
 """The format of nearly all locations."""
@@ -25,7 +23,7 @@ _NONTEMPORAL = ", !nontemporal"
 _ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})")
 
 
-class Locations(dict[str, tuple[Location | None, str]]):
+class DebugLocations(dict[str, tuple[Location | None, str]]):
     """`46` or `46, !tbaa !3` → the inline chain of `!46`, resolved once, on first use.
 
     The second value is the rest of the key that belongs to the statement: the non-temporal mark.
@@ -33,36 +31,36 @@ class Locations(dict[str, tuple[Location | None, str]]):
     Source: LLVM Language Reference Manual, "Specialized Metadata Nodes".
     """
 
-    def __init__(self, text: str, faults: Faults) -> None:
+    def __init__(self, text: str, log: ProblemLog) -> None:
         super().__init__()
-        self._nodes = {found[1]: found[2] for found in _METADATA.finditer(text, max(0, text.find("\n!")))}
-        self._faults = faults
+        self._nodes = {match[1]: match[2] for match in _METADATA.finditer(text, max(0, text.find("\n!")))}
+        self._log = log
         self.line = 0
         """Line of the function that is being parsed, for problems: tracking each statement's line would be
         slow."""
-        self._most = FRAMES.most
+        self._max_callers = FRAMES.value
         self._files: dict[str, str] = {}
         """File path by scope or file node."""
 
     def __missing__(self, key: str) -> tuple[Location | None, str]:
         node = key.partition(",")[0].strip()
         frames: dict[str, Frame] = {}
-        while node and node not in frames and len(frames) <= self._most:
-            plain = _PLACE.match(self._nodes.get(node, ""))
+        while node and node not in frames and len(frames) <= self._max_callers:
+            plain = _PLAIN_LOCATION.match(self._nodes.get(node, ""))
             if plain is not None and plain[3] in self._files:
                 frames[node] = Frame(self._files[plain[3]], int(plain[1]), int(plain[2]))
                 node = plain[4] or ""
                 continue
             fields = self._fields(node)
-            frames[node] = Frame(self._file(fields), _number(fields, "line"), _number(fields, "column"))
+            frames[node] = Frame(self._file(fields), _number_field(fields, "line"), _number_field(fields, "column"))
             node = fields.get("inlinedAt", "")
         location = tuple(frames.values())
-        if len(location) > self._most:
-            self._faults.tell(
-                self.line, f"source location with more than {self._most} callers; treated as unknown"
+        if len(location) > self._max_callers:
+            self._log.report(
+                self.line, f"source location with more than {self._max_callers} callers; treated as unknown"
             )
         # Line 0 is LLVM's mark for compiler-generated code.
-        is_known = 0 < len(location) <= self._most and location[0].line > 0
+        is_known = 0 < len(location) <= self._max_callers and location[0].line > 0
         mark = _NONTEMPORAL if _NONTEMPORAL in f", {key}" else ""
         resolved = self[key] = (location if is_known else None, mark)
         return resolved
@@ -70,27 +68,27 @@ class Locations(dict[str, tuple[Location | None, str]]):
     def subprogram(self, node: str) -> Location | None:
         """Source location of the subprogram `!node`."""
         fields = self._fields(node)
-        line = _number(fields, "line")
+        line = _number_field(fields, "line")
         return (Frame(self._file(fields), line, 0),) if line > 0 else None
 
     def _fields(self, node: str) -> dict[str, str]:
-        written = self._nodes.get(node)
-        if written is None and node:
-            self._faults.missing(self.line, f"!{node}")
-        fields = _FIELD.findall(written or "")
-        return {name: number or string or word for name, number, string, word in fields}
+        body = self._nodes.get(node)
+        if body is None and node:
+            self._log.report_missing(self.line, f"!{node}")
+        fields = _FIELD.findall(body or "")
+        return {name: number or string or identifier for name, number, string, identifier in fields}
 
     def _file(self, fields: dict[str, str]) -> str:
         """The path of the innermost scope around a node that names a file."""
-        passed: dict[str, None] = {}
+        visited: dict[str, None] = {}
         while (key := fields.get("file") or fields.get("scope", "")) not in self._files:
-            if key in passed or "file" in fields:
-                self._files[key] = "" if key in passed else self._path(self._fields(key))
+            if key in visited or "file" in fields:
+                self._files[key] = "" if key in visited else self._path(self._fields(key))
                 break
-            passed[key] = None
+            visited[key] = None
             fields = self._fields(key)
         path = self._files[key]
-        self._files.update(dict.fromkeys(passed, path))
+        self._files.update(dict.fromkeys(visited, path))
         return path
 
     @staticmethod
@@ -99,12 +97,12 @@ class Locations(dict[str, tuple[Location | None, str]]):
         return name if not directory or name.startswith("/") else f"{directory}/{name}"
 
 
-def _number(fields: dict[str, str], name: str) -> int:
-    written = fields.get(name, "")
-    return integer(written) or 0
+def _number_field(fields: dict[str, str], name: str) -> int:
+    text = fields.get(name, "")
+    return parse_integer(text) or 0
 
 
-def unquoted(name: str) -> str:
+def unquote(name: str) -> str:
     """A name without surrounding quotes."""
     return unescape(name[1:-1]) if name.startswith('"') else name
 

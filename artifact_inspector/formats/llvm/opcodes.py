@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifact_inspector.formats._scan import OpcodeTable
+from artifact_inspector.formats._format import OpcodeTable
 from artifact_inspector.model import EventKind
 
 OPCODES = OpcodeTable(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from artifact_inspector.formats import _amd, _nvidia
-from artifact_inspector.formats._scan import TRANSFERS, Traits
+from artifact_inspector.formats._format import TRANSFER_KINDS, TraitTable
 from artifact_inspector.model import (
     Arch,
     EventKind,
@@ -20,15 +20,15 @@ from artifact_inspector.model import (
     Queue,
     Trait,
     Transfer,
-    Wait,
+    WaitOp,
 )
-from artifact_inspector.model.text import integer, split_list
+from artifact_inspector.model.text import parse_integer, split_list
 
-TRAITS = Traits(
+TRAITS = TraitTable(
     {
         Trait.FUSED: r".*(?:fma(?!x)|fmuladd)",
         Trait.RENAMES: r"(?:phi|freeze|bitcast|(?:extract|insert)(?:value|element)|shufflevector)$",
-        Trait.JOINS_BLOCKS: r"phi$",
+        Trait.PHI: r"phi$",
         Trait.PACKED_PRODUCT: r"llvm\.amdgcn\.[fsu]u?dot\d",
     },
     _nvidia.TRAITS,
@@ -37,18 +37,16 @@ TRAITS = Traits(
 """Inline assembly adds the opcodes of PTX and AMD's assembler."""
 
 _TYPE = r"(<\d+ x [^>]+>|\w+(?: addrspace\(\d+\))?\**)"
-_LOADED = re.compile(rf"\bload (?:atomic )?(?:volatile )?{_TYPE}, ")
-_STORED = re.compile(rf"\bstore (?:atomic )?(?:volatile )?{_TYPE} ")
-_EXCHANGED = re.compile(rf"\b(?:atomicrmw|cmpxchg) ([^,]*), {_TYPE} ")
+_LOAD_TYPE = re.compile(rf"\bload (?:atomic )?(?:volatile )?{_TYPE}, ")
+_STORE_TYPE = re.compile(rf"\bstore (?:atomic )?(?:volatile )?{_TYPE} ")
+_ATOMIC_TYPE = re.compile(rf"\b(?:atomicrmw|cmpxchg) ([^,]*), {_TYPE} ")
 _VECTOR = re.compile(r"<(\d+) x (.*)>")
 _FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _CACHE = re.compile(r"(?:(?<= )|(?<=!))(volatile|nontemporal)\b")
 _MANGLED = re.compile(r"\.(?:v(\d+))?(?:i|bf|f)(\d+)(?=\.|$|v\d|p\d)")
 _BITS = re.compile(r"\.b(\d+)(?=\.|$)")
-_COPIED = re.compile(r"\.c[ag]\.shared\.global\.(\d+)")
-_VALUE = re.compile(
-    r'[%@](?:"[^"]*"|[-\w.$]+)$|\b(?:getelementptr|inttoptr|addrspacecast|bitcast)\b.*$|(?<!\S)\S+$'
-)
+_COPY_BYTES = re.compile(r"\.c[ag]\.shared\.global\.(\d+)")
+_VALUE = re.compile(r'[%@](?:"[^"]*"|[-\w.$]+)$|\b(?:getelementptr|inttoptr|addrspacecast|bitcast)\b.*$|(?<!\S)\S+$')
 _HINTS = ("", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
 _SCOPES = ("CU", "SE", "DEV", "SYS")
 _SIZED_BY_OPERAND = re.compile(r"load(?:\.async)?(?:\.to)?\.lds(?:\.p\d+)?$")
@@ -69,32 +67,32 @@ _WAIT_NAMES = {
     "llvm.amdgcn.s.wait.tensorcnt": ("s_wait_tensorcnt", Queue.TENSORS),
 }
 
-_Waited = TypeVar("_Waited", Wait, Transfer)
+_WaitOrTransfer = TypeVar("_WaitOrTransfer", WaitOp, Transfer)
 
 
-def wait_of(instruction: Instruction, module: Module) -> Wait | None:
+def wait_of(instruction: Instruction, module: Module) -> WaitOp | None:
     """What a WAIT instruction waits for; the encoding of `s.waitcnt` depends on the module's target."""
     opcode, text = instruction.opcode, instruction.text
     target = module.attributes.get("target", "")
     if not opcode.startswith("llvm."):
-        found = _nvidia.wait_of(opcode, text)
-        return _amd.wait_of(opcode, text, target) if found is None else _with_barrier(found, text)
+        wait = _nvidia.wait_of(opcode, text)
+        return _amd.wait_of(opcode, text, target) if wait is None else _with_barrier(wait, text)
     name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
     op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
     if opcode == "llvm.amdgcn.s.waitcnt":
         return _amd.wait_for_loads(vector_loads_in_flight(text, target))
     if queue is Queue.PHASE:
         arguments = _arguments_of(text, opcode)
-        return Wait(op, None, queue, _value_of(arguments[0]) if arguments else None)
+        return WaitOp(op, None, queue, _value_of(arguments[0]) if arguments else None)
     if op == "cp.async.wait_all":
-        return Wait(op, 0, queue, closes=True)
+        return WaitOp(op, 0, queue, includes_uncommitted=True)
     depth = re.search(rf"{re.escape(opcode)}\(i\d+ (\d+)", text)
-    return Wait(op, None if depth is None else integer(depth[1]), queue)
+    return WaitOp(op, None if depth is None else parse_integer(depth[1]), queue)
 
 
 def transfer(instruction: Instruction, module: Module) -> Transfer | None:
     """What a global load, store, atomic or asynchronous copy moves; None for an atomic on shared memory."""
-    if instruction.kind not in TRANSFERS and "expect_tx" not in instruction.opcode:
+    if instruction.kind not in TRANSFER_KINDS and "expect_tx" not in instruction.opcode:
         return None
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("llvm."):
@@ -103,13 +101,13 @@ def transfer(instruction: Instruction, module: Module) -> Transfer | None:
         if "_" not in opcode:
             return _instruction_transfer(opcode, text)
         return _amd.transfer_of(opcode, text, module.attributes.get("target", ""))
-    found = _nvidia.transfer_of(opcode, text)
-    return None if found is None else _with_barrier(found, text)
+    transfer = _nvidia.transfer_of(opcode, text)
+    return None if transfer is None else _with_barrier(transfer, text)
 
 
-def _with_barrier(found: _Waited, text: str) -> _Waited:
+def _with_barrier(operation: _WaitOrTransfer, text: str) -> _WaitOrTransfer:
     """The same, with the barrier's operand (`$5`) replaced by the value passed to it."""
-    return found if found.barrier is None else found._replace(barrier=_asm_operand(found.barrier, text))
+    return operation if operation.barrier is None else operation._replace(barrier=_asm_operand(operation.barrier, text))
 
 
 def commit(instruction: Instruction) -> Queue | None:
@@ -119,9 +117,7 @@ def commit(instruction: Instruction) -> Queue | None:
     if instruction.opcode.startswith("llvm.amdgcn."):
         return Queue.GROUP  # asyncmark
     # Intrinsics separate words with dots where PTX uses an underscore.
-    return _nvidia.commit_queue(
-        instruction.opcode.removeprefix("llvm.nvvm.").replace("commit.group", "commit_group")
-    )
+    return _nvidia.commit_queue(instruction.opcode.removeprefix("llvm.nvvm.").replace("commit.group", "commit_group"))
 
 
 def matrix_of(instruction: Instruction, _module: Module) -> MatrixOp | None:
@@ -132,25 +128,25 @@ def matrix_of(instruction: Instruction, _module: Module) -> MatrixOp | None:
     if opcode.startswith("llvm.amdgcn."):
         arguments = _arguments_of(text, opcode)
         # In MFMA, the formats of a and b follow c; in WMMA, each precedes its matrix.
-        places = (0, 2) if "wmma" in opcode else (3, 4)
-        formats = [_number_at(arguments, place) or 0 for place in places]
+        format_positions = (0, 2) if "wmma" in opcode else (3, 4)
+        formats = [_number_argument(arguments, position) or 0 for position in format_positions]
         result = _RETURNED.search(text)
         bits = None if result is None else _type_bits(result[1])
         return _amd.matrix_of(opcode, None if bits is None else bits // 32, (formats[0], formats[1]))
     if opcode.startswith("v_"):
-        return _amd.matrix_of(opcode, None, _amd.formats_of(text))
+        return _amd.matrix_of(opcode, None, _amd.operand_formats(text))
     descriptor = None
     if opcode.startswith("tcgen05"):
         operands = text[text.find(opcode) + len(opcode) :].partition(";")[0].split(",")
-        place = _nvidia.descriptor_operand(opcode)
-        written = _asm_operand(operands[place].strip(), text) if place < len(operands) else ""
-        descriptor = integer(written)
+        position = _nvidia.descriptor_operand(opcode)
+        descriptor_text = _asm_operand(operands[position].strip(), text) if position < len(operands) else ""
+        descriptor = parse_integer(descriptor_text)
     return _nvidia.matrix_of(opcode, descriptor)
 
 
-def _number_at(arguments: list[str], place: int) -> int | None:
-    written = _value_of(arguments[place]) if place < len(arguments) else ""
-    return integer(written)
+def _number_argument(arguments: list[str], index: int) -> int | None:
+    text = _value_of(arguments[index]) if index < len(arguments) else ""
+    return parse_integer(text)
 
 
 def _arguments_of(text: str, callee: str) -> list[str]:
@@ -161,8 +157,8 @@ def _arguments_of(text: str, callee: str) -> list[str]:
 
 def _value_of(argument: str) -> str:
     """The name, number or constant expression of an argument, without its type."""
-    found = _VALUE.search(argument)
-    return argument if found is None else found[0]
+    match = _VALUE.search(argument)
+    return argument if match is None else match[0]
 
 
 def _asm_operand(reference: str, text: str) -> str:
@@ -172,29 +168,29 @@ def _asm_operand(reference: str, text: str) -> str:
     """
     if reference[:1] != "$" or not reference[1:].isdecimal():
         return reference
-    parts = text.split('"')
-    if len(parts) < 5:
+    quoted_parts = text.split('"')
+    if len(quoted_parts) < 5:
         return reference
-    outputs = sum(constraint.startswith("=") for constraint in parts[3].split(","))
-    place = (integer(reference[1:]) or 0) - outputs
-    arguments = split_list('"'.join(parts[4:]).partition("(")[2])
-    return _value_of(arguments[place]) if 0 <= place < len(arguments) else reference
+    outputs = sum(constraint.startswith("=") for constraint in quoted_parts[3].split(","))
+    operand_index = (parse_integer(reference[1:]) or 0) - outputs
+    arguments = split_list('"'.join(quoted_parts[4:]).partition("(")[2])
+    return _value_of(arguments[operand_index]) if 0 <= operand_index < len(arguments) else reference
 
 
 @lru_cache(maxsize=1024)
-def _type_bits(written: str) -> int | None:
+def _type_bits(type_text: str) -> int | None:
     """Bits of a scalar or vector type; None for structures, arrays and pointers of unknown size."""
-    vector = _VECTOR.fullmatch(written)
+    vector = _VECTOR.fullmatch(type_text)
     if vector is not None:
         bits = _type_bits(vector[2])
-        count = integer(vector[1])
+        count = parse_integer(vector[1])
         return None if bits is None or count is None else count * bits
-    if written.endswith("*") or written.startswith("ptr"):
+    if type_text.endswith("*") or type_text.startswith("ptr"):
         # The size of pointers to shared and private memory depends on the target.
-        return 64 if re.search(r"addrspace\([35]\)\*?$", written) is None else None
-    if written[:1] == "i" and written[1:].isdecimal():
-        return integer(written[1:])
-    return _FLOATS.get(written)
+        return 64 if re.search(r"addrspace\([35]\)\*?$", type_text) is None else None
+    if type_text[:1] == "i" and type_text[1:].isdecimal():
+        return parse_integer(type_text[1:])
+    return _FLOATS.get(type_text)
 
 
 def _bytes(bits: int | None) -> int | None:
@@ -205,21 +201,21 @@ def _instruction_transfer(opcode: str, text: str) -> Transfer | None:
     """What `load`, `store`, `atomicrmw` or `cmpxchg` moves; None for an atomic on shared memory."""
     cache = tuple(_CACHE.findall(text))
     if opcode == "load":
-        found = _LOADED.search(text)
-        return Transfer(None if found is None else _bytes(_type_bits(found[1])), Queue.USE, cache)
+        match = _LOAD_TYPE.search(text)
+        return Transfer(None if match is None else _bytes(_type_bits(match[1])), Queue.USE, cache)
     if opcode == "store":
-        found = _STORED.search(text)
-        return Transfer(None if found is None else _bytes(_type_bits(found[1])), None, cache)
-    found = _EXCHANGED.search(text)
-    if found is None:
+        match = _STORE_TYPE.search(text)
+        return Transfer(None if match is None else _bytes(_type_bits(match[1])), None, cache)
+    match = _ATOMIC_TYPE.search(text)
+    if match is None:
         return Transfer(None, Queue.USE, cache)
-    return None if "addrspace(3)" in found[1] else Transfer(_bytes(_type_bits(found[2])), Queue.USE, cache)
+    return None if "addrspace(3)" in match[1] else Transfer(_bytes(_type_bits(match[2])), Queue.USE, cache)
 
 
 def _intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
     """What a call of a memory intrinsic moves; None for an atomic on shared memory."""
     if name.startswith("llvm.nvvm.cp."):
-        return _bulk(name, text)
+        return _copy_transfer(name, text)
     if not name.startswith("llvm.amdgcn."):
         is_load = ".load" in name or ".ld" in name or ".atomic" in name or "gather" in name
         return Transfer(_width(name), Queue.USE if is_load else None)
@@ -227,28 +223,28 @@ def _intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
         return None
     cache = _cache_policy(name, text, target)
     if name.startswith("llvm.amdgcn.tensor."):
-        return Transfer(None, Queue.TENSORS, cache, of_block=True)
+        return Transfer(None, Queue.TENSORS, cache, is_per_block=True)
     if _SIZED_BY_OPERAND.search(name) is not None:
         arguments = _arguments_of(text, name)
         size = _value_of(arguments[2]) if len(arguments) > 2 else ""
         queue = Queue.GROUP if ".async" in name else Queue.LOADS
-        return Transfer(integer(size), queue, cache)
+        return Transfer(parse_integer(size), queue, cache)
     if ".async." in name:
         return Transfer(_width(name), Queue.COPIES, cache)
     return Transfer(_width(name), None if ".store" in name else Queue.USE, cache)
 
 
-def _bulk(name: str, text: str) -> Transfer:
+def _copy_transfer(name: str, text: str) -> Transfer:
     """What NVIDIA's copy intrinsics move; the barrier of a bulk load is the second operand."""
-    copied = _COPIED.search(name)
+    copied = _COPY_BYTES.search(name)
     if copied is not None:
-        return Transfer(integer(copied[1]), Queue.GROUP, (name[len("llvm.nvvm.cp.async.") :][:2],))
+        return Transfer(parse_integer(copied[1]), Queue.GROUP, (name[len("llvm.nvvm.cp.async.") :][:2],))
     if ".g2s." not in name and ".global.to." not in name:
-        return Transfer(None, Queue.STORES, of_block=True)
+        return Transfer(None, Queue.STORES, is_per_block=True)
     arguments = _arguments_of(text, name)
     size = _value_of(arguments[3]) if ".global.to." in name and len(arguments) > 3 else ""
     barrier = _value_of(arguments[1]) if len(arguments) > 1 else None
-    return Transfer(integer(size), Queue.PHASE, of_block=True, barrier=barrier)
+    return Transfer(parse_integer(size), Queue.PHASE, is_per_block=True, barrier=barrier)
 
 
 @lru_cache(maxsize=1024)
@@ -256,9 +252,9 @@ def _width(name: str) -> int | None:
     """Bytes of the type suffix of an intrinsic (`….v4i32`), else of its width (`….b128`)."""
     typed = _MANGLED.search(name)
     if typed is not None:
-        return _bytes((integer(typed[1] or "1") or 0) * (integer(typed[2]) or 0) or None)
+        return _bytes((parse_integer(typed[1] or "1") or 0) * (parse_integer(typed[2]) or 0) or None)
     sized = _BITS.search(name)
-    return None if sized is None else _bytes(integer(sized[1]))
+    return None if sized is None else _bytes(parse_integer(sized[1]))
 
 
 def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
@@ -267,39 +263,35 @@ def _cache_policy(name: str, text: str, target: str) -> tuple[str, ...]:
     Source: IntrinsicsAMDGPU.td, "auxiliary/cachepolicy".
     """
     arguments = _arguments_of(text, name)
-    written = arguments[-1].removeprefix("i32 ") if arguments else ""
+    policy_text = arguments[-1].removeprefix("i32 ") if arguments else ""
     # These two have no such operand.
-    policy = integer(written)
-    if (
-        policy is None
-        or policy < 0
-        or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic"))
-    ):
+    policy = parse_integer(policy_text)
+    if policy is None or policy < 0 or name.startswith(("llvm.amdgcn.global.atomic", "llvm.amdgcn.flat.atomic")):
         return ()
     if not target:
         return (f"cachepolicy={policy}",) if policy else ()
     if _amd.generation(target) >= 12:
-        return _temporal_words(name, policy & 7, _SCOPES[policy >> 3 & 3])
+        return _temporal_modifiers(name, policy & 7, _SCOPES[policy >> 3 & 3])
     arch = Arch.parse(target)
     is_cdna3 = arch is not None and arch.version in ((9, 4), (9, 5))
-    words = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
-    return tuple(word for bit, word in enumerate(words) if word and policy >> bit & 1)
+    bit_names = ("sc0", "nt", "", "", "sc1") if is_cdna3 else ("glc", "slc", "dlc", "", "scc")
+    return tuple(modifier for bit, modifier in enumerate(bit_names) if modifier and policy >> bit & 1)
 
 
-def _temporal_words(name: str, hint: int, scope: str) -> tuple[str, ...]:
+def _temporal_modifiers(name: str, hint: int, scope: str) -> tuple[str, ...]:
     """A temporal hint and a scope in the spelling of `AMDGPUInstPrinter::printTH` and `printScope`."""
-    words = []
+    modifiers = []
     if ".atomic." in name:
-        words += ["th:TH_ATOMIC_NT"] if hint & 2 else []
+        modifiers += ["th:TH_ATOMIC_NT"] if hint & 2 else []
     elif hint:
         is_store = ".store" in name
         last = "BYPASS" if scope == "SYS" else "RT_WB" if is_store else "LU"
-        words.append(f"th:TH_{'STORE' if is_store else 'LOAD'}_{_HINTS[hint] or last}")
-    return tuple(words if scope == "CU" else [*words, f"scope:SCOPE_{scope}"])
+        modifiers.append(f"th:TH_{'STORE' if is_store else 'LOAD'}_{_HINTS[hint] or last}")
+    return tuple(modifiers if scope == "CU" else [*modifiers, f"scope:SCOPE_{scope}"])
 
 
 def vector_loads_in_flight(text: str, target: str) -> int | None:
     """The vector loads that `s.waitcnt` leaves in flight; None if it waits for none."""
     immediate = _IMMEDIATE.search(text)
-    code = None if immediate is None else integer(immediate[1])
+    code = None if immediate is None else parse_integer(immediate[1])
     return None if code is None else _amd.loads_in_flight(code, target)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from artifact_inspector.model import Instruction
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 _ROLES = {
     name: role
@@ -44,17 +44,15 @@ _CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d{1,20}|true|false)\b(?!
 _BOUND = re.compile(r"(start|end) = (\d{1,10})\b")
 _AXIS = re.compile(r"axis = (\d{1,2})\b")
 _ORDER = re.compile(r"order = (?:array<i32: |dense<\[)((?:\d{1,2}(?:, )?)+)")
-_HINT = re.compile(
-    r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]{1,99})\]|(\d{1,18}))>|(\d{1,18}))"
-)
+_HINT = re.compile(r"tt\.(contiguity|divisibility|constancy) = (?:dense<(?:\[([\d, ]{1,99})\]|(\d{1,18}))>|(\d{1,18}))")
 _POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d{1,4})")
 _INDUCTION = re.compile(r"scf\.for (%[\w$.-]+) = ")
 _PREDICATE = re.compile(r"cmpi (\w+)")
-_GROWS = {
+_GROWS_WITH_LEFT = {
     **dict.fromkeys(("sgt", "sle", "ugt", "ule"), True),
     **dict.fromkeys(("slt", "sge", "ult", "uge"), False),
 }
-_BELOW = {
+_HOLDS_BELOW = {
     **dict.fromkeys(("slt", "sle", "ult", "ule"), True),
     **dict.fromkeys(("sgt", "sge", "ugt", "uge"), False),
 }
@@ -68,46 +66,48 @@ def _role(opcode: str) -> AxisRole:
 def axis_operation(instruction: Instruction) -> AxisOperation:
     """What an operation does to integers and pointers."""
     role, text = _role(instruction.opcode), instruction.text
-    found = AxisOperation(role, hints=_hints(text))
+    operation = AxisOperation(role, hints=_hints(text))
     if role is AxisRole.CONSTANT:
-        return found._replace(value=_constant(text))
+        return operation._replace(value=_constant(text))
     if role is AxisRole.RANGE:
-        bounds = {word: int(number) for word, number in _BOUND.findall(text)}
-        return found._replace(start=bounds.get("start", 0), stop=bounds.get("end"))
+        bounds = {bound: int(number) for bound, number in _BOUND.findall(text)}
+        return operation._replace(start=bounds.get("start", 0), stop=bounds.get("end"))
     if role is AxisRole.EXPAND:
         axis = _AXIS.search(text)
-        return found._replace(axis=0 if axis is None else int(axis[1]))
+        return operation._replace(axis=0 if axis is None else int(axis[1]))
     if role is AxisRole.TRANSPOSE:
         order = _ORDER.search(text)
-        return found if order is None else found._replace(order=_numbers(order[1]))
+        return operation if order is None else operation._replace(order=_numbers(order[1]))
     if role is AxisRole.ADD_POINTER:
         pointee = _POINTEE.search(text)
-        return found if pointee is None else found._replace(pointee=max(1, int(pointee[1]) // 8))
+        return operation if pointee is None else operation._replace(pointee=max(1, int(pointee[1]) // 8))
     if role is AxisRole.COMPARE:
         predicate = _PREDICATE.search(text)
-        said = "" if predicate is None else predicate[1]
-        return found._replace(grows=_GROWS.get(said), below=_BELOW.get(said))
+        predicate_name = "" if predicate is None else predicate[1]
+        return operation._replace(
+            grows_with_left=_GROWS_WITH_LEFT.get(predicate_name), holds_below=_HOLDS_BELOW.get(predicate_name)
+        )
     if role is AxisRole.LOOP:
         variable = _INDUCTION.search(text)
         # scf.for %i = %first to %stop step %step: the upper bound does not affect the variable's values.
         counts = instruction.operands.reads[1:4:2]
-        return found._replace(variable="" if variable is None else variable[1], counts=counts)
-    return found
+        return operation._replace(variable="" if variable is None else variable[1], loop_operands=counts)
+    return operation
 
 
 def _constant(text: str) -> int | None:
-    found = _CONSTANT.search(text)
-    if found is None:
+    match = _CONSTANT.search(text)
+    if match is None:
         return None
-    return int(found[1] == "true") if found[1].isalpha() else integer(found[1])
+    return int(match[1] == "true") if match[1].isalpha() else parse_integer(match[1])
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    return tuple(int(number) for number in text.split(",") if number.strip())
 
 
 def _hints(text: str) -> Hints | None:
     if "tt." not in text:
         return None
-    said = {word: _numbers(several or one or bare) for word, several, one, bare in _HINT.findall(text)}
-    return Hints(said.get("contiguity"), said.get("divisibility"), said.get("constancy")) if said else None
+    hints = {name: _numbers(per_axis or single or bare) for name, per_axis, single, bare in _HINT.findall(text)}
+    return Hints(hints.get("contiguity"), hints.get("divisibility"), hints.get("constancy")) if hints else None

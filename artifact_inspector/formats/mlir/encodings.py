@@ -17,10 +17,10 @@ _NUMBER = re.compile(r"\b(\w+) = (\d+|true|false)")
 _LINEAR = re.compile(r"(register|lane|warp) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
 _VECTOR = re.compile(r"\[([\d, ]*)\]")
 _PADDED = re.compile(r"padded_shared<\[([^\]]*)\]")
-_STEP = re.compile(r"(?<!\d)(\d+):\+(\d+)")
+_PADDING_STEP = re.compile(r"(?<!\d)(\d+):\+(\d+)")
 _DAMAGED = re.compile(r"\d{10}|\d +\d")
 """No extent has so many digits, and lists have commas."""
-_DEEPEST = 16
+_MAX_NESTING = 16
 """Maximum nesting of layouts; a tensor does not have more axes to slice."""
 
 _KINDS = {
@@ -39,7 +39,7 @@ _KINDS = {
     "padded_shared": LayoutKind.PADDED_SHARED,
     "amd_rotating_shared": LayoutKind.SHARED,
 }
-_SPELLED = frozenset({LayoutKind.OTHER, LayoutKind.TENSOR_MEMORY})
+_NAMED_BY_TRITON = frozenset({LayoutKind.OTHER, LayoutKind.TENSOR_MEMORY})
 """Kinds displayed with Triton's own name."""
 
 
@@ -54,21 +54,21 @@ def parse_encoding(text: str) -> Encoding | None:
     """
     if _DAMAGED.search(text) is not None:
         return None
-    parts: list[tuple[str, str]] = []  # (name, own text), from the outside in
+    layers: list[tuple[str, str]] = []  # (name, own text), from the outside in
     while True:
-        found = _KIND.match(text)
-        if found is None or len(parts) == _DEEPEST:
+        kind_match = _KIND.match(text)
+        if kind_match is None or len(layers) == _MAX_NESTING:
             break
-        inside = _PARENT.search(text) if found[1] in ("slice", "dot_op") else None
-        if inside is None:
-            parts.append((found[1], text))
+        parent_match = _PARENT.search(text) if kind_match[1] in ("slice", "dot_op") else None
+        if parent_match is None:
+            layers.append((kind_match[1], text))
             break
         stop = text.rfind("}>", 0, text.rfind("}>")) + 2
-        parts.append((found[1], text[: inside.start()] + text[stop:]))
-        text = text[inside.end() : stop]
+        layers.append((kind_match[1], text[: parent_match.start()] + text[stop:]))
+        text = text[parent_match.end() : stop]
     encoding: Encoding | None = None
-    for name, own in reversed(parts):
-        encoding = _encoding(name, own, encoding)
+    for name, layer_text in reversed(layers):
+        encoding = _encoding(name, layer_text, encoding)
     return encoding
 
 
@@ -88,7 +88,7 @@ def _encoding(name: str, text: str, parent: Encoding | None) -> Encoding:
     return Encoding(
         name,
         kind,
-        name.replace("_", " ") if kind in _SPELLED else kind.value,
+        name.replace("_", " ") if kind in _NAMED_BY_TRITON else kind.value,
         size_per_thread=lists.get("sizePerThread"),
         threads_per_warp=lists.get("threadsPerWarp"),
         warps=lists.get("warpsPerCTA"),
@@ -107,9 +107,9 @@ def _encoding(name: str, text: str, parent: Encoding | None) -> Encoding:
         swizzle=number("swizzlingByteWidth"),
         has_leading_offset=numbers.get("hasLeadingOffset") == "true",
         is_fp4_padded=numbers.get("fp4Padded") == "true",
-        padding=() if padded is None else tuple((int(a), int(b)) for a, b in _STEP.findall(padded[1])),
+        padding=() if padded is None else tuple((int(a), int(b)) for a, b in _PADDING_STEP.findall(padded[1])),
     )
 
 
 def _integers(text: str) -> Extents:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    return tuple(int(number) for number in text.split(",") if number.strip())

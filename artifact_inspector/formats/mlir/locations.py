@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from artifact_inspector.formats._faults import Faults
+from artifact_inspector.formats._problems import ProblemLog
 from artifact_inspector.model import Frame, Location
 from artifact_inspector.model.limits import FRAMES
 from artifact_inspector.model.text import split_list
@@ -18,20 +18,20 @@ _NAMED = re.compile(r'"(?:[^"\\]|\\.)*"\((.*)\)$')
 _ALIASED_CALL = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
 _CALL_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[()]| at ')
 _ARGUMENT = re.compile(r'%([\w$.-]+): [^"]*? loc\("(?:[^"\\]|\\.)*"\((#loc\d*)\)\)')
-_DEEPEST = 32
+_MAX_NESTING = 32
 """Maximum nesting of locations in one text; MLIR prints aliases for nested locations."""
 
 
-class Locations:
+class LocationAliases:
     """Location aliases of a file, resolved to inline chains on first use."""
 
-    def __init__(self, text: str, faults: Faults) -> None:
+    def __init__(self, text: str, log: ProblemLog) -> None:
         self._aliases: dict[str, str] = dict(_ALIAS.findall(f"\n{text}"))
         last = next(reversed(self._aliases), None)
-        if last is not None and not _is_whole(self._aliases[last]):
+        if last is not None and not _is_balanced(self._aliases[last]):
             del self._aliases[last]  # the file is truncated here; uses of the alias are reported as missing
-        self._faults = faults
-        self._most = FRAMES.most
+        self._log = log
+        self._max_callers = FRAMES.value
         self._resolved: dict[str, Location | None] = {}
         self._resolve_aliases()
 
@@ -41,26 +41,26 @@ class Locations:
         for alias, text in self._aliases.items():
             if text.startswith('"'):
                 if (position := _POSITION.match(text)) is not None:
-                    resolved[alias] = _place(position)
+                    resolved[alias] = _position_location(position)
                 elif (named := _NAMED.match(text)) is not None and named[1] in resolved:
                     resolved[alias] = resolved[named[1]]
             elif (call := _ALIASED_CALL.match(text)) is not None:
                 inner, outer = resolved.get(call[1]), resolved.get(call[2])
-                if inner is not None and outer is not None and len(inner) + len(outer) <= self._most:
+                if inner is not None and outer is not None and len(inner) + len(outer) <= self._max_callers:
                     resolved[alias] = inner + outer
 
-    def renamed(self, line: str) -> dict[str, str]:
+    def source_names(self, line: str) -> dict[str, str]:
         """Arguments that are printed with the name of a later variable → their source names.
 
         All parts of a descriptor have its source name; they keep their own names.
         """
-        found = {}
+        names = {}
         for name, alias in _ARGUMENT.findall(line):
-            inner = _NAMED.match(self._aliases.get(alias, ""))
-            if inner is not None:
-                found[f"%{name}"] = self._aliases[alias].split('"')[1]
-        times = Counter(found.values())
-        return {name: called for name, called in found.items() if times[called] == 1}
+            name_match = _NAMED.match(self._aliases.get(alias, ""))
+            if name_match is not None:
+                names[f"%{name}"] = self._aliases[alias].split('"')[1]
+        times = Counter(names.values())
+        return {name: source_name for name, source_name in names.items() if times[source_name] == 1}
 
     def resolve(self, text: str, line: int) -> Location | None:
         """The inline chain of a location attribute; None for unknown or line 0."""
@@ -71,73 +71,75 @@ class Locations:
 
     def _resolve(self, text: str, line: int) -> None:
         resolved = self._resolved
-        made: dict[str, tuple[_Join, tuple[str, ...]]] = {}
+        unresolved: dict[str, tuple[_JoinFunction, tuple[str, ...]]] = {}
         stack = [text]
         while stack:
             text = stack[-1]
-            if text in made:
-                join, parts = made.pop(text)
-                resolved[text] = self._bounded(join([resolved[part] for part in parts]), line)
+            if text in unresolved:
+                join, inner_locations = unresolved.pop(text)
+                resolved[text] = self._within_limit(
+                    join([resolved[inner_location] for inner_location in inner_locations]), line
+                )
                 stack.pop()
             elif text in resolved:
                 stack.pop()
             else:
                 resolved[text] = None  # a cycle of aliases resolves to None
-                meant = self._aliases.get(text) if text.startswith("#") else text
-                if meant is None:
-                    self._faults.missing(line, text)
-                elif (position := _POSITION.match(meant)) is not None:
-                    resolved[text] = _place(position)
+                definition = self._aliases.get(text) if text.startswith("#") else text
+                if definition is None:
+                    self._log.report_missing(line, text)
+                elif (position := _POSITION.match(definition)) is not None:
+                    resolved[text] = _position_location(position)
                 else:
-                    join, parts = _read(meant)
-                    made[text] = join, parts
-                    stack += [part for part in parts if part not in resolved]
+                    join, inner_locations = _parse_location(definition)
+                    unresolved[text] = join, inner_locations
+                    stack += [inner_location for inner_location in inner_locations if inner_location not in resolved]
 
-    def _bounded(self, found: Location | None, line: int) -> Location | None:
-        if found is None or len(found) <= self._most:
-            return found
-        self._faults.tell(line, f"source location with more than {self._most} callers; treated as unknown")
+    def _within_limit(self, location: Location | None, line: int) -> Location | None:
+        if location is None or len(location) <= self._max_callers:
+            return location
+        self._log.report(line, f"source location with more than {self._max_callers} callers; treated as unknown")
         return None
 
 
-_Join = Callable[[list[Location | None]], Location | None]
+_JoinFunction = Callable[[list[Location | None]], Location | None]
 
 
-def _read(text: str) -> tuple[_Join, tuple[str, ...]]:
+def _parse_location(text: str) -> tuple[_JoinFunction, tuple[str, ...]]:
     """The parts of a location, and the function that joins them."""
     aliased = _ALIASED_CALL.match(text)
     if aliased is not None:
-        return _chain, (aliased[1], aliased[2])
+        return _inline_chain, (aliased[1], aliased[2])
     if text.startswith("callsite(") and text.endswith(")"):
-        parts = _split_callsite(text[len("callsite(") : -1])
-        return (_first, ()) if parts is None else (_chain, parts)
+        callsite = _split_callsite(text[len("callsite(") : -1])
+        return (_first_known, ()) if callsite is None else (_inline_chain, callsite)
     named = _NAMED.match(text)
     if named is not None:
-        return _first, (named[1],)
+        return _first_known, (named[1],)
     if text.startswith("fused"):
         # Several operations were fused; the first known location is used.
-        return _first, tuple(split_list(text[text.find("[") + 1 : text.rfind("]")]))
-    return _first, (text,) if text.startswith("#") else ()
+        return _first_known, tuple(split_list(text[text.find("[") + 1 : text.rfind("]")]))
+    return _first_known, (text,) if text.startswith("#") else ()
 
 
-def _is_whole(text: str) -> bool:
+def _is_balanced(text: str) -> bool:
     """Whether every bracket and quote is closed: `callsite(#loc1 at #loc2` is truncated."""
     marks = [mark for mark in _CALL_MARKS.findall(text) if mark != " at "]
     quoted = [mark for mark in marks if mark not in "()"]
     return marks.count("(") == marks.count(")") and all(len(q) > 1 and q.endswith('"') for q in quoted)
 
 
-def _place(found: re.Match[str]) -> Location | None:
-    line = int(found[2])
-    return (Frame(found[1], line, int(found[3])),) if line else None
+def _position_location(match: re.Match[str]) -> Location | None:
+    line = int(match[2])
+    return (Frame(match[1], line, int(match[3])),) if line else None
 
 
-def _first(parts: list[Location | None]) -> Location | None:
-    return next((part for part in parts if part is not None), None)
+def _first_known(locations: list[Location | None]) -> Location | None:
+    return next((location for location in locations if location is not None), None)
 
 
-def _chain(parts: list[Location | None]) -> Location | None:
-    inner, outer = parts
+def _inline_chain(locations: list[Location | None]) -> Location | None:
+    inner, outer = locations
     return None if inner is None or outer is None else inner + outer
 
 
@@ -146,7 +148,7 @@ def _split_callsite(text: str) -> tuple[str, str] | None:
     for mark in _CALL_MARKS.finditer(text):
         if mark[0] == "(":
             depth += 1
-            if depth > _DEEPEST:
+            if depth > _MAX_NESTING:
                 return None
         elif mark[0] == ")":
             depth -= 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from artifact_inspector.formats._scan import OpcodeTable
+from artifact_inspector.formats._format import OpcodeTable
 from artifact_inspector.model import EventKind
 
-# Rows have the names of the newest dialects; `modern` maps older names to them.
+# Rows have the names of the newest dialects; `modern_opcode` maps older names to them.
 OPCODES = OpcodeTable(
     (kind, prefixes)
     for kind, prefixes in {

@@ -5,81 +5,79 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import DECODED
-from artifact_inspector.formats.mlir.dialects import VALUE, modern
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE
+from artifact_inspector.formats.mlir.dialects import VALUE, modern_opcode
 from artifact_inspector.formats.mlir.opcodes import OPCODES
 from artifact_inspector.model import EventKind, Operands
 from artifact_inspector.model.limits import RESULTS
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 OPERATION = re.compile(r'(%[^\s,=()%]+(?:, %[^\s,=()%]+)*)? ?=? ?"?([A-Za-z_]\w*(?:\.\w+)*)"?')
-BODIES = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
+OPERATIONS_WITH_BODY = frozenset({"tt.reduce", "tt.scan", "tt.map_elementwise"})
 """Operations whose region defines how two elements combine."""
-_CALLED_FLOAT = re.compile(
-    r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d"
-)
+_FLOAT_ASM = re.compile(r"\b(?:fma|mul|add|sub|div|ex2|lg2|rcp|sqrt|rsqrt|tanh|max|min)(?:\.[a-z]+)*\.b?f\d")
 _EXTENT = re.compile(r"axis = (\d{1,2})\b")
 _SHAPE = re.compile(r"tensor<((?:\d+x)+)")
 
 
-@lru_cache(maxsize=DECODED)
+@lru_cache(maxsize=DECODE_CACHE_SIZE)
 def decode(text: str) -> Operands:
     """Results and reads of one operation; types and attributes hold no values.
 
     Operations with regions (`scf.*`) have no results here: their values are passed by flows.
     """
-    found = OPERATION.match(text)
-    if found is None:
+    match = OPERATION.match(text)
+    if match is None:
         return Operands((), tuple(VALUE.findall(text)))
-    results = () if found[2].startswith("scf.") else result_names(found[1] or "")
-    return Operands(results, tuple(VALUE.findall(text, found.end())))
+    results = () if match[2].startswith("scf.") else result_names(match[1] or "")
+    return Operands(results, tuple(VALUE.findall(text, match.end())))
 
 
 def kind_of(opcode: str, text: str) -> EventKind:
     """The kind of an operation; that of a reduction depends on its types."""
     kind = _plain_kind(opcode)
-    if kind is EventKind.FLOAT and opcode in BODIES and _extent(text) == 1:
+    if kind is EventKind.FLOAT and opcode in OPERATIONS_WITH_BODY and _reduced_extent(text) == 1:
         return EventKind.MOVE  # nothing is combined along an axis of extent 1
     if opcode == "tt.elementwise_inline_asm":
-        return EventKind.FLOAT if _CALLED_FLOAT.search(text) is not None else EventKind.MOVE
+        return EventKind.FLOAT if _FLOAT_ASM.search(text) is not None else EventKind.MOVE
     return kind
 
 
 @lru_cache(maxsize=1024)
 def _plain_kind(opcode: str) -> EventKind:
-    return OPCODES.kind(modern(opcode))
+    return OPCODES.kind(modern_opcode(opcode))
 
 
-def _extent(text: str) -> int | None:
+def _reduced_extent(text: str) -> int | None:
     axis, shape = _EXTENT.search(text), _SHAPE.search(text)
     if axis is None or shape is None:
         return None
     extents = shape[1].rstrip("x").split("x")
-    return integer(extents[int(axis[1])]) if int(axis[1]) < len(extents) else None
+    return parse_integer(extents[int(axis[1])]) if int(axis[1]) < len(extents) else None
 
 
 def count_results(text: str) -> int:
     """Number of values that `%a, %b:3` names; above the limit if the number has too many digits."""
-    most = RESULTS.most + 1
+    too_many = RESULTS.value + 1
     count = 0
-    for part in text.split(","):
-        _, colon, number = part.partition(":")
-        named = integer(number) if colon and number.isdecimal() else 1
-        count += most if named is None else named
+    for result in text.split(","):
+        _, colon, number = result.partition(":")
+        result_count = parse_integer(number) if colon and number.isdecimal() else 1
+        count += too_many if result_count is None else result_count
     return count
 
 
 def result_names(text: str) -> tuple[str, ...]:
     """Names of the values that an operation defines: `%a, %b:2` are `%a`, `%b#0`, `%b#1`."""
     if ":" not in text:
-        return tuple([name for part in text.split(",") if (name := part.strip())])
+        return tuple([name for result in text.split(",") if (name := result.strip())])
     names: list[str] = []
-    most = RESULTS.most
-    for part in text.split(","):
-        name, colon, number = part.strip().partition(":")
-        count = integer(number) if colon and number.isdecimal() else None
+    max_results = RESULTS.value
+    for result in text.split(","):
+        name, colon, number = result.strip().partition(":")
+        count = parse_integer(number) if colon and number.isdecimal() else None
         if count is not None:
-            names += [f"{name}#{i}" for i in range(min(count, most - len(names)))]
+            names += [f"{name}#{i}" for i in range(min(count, max_results - len(names)))]
         elif name:
             names.append(name)
     return tuple(names)

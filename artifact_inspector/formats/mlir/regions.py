@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 
-class Form(Enum):
+class OpenRegionKind(Enum):
     """What an open `{` belongs to."""
 
     FUNCTION = auto()
@@ -23,23 +23,23 @@ class Form(Enum):
     __hash__ = object.__hash__
 
 
-LOOPS = (Form.FOR, Form.DO)
-YIELDING = (Form.FOR, Form.IF, Form.INLINE)
+LOOPS = (OpenRegionKind.FOR, OpenRegionKind.DO)
+YIELDING = (OpenRegionKind.FOR, OpenRegionKind.IF, OpenRegionKind.INLINE)
 
 
 @dataclass
-class Region:
+class OpenRegion:
     """An open `{`: its operation and its first blocks."""
 
-    form: Form
+    kind: OpenRegionKind
     operation: int
     entry: int
     """The block before the region."""
     header: int = -1
     results: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    ends: list[int] = field(default_factory=list)
+    exits: list[int] = field(default_factory=list)
     """Last blocks of the alternatives that are already closed."""
     alternatives: int = 0
-    behind: list[str] = field(default_factory=list)
+    trailing_text: list[str] = field(default_factory=list)
     """Text after the operation's own line: warps of partitions, types of their captured values."""

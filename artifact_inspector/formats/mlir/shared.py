@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats.mlir.dialects import modern
+from artifact_inspector.formats.mlir.dialects import modern_opcode
 from artifact_inspector.model import Instruction, Module
-from artifact_inspector.model.shared import Launch, SharedRole, SharedUse
+from artifact_inspector.model.shared import LaunchParameters, SharedRole, SharedUse
 from artifact_inspector.model.text import split_list
 
 _ROLES = {
@@ -42,12 +42,12 @@ _CALLEE = re.compile(r"@(\"[^\"]*\"|[\w$.]+)")
 _CAPTURED = re.compile(r"(?:b?f|i)(\d{1,4})$")
 _EXTENT = re.compile(r"(?<!\d)\d+x")
 _WARPS = re.compile(r"\bpartition\d+ num_warps\((\d{1,4})\)")
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 @lru_cache(maxsize=4096)
 def _role(opcode: str) -> SharedRole:
-    name = modern(opcode).rpartition(".")[2]
+    name = modern_opcode(opcode).rpartition(".")[2]
     if name.endswith(_BUFFERS):
         return SharedRole.BUFFER
     role = _ROLES.get(name)
@@ -62,7 +62,7 @@ def _role(opcode: str) -> SharedRole:
     return SharedRole.VIEW if _VIEWS.search(opcode) is not None else SharedRole.NONE
 
 
-_TOLD = (
+_ROLES_WITH_ATTRIBUTES = (
     SharedRole.ALLOCATION,
     SharedRole.REDUCTION,
     SharedRole.SCAN,
@@ -72,42 +72,42 @@ _TOLD = (
     SharedRole.MATRIX_BARRIER,
 )
 """Roles whose operations have more attributes than the role."""
-_ALONE = {role: SharedUse(role) for role in SharedRole if role not in _TOLD}
+_PLAIN_USES = {role: SharedUse(role) for role in SharedRole if role not in _ROLES_WITH_ATTRIBUTES}
 
 
 def shared_use(instruction: Instruction) -> SharedUse:
     """How an operation uses shared memory, with the numbers in its text."""
     role, text = _role(instruction.opcode), instruction.text
-    if role in _ALONE:
-        return _ALONE[role]
+    if role in _PLAIN_USES:
+        return _PLAIN_USES[role]
     if role is SharedRole.ALLOCATION:
-        return SharedUse(role, alignment=_number(_ALIGNMENT.search(text)))
+        return SharedUse(role, alignment=_matched_number(_ALIGNMENT.search(text)))
     if role in (SharedRole.REDUCTION, SharedRole.SCAN):
-        return SharedUse(role, axis=_number(_AXIS.search(text)))
+        return SharedUse(role, axis=_matched_number(_AXIS.search(text)))
     if role is SharedRole.ATOMIC:
-        return SharedUse(role, scalar_bits=_number(_SCALAR.search(text)))
+        return SharedUse(role, scalar_bits=_matched_number(_SCALAR.search(text)))
     if role is SharedRole.CALL:
         callee = _CALLEE.search(text)
         return SharedUse(role, callee="" if callee is None else callee[1].strip('"'))
     if role is SharedRole.PARTITIONS:
         warps = _WARPS.findall(text)
-        return SharedUse(role, captured=_captured_bytes(text), warps=sum(map(int, warps)) if warps else None)
+        return SharedUse(role, captured_bytes=_captured_bytes(text), warps=sum(map(int, warps)) if warps else None)
     if role is SharedRole.MATRIX_BARRIER:
         name = instruction.opcode.rpartition(".")[2]
         return SharedUse(role if len(instruction.operands.reads) == _PLAIN_MMA[name] else SharedRole.NONE)
     return SharedUse(role)
 
 
-def _number(found: re.Match[str] | None) -> int | None:
+def _matched_number(match: re.Match[str] | None) -> int | None:
     """The number in the first group that matched."""
-    return None if found is None else int(next(group for group in found.groups() if group is not None))
+    return None if match is None else int(next(group for group in match.groups() if group is not None))
 
 
 def _captured_bytes(text: str) -> int | None:
     """Bytes of the values passed to partitions; None if their types are not in the text."""
-    _, begins, behind = text.partition(" : (")
-    types, ends, _ = behind.rpartition(") -> (")
-    if not (begins and ends):
+    _, has_start, types_text = text.partition(" : (")
+    types, has_end, _ = types_text.rpartition(") -> (")
+    if not (has_start and has_end):
         return None
     size = 0
     for kind in split_list(types):
@@ -132,28 +132,28 @@ def source_name(instruction: Instruction) -> str:
     return "" if name.isdigit() or name.startswith("cst") else name
 
 
-def launch(module: Module) -> Launch:
+def launch_parameters(module: Module) -> LaunchParameters:
     """Launch parameters of a module, in any version's dialect."""
-    said = module.attributes
-    is_new = any(key.startswith("ttg.") for key in said)
+    attributes = module.attributes
+    is_new = any(key.startswith("ttg.") for key in attributes)
     prefix = "ttg." if is_new else "triton_gpu."
 
-    def number(name: str) -> int | None:
-        value = said.get(prefix + name, "")
-        return int(value) if value.isdecimal() and len(value) <= _MOST_DIGITS else None
+    def integer_attribute(name: str) -> int | None:
+        value = attributes.get(prefix + name, "")
+        return int(value) if value.isdecimal() and len(value) <= _MAX_DIGITS else None
 
-    target = said.get(f"{prefix}target", "")
+    target = attributes.get(f"{prefix}target", "")
     release: tuple[int, int] | None = None
     if not is_new:
         # 3.2 is the first release that names the memory space of a buffer, 2.2 the first that names CTAs.
         names_space = "#triton_gpu.shared_memory" in module.layouts.values()
-        names_ctas = f"{prefix}num-ctas" in said
+        names_ctas = f"{prefix}num-ctas" in attributes
         release = (3, 2) if names_space else (3, 0) if target else (2, 2) if names_ctas else (2, 1)
-    return Launch(
+    return LaunchParameters(
         target,
-        number("num-warps"),
-        number("total-num-warps"),
-        number("threads-per-warp"),
-        number("num-ctas"),
+        integer_attribute("num-warps"),
+        integer_attribute("total-num-warps"),
+        integer_attribute("threads-per-warp"),
+        integer_attribute("num-ctas"),
         release,
     )

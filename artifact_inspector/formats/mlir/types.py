@@ -13,7 +13,7 @@ from functools import lru_cache
 from artifact_inspector.formats.mlir.encodings import parse_encoding
 from artifact_inspector.model import TensorType
 from artifact_inspector.model.limits import LAYOUT
-from artifact_inspector.model.text import integer, split_closed, split_each
+from artifact_inspector.model.text import parse_integer, split_brackets, split_closed_list
 
 # Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
@@ -22,13 +22,13 @@ _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdg
 _START = re.compile(
     r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
 )
-_USED = re.compile(r"#\w+(?![\w.])")
+_ALIAS_USE = re.compile(r"#\w+(?![\w.])")
 _BITS = re.compile(r"(?:[su]?i|[bt]?f)(\d{1,4})(?!\d)|(index|!tt\.ptr)")
 _POINTER = re.compile(r"!tt\.ptr<([^,]+)(?:, \d+)?>")
 _DIVISOR = re.compile(r"\btt\.divisibility = (\d+)")
 _FLOAT = re.compile(r"\bf(?=\d+\b)")
 # Triton, python/src/ir.cc: get_fp8e4nv_ty and similar functions.
-_MOST_ELEMENTS = 1 << 62
+_MAX_ELEMENTS = 1 << 62
 _FLOAT8 = {
     "f8E4M3FN": "fp8e4nv",
     "f8E4M3FNUZ": "fp8e4b8",
@@ -39,16 +39,16 @@ _FLOAT8 = {
 
 def parse_layouts(text: str) -> dict[str, str]:
     """The layout aliases at the head of a module, nested ones resolved: `#blocked` → its attribute."""
-    found = dict(_ALIAS.findall(f"\n{text}"))
-    left = LAYOUT.most
+    layouts = dict(_ALIAS.findall(f"\n{text}"))
+    remaining_characters = LAYOUT.value
     # An alias may only use earlier ones.
-    for name, layout in found.items():
-        used = _USED.findall(layout)
-        left -= sum(len(found.get(one, "")) for one in used)
-        if left < 0:
+    for name, layout in layouts.items():
+        aliases = _ALIAS_USE.findall(layout)
+        remaining_characters -= sum(len(layouts.get(alias, "")) for alias in aliases)
+        if remaining_characters < 0:
             break  # the remaining aliases stay as written
-        found[name] = _USED.sub(lambda one: found.get(one[0], one[0]), layout) if used else layout
-    return found
+        layouts[name] = _ALIAS_USE.sub(lambda alias: layouts.get(alias[0], alias[0]), layout) if aliases else layout
+    return layouts
 
 
 def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
@@ -63,32 +63,32 @@ def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]
         ((64, 32), '!tt.ptr<f16>', 16, 'linear')
     """
     types: list[TensorType] = []
-    for written in _written_types(text):
-        shape, element, bits, layout, is_memory, _ = written
+    for tensor_type in _unresolved_types(text):
+        shape, element, bits, layout, is_memory, _ = tensor_type
         if layout:
-            layout = layouts.get(layout) or _USED.sub(lambda used: layouts.get(used[0], used[0]), layout)
+            layout = layouts.get(layout) or _ALIAS_USE.sub(lambda alias: layouts.get(alias[0], alias[0]), layout)
             is_memory = is_memory or layout.startswith("#triton_gpu.shared<")
-            written = TensorType(shape, element, bits, layout, is_memory, parse_encoding(layout))
-        types.append(written)
+            tensor_type = TensorType(shape, element, bits, layout, is_memory, parse_encoding(layout))
+        types.append(tensor_type)
     return tuple(types)
 
 
 @lru_cache(maxsize=4096)
-def _written_types(text: str) -> tuple[TensorType, ...]:
+def _unresolved_types(text: str) -> tuple[TensorType, ...]:
     """The types with their layouts as written; several analyses request those of one operation."""
     types: list[TensorType] = []
-    starts = {found.end(1) if found[1] else found.start(): found for found in _START.finditer(text)}
-    closed = split_each(text, starts) if starts else {}
-    for at, found in starts.items():
-        parts = closed.get(at)
-        if parts is not None:
+    starts = {match.end(1) if match[1] else match.start(): match for match in _START.finditer(text)}
+    parameters_at = split_brackets(text, starts) if starts else {}
+    for at, match in starts.items():
+        parameters = parameters_at.get(at)
+        if parameters is not None:
             # A tensor's only parameter is its encoding; the first parameter of a memdesc is the layout.
-            layout = parts[1] if len(parts) > 1 else ""
-            extents = found[2] or found[3]
-            shape, element = _shape(extents), parts[0][len(extents) :].strip()
+            layout = parameters[1] if len(parameters) > 1 else ""
+            extents = match[2] or match[3]
+            shape, element = _parse_shape(extents), parameters[0][len(extents) :].strip()
             if shape is None:
                 continue
-            types.append(TensorType(shape, element, element_bits(element), layout, found[1] != "tensor"))
+            types.append(TensorType(shape, element, element_bits(element), layout, match[1] != "tensor"))
     return tuple(types)
 
 
@@ -106,30 +106,30 @@ def read_signature(text: str) -> tuple[str, ...]:
         ('*fp16:16', 'i32')
     """
     signature = []
-    for argument in split_closed(text, 0):
-        written = argument.partition(": ")[2].partition(" loc(")[0]
-        kind, _, attributes = written.partition(" {")
+    for argument in split_closed_list(text, 0):
+        declaration = argument.partition(": ")[2].partition(" loc(")[0]
+        kind, _, attributes = declaration.partition(" {")
         divisor = _DIVISOR.search(attributes)
         hint = "" if divisor is None or divisor[1] == "1" else f":{divisor[1]}"
         pointer = _POINTER.fullmatch(kind)
-        name = _scalar(kind) if pointer is None else f"*{_scalar(pointer[1])}"
+        name = _triton_scalar(kind) if pointer is None else f"*{_triton_scalar(pointer[1])}"
         signature.append(name + hint)
     return tuple(signature)
 
 
-def _scalar(kind: str) -> str:
+def _triton_scalar(kind: str) -> str:
     """`fp16` for `f16`, `fp8e5` for `f8E5M2`; Triton's names for other types are MLIR's."""
     return _FLOAT8.get(kind) or _FLOAT.sub("fp", kind)
 
 
-def _shape(text: str) -> tuple[int, ...] | None:
+def _parse_shape(text: str) -> tuple[int, ...] | None:
     """The extents of `64x32x`; None for an impossible number of elements."""
     shape = []
     elements = 1
-    for written in text[:-1].split("x"):
-        extent = integer(written)
+    for extent_text in text[:-1].split("x"):
+        extent = parse_integer(extent_text)
         elements *= extent or 0
-        if extent is None or elements > _MOST_ELEMENTS:
+        if extent is None or elements > _MAX_ELEMENTS:
             return None
         shape.append(extent)
     return tuple(shape)
@@ -139,7 +139,7 @@ def _shape(text: str) -> tuple[int, ...] | None:
 def element_bits(element: str) -> int:
     """Bits of an element type, or of the element that a pointer points at; 0 if unknown."""
     inner = element[element.find("<") + 1 :].rstrip(">") if "<" in element else element
-    found = _BITS.match(inner.partition(",")[0].strip())
-    if found is None:
+    match = _BITS.match(inner.partition(",")[0].strip())
+    if match is None:
         return 0
-    return 64 if found[2] else int(found[1])
+    return 64 if match[2] else int(match[1])

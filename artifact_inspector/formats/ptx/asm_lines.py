@@ -22,18 +22,18 @@ class AsmLines:
         """Instruction index → the `.loc` inside an asm from there on; None outside, and at the start of an
         asm."""
 
-    def locate(self, mark: str | None) -> None:
+    def record(self, mark: str | None) -> None:
         """Record a `.loc`, or with None the start or end of an asm."""
         self._marks[len(self._instructions)] = mark
 
-    def counted_on(self) -> dict[int, int]:
+    def differing_lines(self) -> dict[int, int]:
         """Loads whose line in the table differs from that of the asm call → that line."""
-        found: dict[int, int] = {}
+        lines: dict[int, int] = {}
         starts = [*self._marks, len(self._instructions)]
         for (start, mark), stop in zip(self._marks.items(), starts[1:], strict=True):
             line = None if mark is None else _LINE.match(mark)
             for at in range(start, stop) if line is not None else ():
                 _, _, kind, location, *_ = self._instructions[at]
                 if line is not None and kind in LOADS and location and location[0].line != int(line[1]):
-                    found[at] = int(line[1])
-        return found
+                    lines[at] = int(line[1])
+        return lines

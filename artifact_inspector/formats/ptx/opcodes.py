@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import OpcodeTable
+from artifact_inspector.formats._format import OpcodeTable
 from artifact_inspector.model import EventKind
 
 _BY_SPACE = frozenset(("ld", "ldu", "st", "wmma", "multimem"))
@@ -80,7 +80,7 @@ def kind_of(opcode: str) -> EventKind:
     if base in _BY_TYPE:
         typed = ".float" if _FLOAT_TYPE.search(opcode) else ""
         return OPCODES.kind(f"{base}{typed}.{modifiers}")
-    spaces = [word for word in (part.partition("::")[0] for part in modifiers.split(".")) if word in _SPACES]
+    spaces = [space for space in (modifier.partition("::")[0] for modifier in modifiers.split(".")) if space in _SPACES]
     if base in _BY_SPACE and spaces:
         return OPCODES.kind(f"{base}.{spaces[0]}.{modifiers}")
     if opcode.startswith("cp.async.bulk.") and ".prefetch." not in opcode and len(spaces) > 1:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import Traits
+from artifact_inspector.formats._format import TraitTable
 from artifact_inspector.model import (
-    Control,
+    ControlInfo,
     EventKind,
     Instruction,
     MatrixOp,
@@ -18,16 +18,16 @@ from artifact_inspector.model import (
     Queue,
     Trait,
     Transfer,
-    Wait,
+    WaitOp,
 )
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
-TRAITS = Traits({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
+TRAITS = TraitTable({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
 
 _NO_BARRIER = 7
 
 
-def read_control(word: int) -> Control:
+def read_control(encoding: int) -> ControlInfo:
     """The control code in the second 64-bit word of an instruction (Volta and later).
 
     **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
@@ -35,25 +35,25 @@ def read_control(word: int) -> Control:
     the yield flag, 3 bits each of write and read barrier, 6 of wait mask, 4 of reuse. According to
     triton/tools/disasm.py, a cleared flag yields, and 7 is no barrier.
     """
-    write, read = word >> 46 & 7, word >> 49 & 7
-    return Control(
-        word >> 41 & 15,
-        not word >> 45 & 1,
-        None if write == _NO_BARRIER else write,
-        None if read == _NO_BARRIER else read,
-        word >> 52 & 63,
-        word >> 58 & 15,
+    write_barrier, read_barrier = encoding >> 46 & 7, encoding >> 49 & 7
+    return ControlInfo(
+        encoding >> 41 & 15,
+        not encoding >> 45 & 1,
+        None if write_barrier == _NO_BARRIER else write_barrier,
+        None if read_barrier == _NO_BARRIER else read_barrier,
+        encoding >> 52 & 63,
+        encoding >> 58 & 15,
     )
 
 
-def dumped_control(wait: str, read: str, write: str, yields: str, stall: str) -> Control:
+def parse_dumped_control(wait_mask: str, read_barrier: str, write_barrier: str, yields: str, stall: str) -> ControlInfo:
     """The control code as Triton prints it: `02:-:1:Y:2`, mask in decimal, stall in hexadecimal."""
-    return Control(
+    return ControlInfo(
         int(stall, 16),
         yields == "Y",
-        None if write == "-" else int(write),
-        None if read == "-" else int(read),
-        0 if wait == "--" else int(wait),
+        None if write_barrier == "-" else int(write_barrier),
+        None if read_barrier == "-" else int(read_barrier),
+        0 if wait_mask == "--" else int(wait_mask),
         None,
     )
 
@@ -72,35 +72,35 @@ _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD", "SULD", "SUST", "SUATOM", "S
 
 def transfer_of(opcode: str) -> Transfer | None:
     """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
-    moved, cache = _modifiers(opcode)
+    width, cache = _modifiers(opcode)
     base = opcode.partition(".")[0]
     if base in ("UTMALDG", "UBLKCP") and not opcode.startswith("UBLKCP.G.S"):
-        return Transfer(None, Queue.PHASE, cache, of_block=True)
+        return Transfer(None, Queue.PHASE, cache, is_per_block=True)
     if base in ("UTMASTG", "UTMAREDG", "UBLKRED", "UBLKCP"):
-        return Transfer(None, Queue.STORES, cache, of_block=True)
+        return Transfer(None, Queue.STORES, cache, is_per_block=True)
     if base == "LDGSTS":
-        return Transfer(moved, Queue.GROUP, cache)
+        return Transfer(width, Queue.GROUP, cache)
     if base in ("ATOMS", "REDS"):
         return None
     if base in ("STAS", "REDAS"):  # st.async, red.async
-        return Transfer(moved, Queue.PHASE, cache)
-    size = None if base in _TEXTURES else moved
+        return Transfer(width, Queue.PHASE, cache)
+    size = None if base in _TEXTURES else width
     return Transfer(size, None if base.startswith(("ST", "SUST", "RED", "SURED", "U")) else Queue.USE, cache)
 
 
-def bytes_of(opcode: str) -> int:
+def bytes_moved(opcode: str) -> int:
     """Bytes per thread that a memory operation moves; four if it has no width modifier."""
-    found = _WIDTH.search(opcode)
-    if found is None:
+    match = _WIDTH.search(opcode)
+    if match is None:
         return 4
     # `F32x4` are four, `BF16_V2` is a pair
-    bits = found[1] or found[2] or found[3] or found[5]
-    return int(bits) * int(found[4] or found[6] or 1) // 8
+    bits = match[1] or match[2] or match[3] or match[5]
+    return int(bits) * int(match[4] or match[6] or 1) // 8
 
 
 @lru_cache(maxsize=1024)
 def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
-    return bytes_of(opcode), tuple(_POLICY.findall(opcode))
+    return bytes_moved(opcode), tuple(_POLICY.findall(opcode))
 
 
 # ── Waits ────────────────────────────────────────────────────────────────────────────────────────
@@ -109,53 +109,53 @@ _DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d{1,3})\b")
 _ADDRESS = re.compile(r"\[([^][]+)\]")
 
 
-def wait_of(instruction: Instruction, module: Module) -> Wait | None:
+def wait_of(instruction: Instruction, module: Module) -> WaitOp | None:
     """What a wait waits for; None for a wait on a scoreboard that counts no groups."""
     opcode, text = instruction.opcode, instruction.text
     if opcode.startswith("SYNCS.PHASECHK"):
         barrier = _ADDRESS.search(text)
-        return Wait("SYNCS.PHASECHK", None, Queue.PHASE, None if barrier is None else barrier[1])
-    found = _DEPTH.search(text)
-    if found is None:
+        return WaitOp("SYNCS.PHASECHK", None, Queue.PHASE, None if barrier is None else barrier[1])
+    match = _DEPTH.search(text)
+    if match is None:
         return None
     if opcode.startswith("WARPGROUP.DEPBAR"):
-        return Wait("WARPGROUP.DEPBAR.LE", integer(found[2]), Queue.MATRIX)
-    queue = None if found[1] is None else _GROUPS.queue(int(found[1]), module)
-    return None if queue is None else Wait("DEPBAR.LE", integer(found[2]), queue)
+        return WaitOp("WARPGROUP.DEPBAR.LE", parse_integer(match[2]), Queue.MATRIX)
+    queue = None if match[1] is None else _SCOREBOARD_GROUPS.queue(int(match[1]), module)
+    return None if queue is None else WaitOp("DEPBAR.LE", parse_integer(match[2]), queue)
 
 
-class _Groups:
+class _ScoreboardGroups:
     """The queue whose groups each scoreboard counts; caches the last module."""
 
     def __init__(self) -> None:
-        self._known: tuple[Module | None, dict[int, Queue]] = (None, {})
+        self._cached: tuple[Module | None, dict[int, Queue]] = (None, {})
 
     def queue(self, scoreboard: int, module: Module) -> Queue | None:
         """The queue that `DEPBAR.LE` on a scoreboard waits for; None for loads without groups."""
-        if self._known[0] is not module:
-            self._known = (module, self._read(module))
-        return self._known[1].get(scoreboard)
+        if self._cached[0] is not module:
+            self._cached = (module, self._read_queues(module))
+        return self._cached[1].get(scoreboard)
 
     @staticmethod
-    def _read(module: Module) -> dict[int, Queue]:
-        found: dict[int, Queue] = {}
+    def _read_queues(module: Module) -> dict[int, Queue]:
+        queues: dict[int, Queue] = {}
         for function in module.functions:
             for at, instruction in enumerate(function.instructions):
                 if instruction.opcode == "LDGDEPBAR":
                     # ptxas has always used the first one; the text does not show it.
-                    held = function.controls[at].write_barrier if function.controls else 0
+                    scoreboard = function.control_codes[at].write_barrier if function.control_codes else 0
                     queue = Queue.GROUP
                 elif instruction.opcode == "UTMACMDFLUSH":
-                    held = function.controls[at].read_barrier if function.controls else None
+                    scoreboard = function.control_codes[at].read_barrier if function.control_codes else None
                     queue = Queue.STORES
                 else:
                     continue
-                if held is not None and found.get(held) is not Queue.GROUP:
-                    found[held] = queue
-        return found
+                if scoreboard is not None and queues.get(scoreboard) is not Queue.GROUP:
+                    queues[scoreboard] = queue
+        return queues
 
 
-_GROUPS = _Groups()
+_SCOREBOARD_GROUPS = _ScoreboardGroups()
 
 
 def commit_queue(instruction: Instruction) -> Queue | None:
@@ -196,7 +196,7 @@ def matrix_of(opcode: str) -> MatrixOp | None:
     if shape is None or letter == "U" or "MMA" not in base:
         return None
     m, n, k = (int(extent) for extent in shape.groups() if extent is not None)
-    types = [found.lower() for found in _TYPE.findall(opcode)]
+    types = [type_name.lower() for type_name in _TYPE.findall(opcode)]
     if letter == "H":
         result = types[0] if types else "f16"
         a = b = types[-1] if types[-1:] in (["bf16"], ["tf32"]) else "f16"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from artifact_inspector.formats._scan import OpcodeTable
+from artifact_inspector.formats._format import OpcodeTable
 from artifact_inspector.model import EventKind
 
-_BASES = {
+_BASE_OPCODES = {
     EventKind.GLOBAL_LOAD: "LD LDG LDGMC TEX TLD TLD4 TXD SULD",
     EventKind.ASYNC_COPY: "LDGSTS UTMALDG UBLKCP",
     EventKind.COMMIT: "LDGDEPBAR ARRIVES UTMACMDFLUSH UTCBAR SYNCS.ARRIVE",
@@ -56,9 +56,7 @@ _BASES = {
         TMML TXQ SETSMEMSIZE GENMETADATA SPMETADATA
     """,
 }
-OPCODES = OpcodeTable(
-    (kind, " ".join(f"{base}." for base in bases.split())) for kind, bases in _BASES.items()
-)
+OPCODES = OpcodeTable((kind, " ".join(f"{base}." for base in bases.split())) for kind, bases in _BASE_OPCODES.items())
 """Every prefix and every opcode looked up ends in a dot, so no name matches a longer one."""
 
 

@@ -13,10 +13,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from artifact_inspector.formats._scan import DECODED
-from artifact_inspector.formats.sass.instructions import bytes_of, matrix_of
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE
+from artifact_inspector.formats.sass.instructions import bytes_moved, matrix_of
 from artifact_inspector.model import Operands
-from artifact_inspector.model.text import integer
+from artifact_inspector.model.text import parse_integer
 
 _STATEMENT = re.compile(r"(?:@!?(U?P\w+)\s+)?([A-Z][\w.:]*)\s*")
 _PREDICATE = re.compile(r"U?P(?:[0-9]|T)$")
@@ -29,30 +29,30 @@ _TYPES = re.compile(r"\.([FUS])(8|16|32|64)(?=\.|$)")
 _DIMENSIONS = re.compile(r"\.(\d)D")
 
 
-def _words(text: str) -> frozenset[str]:
+def _opcode_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_NO_RESULT = _words("""
+_NO_RESULT = _opcode_set("""
     ST STG STS STSM STL STT STTM STAS SUST RED REDG REDS REDAS SURED UTMASTG UTMALDG UTMAPF UTMAREDG UTMACCTL
     UTMACMDFLUSH UBLKCP UBLKPF UBLKRED USTGR UREDGR LDGSTS LDGDEPBAR DEPBAR ARRIVES WARPGROUP WARPSYNC BAR
     BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BPT BSSY BSYNC BREAK NOP NANOSLEEP YIELD MEMBAR FENCE ERRBAR
     CGAERRBAR CCTL CCTLL CCTLT UCCTL UCGABAR_ARV UCGABAR_WAIT UTCBAR UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCCP
     UTCSHIFT UVIRTCOUNT ACQBULK PREEXIT PMTRIG ENDCOLLECTIVE
     """)
-_COMPARISONS = _words("ISETP FSETP DSETP HSETP2 PSETP PLOP3 UISETP UFSETP UPSETP UPLOP3")
+_COMPARISONS = _opcode_set("ISETP FSETP DSETP HSETP2 PSETP PLOP3 UISETP UFSETP UPSETP UPLOP3")
 """Writes two predicates and no register."""
-_CARRIES = _words("IADD IADD3 IADD32I UIADD3 LEA ULEA IMAD UIMAD VOTE VOTEU")
+_WRITES_CARRY = _opcode_set("IADD IADD3 IADD32I UIADD3 LEA ULEA IMAD UIMAD VOTE VOTEU")
 """Also writes the predicates right after the result."""
-_GLOBAL = _words("LD LDG ST STG ATOM ATOMG RED REDG CCTL LDGSTS QSPC")
-_SIZED = _words("LD LDG LDS LDL LDC LDCU ULDC ATOM ATOMG ATOMS ST STG STS STL RED REDG STAS REDAS")
-_SCALES = 5
+_GLOBAL = _opcode_set("LD LDG ST STG ATOM ATOMG RED REDG CCTL LDGSTS QSPC")
+_SIZED = _opcode_set("LD LDG LDS LDL LDC LDCU ULDC ATOM ATOMG ATOMS ST STG STS STL RED REDG STAS REDAS")
+_SCALE_OPERAND = 5
 """Position of the `UTC*MMA` operand with the addresses of both scales, if there are scales."""
-_PACKED = _words("FADD2 FMUL2 FFMA2")
-_DOUBLES = _words("DADD DMUL DFMA DSETP DMNMX DSET")
+_PACKED = _opcode_set("FADD2 FMUL2 FFMA2")
+_DOUBLES = _opcode_set("DADD DMUL DFMA DSETP DMNMX DSET")
 
 
-class _Widths(NamedTuple):
+class _RegisterCounts(NamedTuple):
     """Register counts of the operands of an opcode."""
 
     result: int
@@ -60,89 +60,89 @@ class _Widths(NamedTuple):
     """Registers of each operand after the results; the last one also for all further operands."""
 
 
-@lru_cache(maxsize=DECODED)
+@lru_cache(maxsize=DECODE_CACHE_SIZE)
 def decode(text: str) -> Operands:
     """Operands: results come first, predicates before the register."""
-    found = _STATEMENT.match(text)
-    if found is None:
+    match = _STATEMENT.match(text)
+    if match is None:
         return Operands((), ())
-    guard, opcode = found[1], found[2]
+    guard, opcode = match[1], match[2]
     base = opcode.partition(".")[0]
-    rest = text[found.end() :].partition("(*")[0]
-    operands = [operand.strip() for operand in rest.split(",")] if rest and base != "DEPBAR" else []
+    operand_text = text[match.end() :].partition("(*")[0]
+    operands = [operand.strip() for operand in operand_text.split(",")] if operand_text and base != "DEPBAR" else []
     widths = _widths(opcode)
     results, at = _results(base, opcode, operands, widths)
     reads: list[str] = [] if guard is None or guard.endswith("T") else [guard]
     sources = widths.sources
-    for place, operand in enumerate(operands[at:]):
+    for operand_index, operand in enumerate(operands[at:]):
         if "[" in operand:
-            reads += _addressed(base, opcode, operand, place)
+            reads += _address_registers(base, opcode, operand, operand_index)
         elif operand == "PR":
-            reads += _masked(operands)
+            reads += _mask_predicates(operands)
         else:
             plain = _PLAIN.match(operand)
             if plain is not None:
-                width = sources[min(place, len(sources) - 1)]
+                width = sources[min(operand_index, len(sources) - 1)]
                 if base in _PACKED and plain[3].endswith(".F32"):
                     width = 1  # one value for both
-                reads += _range(plain[1], plain[2], width)
+                reads += _register_range(plain[1], plain[2], width)
             else:
-                reads += [name] if _held(name := operand.lstrip("!")) else []
+                reads += [name] if _has_value(name := operand.lstrip("!")) else []
     return Operands(tuple(results), tuple(reads))
 
 
-def _masked(operands: list[str]) -> list[str]:
+def _mask_predicates(operands: list[str]) -> list[str]:
     """The predicates in the mask of P2R and R2P; all of them if it is not a number."""
-    mask = integer(operands[-1])
+    mask = parse_integer(operands[-1])
     mask = 127 if mask is None else mask
     return [f"P{number}" for number in range(7) if mask >> number & 1]
 
 
-def _held(name: str) -> bool:
+def _has_value(name: str) -> bool:
     return _PREDICATE.match(name) is not None and not name.endswith("T")
 
 
-def _range(bank: str, first: str, width: int) -> list[str]:
+def _register_range(bank: str, first: str, width: int) -> list[str]:
     if first == "Z":
         return []
     start = int(first)
     return [f"{bank}{number}" for number in range(start, start + width)]
 
 
-def _results(base: str, opcode: str, operands: list[str], widths: _Widths) -> tuple[list[str], int]:
+def _results(base: str, opcode: str, operands: list[str], widths: _RegisterCounts) -> tuple[list[str], int]:
     """The results, and the number of operands that name them."""
     if base in _NO_RESULT:
         return [], 0
     names: list[str] = []
     at = 0
     if base == "R2P":
-        return _masked(operands), 1
-    most = 2 if base in _COMPARISONS else 1
-    while at < len(operands) and at < most and _PREDICATE.match(operands[at]) is not None:
-        names += [operands[at]] if _held(operands[at]) else []
+        return _mask_predicates(operands), 1
+    max_predicates = 2 if base in _COMPARISONS else 1
+    while at < len(operands) and at < max_predicates and _PREDICATE.match(operands[at]) is not None:
+        names += [operands[at]] if _has_value(operands[at]) else []
         at += 1
     if base in _COMPARISONS or base == "FCHK" or opcode.startswith("SYNCS.PHASECHK"):
         return names, at
     plain = _PLAIN.match(operands[at]) if at < len(operands) and "[" not in operands[at] else None
     if plain is None:
         return names, at
-    names += _range(plain[1], plain[2], widths.result)
+    names += _register_range(plain[1], plain[2], widths.result)
     at += 1
     if ".ENL2" in opcode:  # two ranges
         second = _PLAIN.match(operands[at]) if at < len(operands) else None
         if second is not None:
-            names += _range(second[1], second[2], widths.result)
+            names += _register_range(second[1], second[2], widths.result)
             at += 1
-    if base in _CARRIES:
+    if base in _WRITES_CARRY:
         while at < len(operands) and _PREDICATE.match(operands[at]) is not None:
-            names += [operands[at]] if _held(operands[at]) else []
+            names += [operands[at]] if _has_value(operands[at]) else []
             at += 1
             if base.startswith("VOTE"):
                 break
     return names, at
 
 
-def _addressed(base: str, opcode: str, operand: str, place: int) -> list[str]:
+def _address_registers(base: str, opcode: str, operand: str, operand_index: int) -> list[str]:
     """Registers of an address, a descriptor or an index into constants."""
     names: list[str] = []
     for prefix, inside in _BRACKET.findall(operand):
@@ -156,93 +156,95 @@ def _addressed(base: str, opcode: str, operand: str, place: int) -> list[str]:
             elif prefix == "gdesc":
                 width = 4 if base[1:] == "GMMA" else 2  # for both a and b, or for one
             elif prefix == "tmem":
-                width = 2 if place == _SCALES else 1
+                width = 2 if operand_index == _SCALE_OPERAND else 1
             elif prefix == "" and base in _GLOBAL:
                 if bank == "R":
-                    is_shared = base == "LDGSTS" and place == 0
+                    is_shared = base == "LDGSTS" and operand_index == 0
                     width = 2 if ".E" in opcode and not suffix and not is_shared else 1
                 else:
                     width = 2
             elif base.startswith("UBLK"):
                 # A global address has 64 bits; next to the shared address is the barrier.
-                width = 1 if place and ".G.S" in opcode else 2
+                width = 1 if operand_index and ".G.S" in opcode else 2
             elif base.startswith("UTMA"):
-                found = _DIMENSIONS.search(opcode)
+                dimensions = _DIMENSIONS.search(opcode)
                 # The shared address, a load's barrier, the coordinates; and the tensor map.
-                width = 2 if place or found is None else int(found[1]) + (2 if base == "UTMALDG" else 1)
-            names += _range(bank, first, width)
+                width = (
+                    2 if operand_index or dimensions is None else int(dimensions[1]) + (2 if base == "UTMALDG" else 1)
+                )
+            names += _register_range(bank, first, width)
     return names
 
 
 @lru_cache(maxsize=4096)
-def _widths(opcode: str) -> _Widths:
+def _widths(opcode: str) -> _RegisterCounts:
     base = opcode.partition(".")[0]
     if "MMA" in base:
         return _matrix_widths(opcode)
     if base in _SIZED:
-        width = (bytes_of(opcode) + 3) // 4
+        width = (bytes_moved(opcode) + 3) // 4
         width = width // 2 if ".ENL2" in opcode else width  # in two ranges
-        return _Widths(width, (width,))
+        return _RegisterCounts(width, (width,))
     if base in ("LDSM", "STSM"):
-        found = _MATRICES.search(opcode)
-        width = 1 if found is None else int(found[1])
-        return _Widths(width, (width,))
+        match = _MATRICES.search(opcode)
+        width = 1 if match is None else int(match[1])
+        return _RegisterCounts(width, (width,))
     if base in ("LDTM", "STTM"):
-        found = _COUNT.search(opcode)
-        width = 1 if found is None else int(found[2]) * {"128": 2, "256": 4}.get(found[1], 1)
-        return _Widths(width, (width,))
+        match = _COUNT.search(opcode)
+        width = 1 if match is None else int(match[2]) * {"128": 2, "256": 4}.get(match[1], 1)
+        return _RegisterCounts(width, (width,))
     if base in ("IMAD", "UIMAD") and (".WIDE" in opcode or ".HI" in opcode):
-        return _Widths(2 if ".WIDE" in opcode else 1, (1, 1, 2, 1))
+        return _RegisterCounts(2 if ".WIDE" in opcode else 1, (1, 1, 2, 1))
     if base in _DOUBLES or base in _PACKED or opcode.startswith("SYNCS.EXCH.64"):
-        return _Widths(2, (2,))
+        return _RegisterCounts(2, (2,))
     if base in ("F2F", "I2F", "F2I", "FRND", "I2I"):
         return _conversion_widths(base, opcode)
     if base == "MOVM":
-        return _Widths(2 if ".U4TO8" in opcode else 1, (1,))
+        return _RegisterCounts(2 if ".U4TO8" in opcode else 1, (1,))
     if base == "CS2R":
-        return _Widths(1 if ".32" in opcode else 2, (1,))
+        return _RegisterCounts(1 if ".32" in opcode else 2, (1,))
     if base in ("RET", "CALL", "BRX", "JMX", "LEPC"):
-        return _Widths(2, (2,))
+        return _RegisterCounts(2, (2,))
     if re.search(r"\.[US]?64(?=\.|$)", opcode) and base not in ("SHF", "USHF"):
-        return _Widths(2, (2,))
-    return _Widths(1, (1,))
+        return _RegisterCounts(2, (2,))
+    return _RegisterCounts(1, (1,))
 
 
-def _conversion_widths(base: str, opcode: str) -> _Widths:
+def _conversion_widths(base: str, opcode: str) -> _RegisterCounts:
     types = _TYPES.findall(opcode)
     if base == "F2F":
         result, source = ([bits for _, bits in types] * 2)[:2] if types else ("32", "32")
     elif base in ("FRND", "I2I"):
         result = source = types[0][1] if types else "32"
     else:
-        floats = [bits for letter, bits in types if letter == "F"]
-        whole = [bits for letter, bits in types if letter != "F"]
-        result, source = (floats, whole) if base == "I2F" else (whole, floats)
-        result, source = (found[0] if found else "32" for found in (result, source))
-    return _Widths(2 if result == "64" else 1, (2 if source == "64" else 1,))
+        float_bits = [bits for letter, bits in types if letter == "F"]
+        integer_bits = [bits for letter, bits in types if letter != "F"]
+        result, source = (float_bits, integer_bits) if base == "I2F" else (integer_bits, float_bits)
+        result, source = (bit_widths[0] if bit_widths else "32" for bit_widths in (result, source))
+    return _RegisterCounts(2 if result == "64" else 1, (2 if source == "64" else 1,))
 
 
 _BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "s4": 4, "u4": 4, "b1": 1}
 
 
-def _matrix_widths(opcode: str) -> _Widths:
+def _matrix_widths(opcode: str) -> _RegisterCounts:
     """Registers of the fragments, spread over the 32 threads of a warp or the 128 of a warpgroup."""
-    found = matrix_of(opcode)
-    if found is None:
-        return _Widths(1, (1,))
+    operation = matrix_of(opcode)
+    if operation is None:
+        return _RegisterCounts(1, (1,))
     if ".STEP" in opcode:  # two of the four registers per quarter warp
-        return _Widths(2, (2,))
-    inputs, _, result = found.types.partition("→")
+        return _RegisterCounts(2, (2,))
+    inputs, _, result = operation.types.partition("→")
     a, b = inputs.split("×")
-    threads = 128 if found.issuer == "warpgroup" else 32
+    threads = 128 if operation.issuer == "warpgroup" else 32
 
     def registers(elements: int, element: str) -> int:
         # QMMA keeps smaller floats in one byte each (PTX ISA, `mma` with `kind::f8f6f4`); OMMA packs them.
         bits = _BITS.get(element, 4 if opcode.startswith("OMMA") else 8)
         return max(1, elements * bits // (threads * 32))
 
-    d = registers(found.m * found.n, result)
-    first = registers(found.m * found.k, a) // (2 if ".SP" in opcode else 1)
-    if found.issuer == "warpgroup":
-        return _Widths(d, (first, d))
-    return _Widths(d, (first, registers(found.k * found.n, b), d, 1))
+    d = registers(operation.m * operation.n, result)
+    first = registers(operation.m * operation.k, a) // (2 if ".SP" in opcode else 1)
+    if operation.issuer == "warpgroup":
+        return _RegisterCounts(d, (first, d))
+    return _RegisterCounts(d, (first, registers(operation.k * operation.n, b), d, 1))

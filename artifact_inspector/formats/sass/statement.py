@@ -14,15 +14,15 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE
 from artifact_inspector.formats._operands import split_operands
-from artifact_inspector.formats._scan import DECODED
-from artifact_inspector.formats.sass.instructions import bytes_of as bytes_moved
-from artifact_inspector.model.text import integer
+from artifact_inspector.formats.sass.instructions import bytes_moved as bytes_moved
+from artifact_inspector.model.text import parse_integer
 
-__all__ = ["Operand", "OperandKind", "Statement", "bytes_moved", "parse_statement"]
+__all__ = ["SassOperand", "SassOperandKind", "SassStatement", "bytes_moved", "parse_statement"]
 
 
-class OperandKind(Enum):
+class SassOperandKind(Enum):
     """Kind of an operand."""
 
     REGISTER = "register"
@@ -45,46 +45,46 @@ class OperandKind(Enum):
     __hash__ = object.__hash__
 
 
-class Operand(NamedTuple):
+class SassOperand(NamedTuple):
     """One operand as written."""
 
-    kind: OperandKind
+    kind: SassOperandKind
     name: str = ""
     """The register, predicate or label; for other kinds the text."""
-    minus: bool = False
-    invert: bool = False
+    is_negated: bool = False
+    is_inverted: bool = False
     """`~R2` or `!P0`."""
-    absolute: bool = False
-    suffix: tuple[str, ...] = ()
+    is_absolute: bool = False
+    suffixes: tuple[str, ...] = ()
     """Suffixes of a register: `H1_H1`, `64`, `X4`; without `reuse`."""
     value: int = 0
     """The number, or the offset of an address or of a constant in its bank."""
     bank: int = 0
     """Bank of a constant."""
-    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    address_registers: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Registers that an address adds, with their suffixes."""
     prefix: str = ""
     """Prefix of the brackets: `desc`, `gdesc`, `tmem`, `cx`."""
     descriptor: str = ""
     """The register that holds a descriptor."""
-    real: float = 0.0
+    float_value: float = 0.0
     """The number as a float if written in decimal: `105615` may be an operand of a float instruction."""
 
 
-class Statement(NamedTuple):
+class SassStatement(NamedTuple):
     """One statement."""
 
     guard: str | None
     """The guard predicate."""
-    unless: bool
+    is_guard_negated: bool
     """True if the guard is negated."""
     opcode: str
     """With its modifiers."""
     base: str
     modifiers: tuple[str, ...]
-    operands: tuple[Operand, ...]
+    operands: tuple[SassOperand, ...]
 
-    def has(self, modifier: str) -> bool:
+    def has_modifier(self, modifier: str) -> bool:
         """Whether the opcode has a modifier."""
         return modifier in self.modifiers
 
@@ -93,110 +93,120 @@ _STATEMENT = re.compile(r"(?:@(!?)(U?P\w+)\s+)?([A-Z][\w.:]*)\s*(.*)", re.S)
 _REGISTER = re.compile(r"(-?)(~?)(-?)(\|?)(U?R(?:\d{1,3}|Z)|B\d{1,2}|SB\d)((?:\.\w+)*)(?:\|((?:\.\w+)*))?$")
 _PREDICATE = re.compile(r"([!~]?)(U?P(?:\d|T))((?:\.\w+)*)$")
 _INTEGER = re.compile(r"(-?)(0x[0-9a-f]+|\d+)$")
-_FLOAT = re.compile(
-    r"([+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN))(?:\.[a-z]\w*)?$", re.I | re.A
-)
+_FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+|INF|QNAN|SNAN|NAN))(?:\.[a-z]\w*)?$", re.I | re.A)
 _CONSTANT = re.compile(r"([-~!]?)(-?)(\|?)(cx?)\[([^\]]*)\]\[([^\]]*)\](\|?)((?:\.\w+)*)$")
 _ADDRESS = re.compile(r"(?:(\w+))?(?:\[([^\]]*)\])?\[([^\]]*)\]((?:\.\w+)*)$")
-_PART = re.compile(r"([+-]?)\s{0,8}(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
-_BESIDE = re.compile(r"(?<=\w)\s+(?=`\(|-?0x)")
+_SUM_TERM = re.compile(r"([+-]?)\s{0,8}(U?R(?:\d{1,3}|Z)|0x[0-9a-f]+|\d+)((?:\.\w+)*)")
+_RELATIVE_GAP = re.compile(r"(?<=\w)\s+(?=`\(|-?0x)")
 """Between a register and the location that it is relative to: `R18 `(kernel)`, `R4 -0x30`."""
 _TARGET = re.compile(r"`\(([^)`]*)\)$")
 
 
-@lru_cache(maxsize=DECODED)
-def parse_statement(text: str) -> Statement:
+@lru_cache(maxsize=DECODE_CACHE_SIZE)
+def parse_statement(text: str) -> SassStatement:
     """The statement in a line of SASS, without its address and semicolon.
 
     Example:
         >>> found = parse_statement("@!P0 IADD3 R2, P1, R3, -0x10, RZ")
-        >>> found.base, found.guard, found.unless, [o.name or hex(o.value) for o in found.operands]
+        >>> found.base, found.guard, found.is_guard_negated, [o.name or hex(o.value) for o in found.operands]
         ('IADD3', 'P0', True, ['R2', 'P1', 'R3', '-0x10', 'RZ'])
     """
-    found = _STATEMENT.match(text.strip().rstrip(";").strip())
-    if found is None:
-        return Statement(None, False, "", "", (), ())
-    opcode = found[3]
+    match = _STATEMENT.match(text.strip().rstrip(";").strip())
+    if match is None:
+        return SassStatement(None, False, "", "", (), ())
+    opcode = match[3]
     base, *modifiers = opcode.split(".")
-    rest = found[4].partition("(*")[0].strip()
-    parts = (piece for part in split_operands(rest) for piece in _BESIDE.split(part.strip())) if rest else ()
-    operands = tuple(_operand(part) for part in parts)
-    return Statement(found[2], bool(found[1]), opcode, base, tuple(modifiers), operands)
+    operand_list = match[4].partition("(*")[0].strip()
+    operand_texts = (
+        (
+            operand_text
+            for operand in split_operands(operand_list)
+            for operand_text in _RELATIVE_GAP.split(operand.strip())
+        )
+        if operand_list
+        else ()
+    )
+    operands = tuple(_parse_operand(operand) for operand in operand_texts)
+    return SassStatement(match[2], bool(match[1]), opcode, base, tuple(modifiers), operands)
 
 
 def _suffixes(*texts: str) -> tuple[str, ...]:
-    return tuple(part for text in texts for part in text.split(".") if part and part != "reuse")
+    return tuple(suffix for text in texts for suffix in text.split(".") if suffix and suffix != "reuse")
 
 
-def _operand(text: str) -> Operand:
-    found = _REGISTER.match(text)
-    if found is not None:
-        return Operand(
-            OperandKind.REGISTER,
-            found[5],
-            minus=bool(found[1] or found[3]),
-            invert=bool(found[2]),
-            absolute=bool(found[4]),
-            suffix=_suffixes(found[6], found[7] or ""),
+def _parse_operand(text: str) -> SassOperand:
+    match = _REGISTER.match(text)
+    if match is not None:
+        return SassOperand(
+            SassOperandKind.REGISTER,
+            match[5],
+            is_negated=bool(match[1] or match[3]),
+            is_inverted=bool(match[2]),
+            is_absolute=bool(match[4]),
+            suffixes=_suffixes(match[6], match[7] or ""),
         )
-    found = _PREDICATE.match(text)
-    if found is not None:
-        return Operand(OperandKind.PREDICATE, found[2], invert=bool(found[1]), suffix=_suffixes(found[3]))
-    found = _INTEGER.match(text)
-    if found is not None:
-        number = integer(found[2])
+    match = _PREDICATE.match(text)
+    if match is not None:
+        return SassOperand(
+            SassOperandKind.PREDICATE, match[2], is_inverted=bool(match[1]), suffixes=_suffixes(match[3])
+        )
+    match = _INTEGER.match(text)
+    if match is not None:
+        number = parse_integer(match[2])
         if number is None:
-            return Operand(OperandKind.TEXT, text)
-        real = 0.0 if "x" in found[2] else _real(text)
-        return Operand(OperandKind.NUMBER, value=-number if found[1] else number, real=real)
-    found = _FLOAT.match(text)
-    if found is not None:
-        return Operand(OperandKind.FLOAT, text, real=_real(found[1]))
-    found = _CONSTANT.match(text)
-    if found is not None:
-        return _constant(found)
-    found = _ADDRESS.match(text)
-    if found is not None:
-        parts, offset = _parts(found[3])
-        return Operand(
-            OperandKind.ADDRESS,
+            return SassOperand(SassOperandKind.TEXT, text)
+        real = 0.0 if "x" in match[2] else _parse_float(text)
+        return SassOperand(SassOperandKind.NUMBER, value=-number if match[1] else number, float_value=real)
+    match = _FLOAT.match(text)
+    if match is not None:
+        return SassOperand(SassOperandKind.FLOAT, text, float_value=_parse_float(match[1]))
+    match = _CONSTANT.match(text)
+    if match is not None:
+        return _parse_constant(match)
+    match = _ADDRESS.match(text)
+    if match is not None:
+        address_registers, offset = _split_sum(match[3])
+        return SassOperand(
+            SassOperandKind.ADDRESS,
             text,
-            suffix=_suffixes(found[4]),
+            suffixes=_suffixes(match[4]),
             value=offset,
-            parts=parts,
-            prefix=found[1] or "",
-            descriptor=(found[2] or "").partition(".")[0],
+            address_registers=address_registers,
+            prefix=match[1] or "",
+            descriptor=(match[2] or "").partition(".")[0],
         )
-    found = _TARGET.search(text)
-    return Operand(OperandKind.LABEL, found[1]) if found is not None else Operand(OperandKind.TEXT, text)
-
-
-def _real(text: str) -> float:
-    return float("nan" if "NAN" in text.upper() else text)
-
-
-def _constant(found: re.Match[str]) -> Operand:
-    parts, offset = _parts(found[6])
-    bank, where = _parts(found[5])
-    return Operand(
-        OperandKind.CONSTANT,
-        minus="-" in (found[1], found[2]),
-        invert=found[1] in ("~", "!"),
-        absolute=bool(found[3]),
-        suffix=_suffixes(found[8]),
-        value=offset,
-        bank=where,
-        parts=parts,
-        prefix=found[4],
-        descriptor=bank[0][0] if bank else "",
+    match = _TARGET.search(text)
+    return (
+        SassOperand(SassOperandKind.LABEL, match[1]) if match is not None else SassOperand(SassOperandKind.TEXT, text)
     )
 
 
-def _parts(text: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], int]:
-    parts, offset = [], 0
-    for sign, name, suffix in _PART.findall(text):
+def _parse_float(text: str) -> float:
+    return float("nan" if "NAN" in text.upper() else text)
+
+
+def _parse_constant(match: re.Match[str]) -> SassOperand:
+    address_registers, offset = _split_sum(match[6])
+    bank_registers, bank_number = _split_sum(match[5])
+    return SassOperand(
+        SassOperandKind.CONSTANT,
+        is_negated="-" in (match[1], match[2]),
+        is_inverted=match[1] in ("~", "!"),
+        is_absolute=bool(match[3]),
+        suffixes=_suffixes(match[8]),
+        value=offset,
+        bank=bank_number,
+        address_registers=address_registers,
+        prefix=match[4],
+        descriptor=bank_registers[0][0] if bank_registers else "",
+    )
+
+
+def _split_sum(text: str) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], int]:
+    registers, offset = [], 0
+    for sign, name, suffix in _SUM_TERM.findall(text):
         if name[0] in "RU":
-            parts.append((name, _suffixes(suffix)))
+            registers.append((name, _suffixes(suffix)))
         else:
-            offset += (integer(name) or 0) * (-1 if sign == "-" else 1)
-    return tuple(parts), offset
+            offset += (parse_integer(name) or 0) * (-1 if sign == "-" else 1)
+    return tuple(registers), offset

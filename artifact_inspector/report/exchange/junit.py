@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 from artifact_inspector.comparison.corpus import GATES, Corpus, Degree
 from artifact_inspector.comparison.matching import Candidate
-from artifact_inspector.model.printable import escaped
-from artifact_inspector.report.corpus import describe_changes_of
-from artifact_inspector.report.printable import without_orders
+from artifact_inspector.model.escaping import escape_unprintable
+from artifact_inspector.report.ci_escaping import replace_commands
+from artifact_inspector.report.corpus import describe_change
 
 
 def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
@@ -21,18 +21,18 @@ def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-
 
     A kernel fails if one of its gates fails; without gates, if more than names differ.
     """
-    wanted = gates or GATES
+    effective_gates = gates or GATES
     suite = ElementTree.Element("testsuite", name=suite_name)
     for change in corpus.changes:
         case = _case(suite, change.left)
-        failures = change.failures(wanted)
+        failures = change.failures(effective_gates)
         if failures:
             message = ", ".join(change.categories) or "different code, equal facts"
             failure = ElementTree.SubElement(case, "failure", type=failures[0], message=f"changed: {message}")
-            failure.text = _plain("\n".join(describe_changes_of(change)))
+            failure.text = _plain("\n".join(describe_change(change)))
         elif change.degree is Degree.CHANGED:
-            ElementTree.SubElement(case, "system-out").text = _plain("\n".join(describe_changes_of(change)))
-    _lonely(suite, corpus, wanted)
+            ElementTree.SubElement(case, "system-out").text = _plain("\n".join(describe_change(change)))
+    _add_unmatched(suite, corpus, effective_gates)
     for name in ("failure", "skipped"):
         suite.set({"failure": "failures"}.get(name, name), str(len(suite.findall(f"testcase/{name}"))))
     suite.set("tests", str(len(suite.findall("testcase"))))
@@ -43,35 +43,31 @@ def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    text = without_orders(ElementTree.tostring(root, encoding="unicode"), "&#58;", "&#35;")
+    text = replace_commands(ElementTree.tostring(root, encoding="unicode"), "&#58;", "&#35;")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _lonely(suite: ElementTree.Element, corpus: Corpus, wanted: Sequence[str]) -> None:
+def _add_unmatched(suite: ElementTree.Element, corpus: Corpus, gates: Sequence[str]) -> None:
     matching = corpus.matching
-    here, there, _ = corpus.sides
-    for gate, where, side in (("gone", here, matching.left), ("new", there, matching.right)):
+    left_name, right_name, _ = corpus.sides
+    for gate, side_name, side in (("gone", left_name, matching.left), ("new", right_name, matching.right)):
         for candidate in side:
-            kind = "failure" if gate in wanted or "any" in wanted else "skipped"
-            ElementTree.SubElement(_case(suite, candidate), kind, message=f"{gate}: only {where}")
+            kind = "failure" if gate in gates or "any" in gates else "skipped"
+            ElementTree.SubElement(_case(suite, candidate), kind, message=f"{gate}: only {side_name}")
     for group in matching.ambiguous:
         for candidate in group[0]:
-            kind = "failure" if "gone" in wanted or "any" in wanted else "skipped"
-            message = f"ambiguous: matches {len(group[1])} kernels {there}"
+            kind = "failure" if "gone" in gates or "any" in gates else "skipped"
+            message = f"ambiguous: matches {len(group[1])} kernels {right_name}"
             ElementTree.SubElement(_case(suite, candidate), kind, message=message)
 
 
 def _case(suite: ElementTree.Element, candidate: Candidate) -> ElementTree.Element:
     artifact = candidate.artifact
-    options = [
-        f"{name}={value}" for name, value in candidate.options.items() if name in ("num_warps", "num_stages")
-    ]
+    options = [f"{name}={value}" for name, value in candidate.options.items() if name in ("num_warps", "num_stages")]
     name = f"{artifact.display_name}[{','.join([*options, artifact.hash[:8]])}]"
-    return ElementTree.SubElement(
-        suite, "testcase", classname=_plain(candidate.target or "unknown"), name=_plain(name)
-    )
+    return ElementTree.SubElement(suite, "testcase", classname=_plain(candidate.target or "unknown"), name=_plain(name))
 
 
 def _plain(text: str) -> str:
     """Text without the characters that XML cannot hold: controls, surrogates and two noncharacters."""
-    return escaped(text)
+    return escape_unprintable(text)

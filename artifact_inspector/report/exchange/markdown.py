@@ -7,40 +7,45 @@ from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.pair import Pair, State
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.corpus import (
-    describe_changes_of,
+    describe_change,
     describe_gates,
-    describe_lonely,
     describe_uncompared,
-    summary_pieces,
+    describe_unmatched,
+    summarise_corpus,
 )
-from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
+from artifact_inspector.report.diff import (
+    describe_divergence,
+    describe_verdict_change,
+    side_labels,
+    value_text,
+)
 
-MOST_KERNELS = 50
-MOST_FACTS = 4
+MAX_KERNELS = 50
+MAX_FACTS = 4
 _MARKUP = re.compile(r"[\\`*\[\]<&|@~]")
-MOST_CHARACTERS = 60_000
+MAX_CHARACTERS = 60_000
 """GitHub accepts comments of at most 65,536."""
 
 
 def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
     """Two caches: the summary, then a row for each kernel that changed, worst first."""
-    lines = [f"**{' · '.join(summary_pieces(corpus))}**", ""]
+    lines = [f"**{' · '.join(summarise_corpus(corpus))}**", ""]
     if corpus.by_category:
         lines += [" · ".join(f"{name} {count}" for name, count in corpus.by_category.items()), ""]
     lines += [f"⚠ {_plain(sentence)}" for sentence in describe_gates(corpus, gates)]
-    told = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]
-    if told:
+    listed_changes = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]
+    if listed_changes:
         lines += ["", "| kernel | target | changed | what |", "|---|---|---|---|"]
-        lines += [_row(change) for change in told[:MOST_KERNELS]]
-        if len(told) > MOST_KERNELS:
-            lines.append(f"| … | | | and {len(told) - MOST_KERNELS} more |")
-    for sentence in (*describe_lonely(corpus), *describe_uncompared(corpus)):
-        head, _, rest = sentence.partition("\n")
+        lines += [_row(change) for change in listed_changes[:MAX_KERNELS]]
+        if len(listed_changes) > MAX_KERNELS:
+            lines.append(f"| … | | | and {len(listed_changes) - MAX_KERNELS} more |")
+    for sentence in (*describe_unmatched(corpus), *describe_uncompared(corpus)):
+        head, _, body = sentence.partition("\n")
         # one element, so that no cut leaves it open
-        lines += ["", f"<details><summary>{_plain(head)}</summary>\n\n{_block(rest)}\n</details>"]
-    return _bounded(lines)
+        lines += ["", f"<details><summary>{_plain(head)}</summary>\n\n{_block(body)}\n</details>"]
+    return _cut_to_comment(lines)
 
 
 def pair_markdown(pair: Pair) -> str:
@@ -51,47 +56,49 @@ def pair_markdown(pair: Pair) -> str:
     for fact in (*pair.options, *pair.facts):
         if fact.state is State.SAME or (fact.state is State.NOT_COMPARED and fact.left is fact.right is None):
             continue
-        name = " ".join(part for part in (fact.region, fact.label.strip()) if part)
+        name = " ".join(word for word in (fact.region, fact.label.strip()) if word)
         values = [value_text(value) for value in (fact.left, fact.right)]
         if fact.state is State.NOT_COMPARED:
             values = ["?" if value == "–" else value for value in values]
         lines.append(f"| {_plain(name)} | {_plain(fact.unit)} | {_plain(values[0])} | {_plain(values[1])} |")
     lines += ["", *(f"- not compared: {_plain(note)}" for note in pair.notes)] if pair.notes else []
-    return _bounded(lines)
+    return _cut_to_comment(lines)
 
 
 def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[str]:
-    parted = [region for region in pair.regions if region.parting is not None]
-    if not parted:
+    diverging_regions = [region for region in pair.regions if region.first_divergence is not None]
+    if not diverging_regions:
         yield (
             "**No fact differs.**"
             if pair.is_same
             else "**Both kernels order loads and computes the same way at every stage.**"
         )
-    yield from (f"**{_plain(describe_parting(pair, region) or '')}**" for region in parted)
+    yield from (f"**{_plain(describe_divergence(pair, region) or '')}**" for region in diverging_regions)
     yield ""
     for region in pair.regions:
         if region.is_principal:
-            yield from (f"- {_plain(describe_turn(turn, labels, region.name))}" for turn in region.turns)
+            yield from (
+                f"- {_plain(describe_verdict_change(turn, labels, region.name))}" for turn in region.verdict_changes
+            )
 
 
 def _row(change: Change) -> str:
-    said = list(describe_changes_of(change))
-    more = [f"and {len(said) - MOST_FACTS} more"] if len(said) > MOST_FACTS else []
+    sentences = list(describe_change(change))
+    ellipsis = [f"and {len(sentences) - MAX_FACTS} more"] if len(sentences) > MAX_FACTS else []
     artifact = change.left.artifact
     name = f"{_code(artifact.display_name)} {_plain(artifact.hash[:8])}"
-    what = "<br>".join(_plain(sentence) for sentence in [*said[:MOST_FACTS], *more])
+    cell = "<br>".join(_plain(sentence) for sentence in [*sentences[:MAX_FACTS], *ellipsis])
     categories = " ".join(change.categories) or change.degree.value
-    return f"| {name} | {_plain(change.left.target or '?')} | {categories} | {what} |"
+    return f"| {name} | {_plain(change.left.target or '?')} | {categories} | {cell} |"
 
 
 def _plain(text: str) -> str:
     """Text without markup: no end of a table cell, no mention, no CI command."""
-    return _MARKUP.sub(_unmarked, escaped(text).replace("\n", " "))
+    return _MARKUP.sub(_escape_markup, escape_unprintable(text).replace("\n", " "))
 
 
-def _unmarked(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape_markup(markup_match: re.Match[str]) -> str:
+    character = markup_match[0]
     return {"<": "&lt;", "&": "&amp;", "@": "&#64;"}.get(character, f"\\{character}")
 
 
@@ -104,16 +111,16 @@ def _code(text: str) -> str:
 def _block(text: str) -> str:
     """A code block; the text cannot end it."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
-    return f"{fence}\n{escaped(text)}\n{fence}"
+    return f"{fence}\n{escape_unprintable(text)}\n{fence}"
 
 
-def _bounded(lines: Sequence[str]) -> str:
+def _cut_to_comment(lines: Sequence[str]) -> str:
     """As many whole elements as fit in a comment."""
-    kept, size = [], 0
+    kept_lines, size = [], 0
     for line in lines:
         size += len(line) + 1
-        if size > MOST_CHARACTERS:
-            kept += ["", "… cut to the size of a comment; `--format json` has everything"]
+        if size > MAX_CHARACTERS:
+            kept_lines += ["", "… cut to the size of a comment; `--format json` has everything"]
             break
-        kept.append(line)
-    return "\n".join(kept) + "\n"
+        kept_lines.append(line)
+    return "\n".join(kept_lines) + "\n"

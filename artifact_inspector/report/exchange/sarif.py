@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from artifact_inspector.model.printable import escaped
-from artifact_inspector.report.remarks import Kind, Remark
+from artifact_inspector.model.escaping import escape_unprintable
+from artifact_inspector.report.remarks import RemarkRule, SourceRemark
 from artifact_inspector.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -21,13 +21,13 @@ ROOT = "%SRCROOT%"
 """The base id of the root of the working tree."""
 
 
-def sarif_document(kinds: Sequence[Kind], remarks: Iterable[Remark]) -> dict[str, Any]:
+def sarif_document(kinds: Sequence[RemarkRule], remarks: Iterable[SourceRemark]) -> dict[str, Any]:
     """A SARIF document with one run.
 
     Args:
         kinds: every rule that a remark may refer to.
     """
-    index = {kind.code: place for place, kind in enumerate(kinds)}
+    index = {kind.code: rule_index for rule_index, kind in enumerate(kinds)}
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -48,7 +48,7 @@ def sarif_document(kinds: Sequence[Kind], remarks: Iterable[Remark]) -> dict[str
     }
 
 
-def _rule(kind: Kind) -> dict[str, Any]:
+def _rule(kind: RemarkRule) -> dict[str, Any]:
     return {
         "id": kind.code,
         "name": kind.name,
@@ -58,20 +58,20 @@ def _rule(kind: Kind) -> dict[str, Any]:
     }
 
 
-def _result(remark: Remark, rule: int) -> dict[str, Any]:
-    location: dict[str, Any] = {"logicalLocations": [{"name": escaped(remark.kernel), "kind": "function"}]}
-    if remark.place is not None:
-        artifact = {"uri": quote(remark.place.path)}
+def _result(remark: SourceRemark, rule: int) -> dict[str, Any]:
+    location: dict[str, Any] = {"logicalLocations": [{"name": escape_unprintable(remark.kernel), "kind": "function"}]}
+    if remark.location is not None:
+        artifact = {"uri": quote(remark.location.path)}
         location["physicalLocation"] = {
-            "artifactLocation": {**artifact, "uriBaseId": ROOT} if remark.place.is_found else artifact,
-            "region": {"startLine": remark.place.line},
+            "artifactLocation": {**artifact, "uriBaseId": ROOT} if remark.location.is_found else artifact,
+            "region": {"startLine": remark.location.line},
         }
     digest = blake2b(remark.identity.encode(errors="surrogatepass"), digest_size=16).hexdigest()
     return {
         "ruleId": remark.code,
         "ruleIndex": rule,
         "level": remark.level,
-        "message": {"text": _without_links(escaped(remark.message))},
+        "message": {"text": _without_links(escape_unprintable(remark.message))},
         "locations": [location],
         "partialFingerprints": {"kernelFact/v1": digest},
     }
@@ -79,6 +79,6 @@ def _result(remark: Remark, rule: int) -> dict[str, Any]:
 
 def _without_links(text: str) -> str:
     """Text in which no bracket starts a link: SARIF 2.1.0, 3.11.6."""
-    pieces = text.split("]")
-    kept = [a.replace("[", r"\[") if b.startswith("(") else a for a, b in pairwise(pieces)]
-    return "]".join([*kept, pieces[-1]])
+    segments = text.split("]")
+    escaped_texts = [a.replace("[", r"\[") if b.startswith("(") else a for a, b in pairwise(segments)]
+    return "]".join([*escaped_texts, segments[-1]])

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
-from artifact_inspector.report.html.book import Book, Leaf, bind, name_leaves
-from artifact_inspector.report.html.kernel import KernelView, leaf_of
+from artifact_inspector.report.html.kernel import KernelView, make_detail
 from artifact_inspector.report.html.table import kernel_table, tallies
-from artifact_inspector.report.words import plural
+from artifact_inspector.report.html.table_page import DetailPage, TablePage, name_details, render_pages
+from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 
@@ -22,22 +22,22 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
     """
     compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernels]
     labels = label_forms(compiled, vary_in(cache.entries))
-    leaves = bind_leaves(kernels, labels, views)
-    alone = len(kernels) == 1 and bool(views)
+    details = make_details(kernels, labels, views)
+    is_single = len(kernels) == 1 and bool(views)
     count = f"{len(kernels)} {plural('kernel', len(kernels))}"
-    book = Book(
-        kernels[0].artifact.display_name if alone else f"{count} in {cache.root.name}",
+    book = TablePage(
+        kernels[0].artifact.display_name if is_single else f"{count} in {cache.root.name}",
         f"{count} in {cache.root}",
         tallies=tallies(kernels),
-        table=kernel_table(kernels, [leaf.id for leaf in leaves] or [""] * len(kernels), labels),
-        problems=tuple(f"{found.path}: {found.problem}" for found in cache.problems),
+        table=kernel_table(kernels, [leaf.id for leaf in details] or [""] * len(kernels), labels),
+        problems=tuple(f"{problem.path}: {problem.problem}" for problem in cache.problems),
     )
-    return bind(book, leaves, alone=alone)
+    return render_pages(book, details, is_single=is_single)
 
 
-def bind_leaves(
+def make_details(
     kernels: Sequence[KernelFacts], labels: Sequence[str], views: Sequence[KernelView]
-) -> list[Leaf]:
+) -> list[DetailPage]:
     """A detail page for each view."""
-    names = name_leaves([kernel.artifact.hash for kernel in kernels])
-    return [leaf_of(*each) for each in zip(views, names, labels, strict=False)]
+    names = name_details([kernel.artifact.hash for kernel in kernels])
+    return [make_detail(*arguments) for arguments in zip(views, names, labels, strict=False)]

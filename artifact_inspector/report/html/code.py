@@ -14,15 +14,15 @@ from artifact_inspector.facts.modules import Disassemble, parse_source, read_sou
 from artifact_inspector.facts.pressure import alive_by_line
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine, Stage
-from artifact_inspector.model.printable import escaped
+from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.html.sources import Sources
-from artifact_inspector.report.lexers.scanning import scan
+from artifact_inspector.report.lexers.scanner import scan
 from artifact_inspector.report.listing import events_by_line
 from artifact_inspector.vocabulary.names import step_of
 
-MOST_HIGHLIGHTED = 30_000
+MAX_HIGHLIGHTED_LINES = 30_000
 """Most lines of a file that is highlighted; a longer file is shown plain."""
-MOST_CHARACTERS = 2_000
+MAX_LINE_LENGTH = 2_000
 """Most characters of a line; a longer line is cut with a note."""
 
 Heat = Mapping[str, Mapping[int, float]]
@@ -34,22 +34,22 @@ class Margin:
     """Numbers next to lines, shaded by magnitude."""
 
     title: str
-    most: float
+    maximum: float
     lines: Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CodeRegion:
     """A region as a run of lines."""
 
     name: str
-    said: str
+    verdict: str
     first: int
     last: int
 
 
 @dataclass(frozen=True, slots=True)
-class Pane:
+class FilePane:
     """One file."""
 
     name: str
@@ -73,19 +73,19 @@ class Pane:
     notes: Mapping[int, str] = field(default_factory=dict)
     """Line → note on its rounds and waits."""
     margins: tuple[Margin, ...] = ()
-    parts: tuple[Part, ...] = ()
+    regions: tuple[CodeRegion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class LinkedCode:
     """All files of a kernel, linked by source lines."""
 
-    panes: tuple[Pane, ...]
-    places: tuple[str, ...]
+    panes: tuple[FilePane, ...]
+    locations: tuple[str, ...]
     """Source lines, `file.py:line`."""
     sets: tuple[tuple[int, ...], ...]
     """Sets of source lines of one instruction: innermost first, then its callers."""
-    usual: tuple[str, ...]
+    default_panes: tuple[str, ...]
     """Names of panes in the order in which they are opened."""
     missing: tuple[str, ...]
     """Notes on missing files or locations."""
@@ -96,92 +96,98 @@ def linked_code(
     sources: Sources,
     disassemble: Disassemble | None = None,
     heat: Mapping[str, Heat] | None = None,
-    look_at: str = "",
-) -> Code:
+    first_stage: str = "",
+) -> LinkedCode:
     """The files of a kernel, or of several kernels of one source.
 
     Args:
         kernels: prefix of the stage names → kernel; an empty prefix for a single kernel.
         heat: counters of a launch: stage or source file → margins.
-        look_at: the stage to open first; the last one by default.
+        first_stage: the stage to open first; the last one by default.
     """
     heat = heat or {}
-    links = _Links()
-    stages: list[Pane] = []
-    homes: dict[str, int] = {}
+    links = _SourceLinks()
+    stages: list[FilePane] = []
+    kernel_lines: dict[str, int] = {}
     for prefix, kernel in kernels.items():
-        _note_home(kernel, sources, homes)
+        _record_kernel_line(kernel, sources, kernel_lines)
         for stage, facts in kernel.stages.items():
             problems: list[Problem] = []
             source = read_source(kernel.artifact, stage, problems, disassemble)
             module = None if source is None else parse_source(source, stage, problems)
             if source is not None and module is not None:
-                sources.know(_paths(module))
+                sources.add_paths(_paths(module))
                 figures = heat.get(stage.value, {})
                 pane = _stage_pane(facts, source.text, module, kernel.artifact.name, links, figures)
                 region = facts.region(kernel.principal or "")
-                begin = 1 if region is None else max(1, region.lines[0] - 2)
-                stages.append(replace(pane, name=f"{prefix} {pane.name}".strip(), begin=begin))
-    files = sorted(links.files(), key=lambda file: file not in homes)
-    own = [
-        replace(_source_pane(file, sources, links, heat.get(file, {})), begin=homes.get(file, 1))
+                first_line = 1 if region is None else max(1, region.lines[0] - 2)
+                stages.append(replace(pane, name=f"{prefix} {pane.name}".strip(), begin=first_line))
+    files = sorted(links.files(), key=lambda file: file not in kernel_lines)
+    source_panes = [
+        replace(_source_pane(file, sources, links, heat.get(file, {})), begin=kernel_lines.get(file, 1))
         for file in files
     ]
-    return Code(
-        (*own, *stages),
-        tuple(links.places),
+    return LinkedCode(
+        (*source_panes, *stages),
+        tuple(links.locations),
         tuple(links.sets),
-        tuple(_usual(kernels, own, look_at)),
-        tuple(_missing(own, stages, alone=len(kernels) == 1)),
+        tuple(_default_panes(kernels, source_panes, first_stage)),
+        tuple(_describe_missing(source_panes, stages, is_single=len(kernels) == 1)),
     )
 
 
-def _note_home(kernel: KernelFacts, sources: Sources, homes: dict[str, int]) -> None:
+def _record_kernel_line(kernel: KernelFacts, sources: Sources, kernel_lines: dict[str, int]) -> None:
     """Record the source file of a kernel and its first line there."""
-    place = None if kernel.program is None else kernel.program.place
-    if place is not None:
-        homes.setdefault(sources.hold(place, kernel.artifact.display_name), max(1, place.line))
+    location = None if kernel.program is None else kernel.program.location
+    if location is not None:
+        kernel_lines.setdefault(sources.add_kernel(location, kernel.artifact.display_name), max(1, location.line))
 
 
-def _usual(kernels: Mapping[str, KernelFacts], own: Sequence[Pane], look_at: str) -> Iterator[str]:
+def _default_panes(
+    kernels: Mapping[str, KernelFacts], source_panes: Sequence[FilePane], first_stage: str
+) -> Iterator[str]:
     """Panes by importance; of several kernels, one stage of all of them before the next stage."""
-    yield from (pane.name for pane in own[:1])
-    orders = [_telling(kernel, look_at) for kernel in kernels.values()]
-    for place in range(max(map(len, orders), default=0)):
+    yield from (pane.name for pane in source_panes[:1])
+    orders = [_rank_stages(kernel, first_stage) for kernel in kernels.values()]
+    for index in range(max(map(len, orders), default=0)):
         for prefix, order in zip(kernels, orders, strict=True):
-            if place < len(order):
-                yield f"{prefix} {order[place]}".strip()
+            if index < len(order):
+                yield f"{prefix} {order[index]}".strip()
 
 
-def _telling(kernel: KernelFacts, look_at: str) -> list[str]:
+def _rank_stages(kernel: KernelFacts, first_stage: str) -> list[str]:
     names = [stage.value for stage in kernel.stages]
     last = names[-1:]
-    asked = [stage.value for stage in kernel.stages if look_at in (stage.value, step_of(stage))]
-    ranked = [*asked, *last, *(name for name in ("ttgir", "ptx", "amdgcn", "llir", "ttir") if name in names)]
+    requested = [stage.value for stage in kernel.stages if first_stage in (stage.value, step_of(stage))]
+    ranked = [
+        *requested,
+        *last,
+        *(name for name in ("ttgir", "ptx", "amdgcn", "llir", "ttir") if name in names),
+    ]
     return list(dict.fromkeys(ranked))
 
 
-class _Links:
+class _SourceLinks:
     """Numbers source lines and sets of source lines."""
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        self.locations: dict[str, int] = {}
         self.sets: dict[tuple[int, ...], int] = {(): 0}
 
     def number(self, chains: Iterable[tuple[str, ...]]) -> int:
         """The number of the set of all source lines of some call chains."""
-        found = dict.fromkeys(
-            self.places.setdefault(place, len(self.places)) for chain in chains for place in chain
+        location_ids = dict.fromkeys(
+            self.locations.setdefault(location, len(self.locations)) for chain in chains for location in chain
         )
-        return self.sets.setdefault(tuple(found), len(self.sets))
+        return self.sets.setdefault(tuple(location_ids), len(self.sets))
 
     def files(self) -> list[str]:
         """Names of all source files."""
-        return list(dict.fromkeys(place.rpartition(":")[0] for place in self.places))
+        return list(dict.fromkeys(location.rpartition(":")[0] for location in self.locations))
 
     def lines(self, file: str) -> list[int]:
         """Lines of a source file that instructions come from."""
-        split = (place.rpartition(":") for place in self.places)
+        split = (location.rpartition(":") for location in self.locations)
         return sorted(int(number) for name, _, number in split if name == file)
 
 
@@ -191,17 +197,17 @@ def _paths(module: Module) -> Iterator[str]:
             yield from (frame.file for frame in location or ())
 
 
-def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links: _Links, heat: Heat) -> Pane:
-    lines = _shown(text)
+def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links: _SourceLinks, heat: Heat) -> FilePane:
+    lines = _displayed_lines(text)
     chains: dict[int, dict[tuple[str, ...], None]] = {}
     for function in module.functions:
         for instruction in function.instructions:
             if instruction.location:
-                chain = SourceLine.of(instruction.location).chain
+                chain = SourceLine.from_location(instruction.location).chain
                 chains.setdefault(instruction.line, {})[chain] = None
-    patterns, colours = _highlighted(lines, partial(scan, facts.stage))
+    patterns, colours = _highlight(lines, partial(scan, facts.stage))
     alive = alive_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
-    return Pane(
+    return FilePane(
         facts.stage.value,
         facts.file,
         False,
@@ -212,48 +218,43 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
         events=events_by_line(module),
         notes=_notes(facts),
         margins=tuple(_margins({"in flight": _levels(facts), "registers": alive, **heat})),
-        parts=tuple(
-            Part(region.id, region.phrase, *region.lines)
+        regions=tuple(
+            CodeRegion(region.id, region.phrase, *region.lines)
             for region in facts.regions
             if region.lines[0] <= region.lines[1]
         ),
     )
 
 
-def _source_pane(file: str, sources: Sources, links: _Links, heat: Heat) -> Pane:
-    found = sources.text(file)
-    known = links.lines(file)
+def _source_pane(file: str, sources: Sources, links: _SourceLinks, heat: Heat) -> FilePane:
+    source = sources.text(file)
+    linked_lines = links.lines(file)
     margins = tuple(_margins(heat))
-    if found is None:
-        told = tuple(known)
-        ids = tuple(links.number([(f"{file}:{number}",)]) for number in told)
-        text = "\n".join(f"{file}:{number}" for number in told)
-        title = (
-            f"{file}: {'changed since it was compiled' if file in sources.changed else 'source not found'}"
-        )
-        return Pane(file, title, True, text, told, links=ids, margins=margins)
-    lines = _shown(found.text)
-    patterns, colours = _highlighted(lines, PythonLexer(stripnl=False, ensurenl=False).get_tokens)
-    there = set(known)
+    if source is None:
+        numbers = tuple(linked_lines)
+        ids = tuple(links.number([(f"{file}:{number}",)]) for number in numbers)
+        text = "\n".join(f"{file}:{number}" for number in numbers)
+        title = f"{file}: {'changed since it was compiled' if file in sources.changed else 'source not found'}"
+        return FilePane(file, title, True, text, numbers, links=ids, margins=margins)
+    lines = _displayed_lines(source.text)
+    patterns, colours = _highlight(lines, PythonLexer(stripnl=False, ensurenl=False).get_tokens)
+    linked_set = set(linked_lines)
     ids = tuple(
-        links.number([(f"{file}:{number}",)] if number in there else ())
-        for number in range(1, len(lines) + 1)
+        links.number([(f"{file}:{number}",)] if number in linked_set else ()) for number in range(1, len(lines) + 1)
     )
-    return Pane(
-        file, file, True, "\n".join(lines), patterns=patterns, colours=colours, links=ids, margins=margins
-    )
+    return FilePane(file, file, True, "\n".join(lines), patterns=patterns, colours=colours, links=ids, margins=margins)
 
 
-def _shown(text: str) -> list[str]:
+def _displayed_lines(text: str) -> list[str]:
     """The lines to show: without tabs and bidirectional controls, cut to a maximum length."""
     lines = text.removesuffix("\n").split("\n")
-    return [_cut(escaped(line.expandtabs(4).rstrip("\r"))) for line in lines]
+    return [_cut_line(escape_unprintable(line.expandtabs(4).rstrip("\r"))) for line in lines]
 
 
-def _cut(line: str) -> str:
-    if len(line) <= MOST_CHARACTERS:
+def _cut_line(line: str) -> str:
+    if len(line) <= MAX_LINE_LENGTH:
         return line
-    return f"{line[:MOST_CHARACTERS]} … {len(line) - MOST_CHARACTERS} characters more"
+    return f"{line[:MAX_LINE_LENGTH]} … {len(line) - MAX_LINE_LENGTH} characters more"
 
 
 _CLASSES = (
@@ -263,33 +264,33 @@ _CLASSES = (
 """Prefixes of Pygments' short token names → classes of the style sheet."""
 
 
-def _highlighted(
-    lines: Sequence[str], scanned: Callable[[str], Iterable[tuple[object, str]]]
+def _highlight(
+    lines: Sequence[str], tokenize: Callable[[str], Iterable[tuple[object, str]]]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The patterns of a file, and the pattern of each line.
 
     Args:
-        scanned: splits a text into tokens.
+        tokenize: splits a text into tokens.
     """
-    if len(lines) > MOST_HIGHLIGHTED:
+    if len(lines) > MAX_HIGHLIGHTED_LINES:
         return (), ()
     patterns: dict[str, int] = {}
     colours: list[int] = []
     runs: list[str] = []
     classes: dict[object, str] = {}
-    for token, text in scanned("\n".join(lines)):
+    for token, text in tokenize("\n".join(lines)):
         name = classes.get(token)
         if name is None:
             name = classes[token] = _class_of(token)
         if "\n" not in text:  # nearly all
-            runs.append(f"{name}{len(text) if text.isascii() else _units(text)}")
+            runs.append(f"{name}{len(text) if text.isascii() else _utf16_length(text)}")
             continue
-        first, *more = text.split("\n")
+        first, *further_lines = text.split("\n")
         if first:
-            runs.append(f"{name}{_units(first)}")
-        for part in more:
+            runs.append(f"{name}{_utf16_length(first)}")
+        for line_part in further_lines:
             colours.append(patterns.setdefault(" ".join(runs), len(patterns)))
-            runs = [f"{name}{_units(part)}"] if part else []
+            runs = [f"{name}{_utf16_length(line_part)}"] if line_part else []
     colours.append(patterns.setdefault(" ".join(runs), len(patterns)))
     return tuple(patterns), tuple(colours)
 
@@ -302,7 +303,7 @@ def _class_of(token: object) -> str:
     return next((name for begin, name in _CLASSES if short.startswith(begin)), "")
 
 
-def _units(text: str) -> int:
+def _utf16_length(text: str) -> int:
     """The length in UTF-16 units, as JavaScript counts."""
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
@@ -314,21 +315,21 @@ def _levels(facts: StageFacts) -> dict[int, float]:
 
 def _notes(facts: StageFacts) -> dict[int, str]:
     """Notes on lines: first and last lines of rounds, and waits."""
-    said: dict[int, list[str]] = {}
+    notes_by_line: dict[int, list[str]] = {}
     for region in facts.regions:
         for number, item in enumerate(region.rounds, 1):
-            for line, what in (
+            for line, event in (
                 (item.first_load, "loads begin"),
                 (item.last_load, "loads end"),
                 (item.first_compute, "computes begin"),
                 (item.last_compute, "computes end"),
             ):
                 if line is not None:
-                    said.setdefault(line, []).append(f"round {number}: {what}")
+                    notes_by_line.setdefault(line, []).append(f"round {number}: {event}")
     for wait in facts.waits:
         if wait.depth is not None:
-            said.setdefault(wait.line, []).append(f"wait: leaves {wait.depth} in flight")
-    return {line: "; ".join(dict.fromkeys(words)) for line, words in said.items()}
+            notes_by_line.setdefault(wait.line, []).append(f"wait: leaves {wait.depth} in flight")
+    return {line: "; ".join(dict.fromkeys(notes)) for line, notes in notes_by_line.items()}
 
 
 def _margins(heat: Heat) -> Iterator[Margin]:
@@ -337,15 +338,17 @@ def _margins(heat: Heat) -> Iterator[Margin]:
             yield Margin(title, max(lines.values()), lines)
 
 
-def _missing(own: Sequence[Pane], stages: Sequence[Pane], *, alone: bool) -> Iterator[str]:
-    if own and own[0].numbers:  # the titles of other panes tell about them
-        yield f"{own[0].title}. Run the command from the directory of the sources."
-    if not own and stages:
+def _describe_missing(
+    source_panes: Sequence[FilePane], stages: Sequence[FilePane], *, is_single: bool
+) -> Iterator[str]:
+    if source_panes and source_panes[0].numbers:  # the titles of other panes tell about them
+        yield f"{source_panes[0].title}. Run the command from the directory of the sources."
+    if not source_panes and stages:
         yield "The files have no source locations, so lines cannot be linked."
-    if len(stages) == 1 and alone:
+    if len(stages) == 1 and is_single:
         yield f"The cache has only one stage, {stages[0].name}."
     if not stages:
         yield "This kernel has no stage that can be shown as text."
-    long = [pane.name for pane in (*own, *stages) if pane.text and not pane.colours and not pane.numbers]
+    long = [pane.name for pane in (*source_panes, *stages) if pane.text and not pane.colours and not pane.numbers]
     if long:
         yield f"{', '.join(long)}: too long to highlight."

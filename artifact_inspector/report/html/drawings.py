@@ -12,19 +12,19 @@ from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import RegionKind, Stage
 from artifact_inspector.pictures.occupancy import occupancy_bars
-from artifact_inspector.pictures.pair import pair_timelines
+from artifact_inspector.pictures.pair_timelines import pair_timelines
 from artifact_inspector.pictures.shared_map import shared_map
 from artifact_inspector.pictures.timeline import timeline
 from artifact_inspector.pictures.timetable import timetable
 from artifact_inspector.report.diff import side_labels
 
 WIDTH, NARROW = 1240, 600
-MOST_REGIONS = 6
+MAX_REGIONS = 6
 """Most loops with a view of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PictureView:
     """One view of a picture."""
 
     name: str
@@ -34,44 +34,42 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class PictureSection:
     """A picture with one or more views."""
 
     id: str
     title: str
-    reading: str
+    explanation: str
     """How to read it."""
-    views: tuple[View, ...]
+    views: tuple[PictureView, ...]
     missing: str = ""
     """Why there is none."""
     is_wide: bool = True
 
 
-def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
+def draw_kernel(kernel: KernelFacts) -> Iterator[PictureSection]:
     """The pictures that apply to a kernel."""
-    loops = list(_loops(kernel))[:MOST_REGIONS]
-    yield make_drawing(
+    loops = list(_loops(kernel))[:MAX_REGIONS]
+    yield make_section(
         "timeline",
         "Timeline",
         "One lane per stage, with its events in execution order. Below: each load from issue to completion, "
         "and the amount in flight. Click an event to see its line.",
         {
             "the whole kernel": lambda: timeline(kernel, width=WIDTH, style=False),
-            **{name: _zoomed(kernel, name) for name in loops},
+            **{name: _timeline_renderer(kernel, name) for name in loops},
         },
     )
-    pipelined = [
-        name for name in loops if name in kernel.pipelines and kernel.pipelines[name].kind is not None
-    ]
-    if pipelined:
-        yield make_drawing(
+    pipelined_loops = [name for name in loops if name in kernel.pipelines and kernel.pipelines[name].kind is not None]
+    if pipelined_loops:
+        yield make_section(
             "timetable",
             "Timetable",
             "When each iteration is loaded, waited for and computed, and which buffer holds it.",
-            {name: _timetable(kernel, name) for name in pipelined},
+            {name: _timetable_renderer(kernel, name) for name in pipelined_loops},
         )
     if kernel.bill is not None and kernel.bill.entries:
-        yield make_drawing(
+        yield make_section(
             "shared",
             "Shared memory",
             "Offsets of the allocations of a block, and the lines of TTGIR at which they are live.",
@@ -79,59 +77,57 @@ def draw_kernel(kernel: KernelFacts) -> Iterator[Drawing]:
         )
 
 
-def draw_resources(kernel: KernelFacts) -> Drawing:
+def draw_resources(kernel: KernelFacts) -> PictureSection:
     """The number of blocks that each resource allows."""
-    return make_drawing(
-        "occupancy", "Occupancy", "", {"": lambda: occupancy_bars(kernel, width=NARROW, style=False)}
-    )
+    return make_section("occupancy", "Occupancy", "", {"": lambda: occupancy_bars(kernel, width=NARROW, style=False)})
 
 
-def draw_pair(pair: Pair) -> Iterator[Drawing]:
+def draw_pair(pair: Pair) -> Iterator[PictureSection]:
     """The pictures of two kernels."""
     labels = side_labels(pair)
-    made: dict[str, Callable[[], str]] = {
+    renderers: dict[str, Callable[[], str]] = {
         "first divergence": lambda: pair_timelines(pair, labels, width=WIDTH, style=False),
         "every stage": lambda: pair_timelines(pair, labels, stages=tuple(Stage), width=WIDTH, style=False),
     }
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
-        made[label] = _zoomed(kernel, None)
-    drawn = make_drawing(
+        renderers[label] = _timeline_renderer(kernel, None)
+    section = make_section(
         "timelines",
         "Timelines",
         "Both kernels on one scale, aligned by rounds, around the stage at which they first differ.",
-        made,
+        renderers,
     )
-    views = (replace(view, side=view.name) if view.name in labels else view for view in drawn.views)
-    yield replace(drawn, views=tuple(views))
+    views = (replace(view, side=view.name) if view.name in labels else view for view in section.views)
+    yield replace(section, views=tuple(views))
 
 
 def _loops(kernel: KernelFacts) -> Iterator[str]:
     """Loops and warp partitions of the program, each once."""
-    seen: set[str] = set()
+    known_ids: set[str] = set()
     for stage in kernel.stages.values():
         for region in stage.regions:
-            if region.kind is not RegionKind.STRAIGHT and region.in_program and region.id not in seen:
-                seen.add(region.id)
+            if region.kind is not RegionKind.STRAIGHT and region.is_in_program and region.id not in known_ids:
+                known_ids.add(region.id)
                 yield region.id
 
 
-def _zoomed(kernel: KernelFacts, region: str | None) -> Callable[[], str]:
+def _timeline_renderer(kernel: KernelFacts, region: str | None) -> Callable[[], str]:
     return lambda: timeline(kernel, region, width=WIDTH, style=False)
 
 
-def _timetable(kernel: KernelFacts, region: str) -> Callable[[], str]:
+def _timetable_renderer(kernel: KernelFacts, region: str) -> Callable[[], str]:
     return lambda: timetable(kernel, region, width=WIDTH, style=False)
 
 
-def make_drawing(
-    id: str, title: str, reading: str, made: dict[str, Callable[[], str]], *, is_wide: bool = True
-) -> Drawing:
+def make_section(
+    id: str, title: str, explanation: str, renderers: dict[str, Callable[[], str]], *, is_wide: bool = True
+) -> PictureSection:
     """A picture with the views that can be drawn, or the reason if none can."""
-    views: list[View] = []
+    views: list[PictureView] = []
     missing = ""
-    for name, make in made.items():
+    for name, render in renderers.items():
         try:
-            views.append(View(name, Markup(make())))
+            views.append(PictureView(name, Markup(render())))
         except UsageError as error:
             missing = missing or error.message
-    return Drawing(id, title, reading, tuple(views), "" if views else missing, is_wide)
+    return PictureSection(id, title, explanation, tuple(views), "" if views else missing, is_wide)

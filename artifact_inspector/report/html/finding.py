@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from artifact_inspector.findings import Finding, Remark, Severity
 from artifact_inspector.findings.limit import Limit, LimitedBy
 from artifact_inspector.model import SourceLine
-from artifact_inspector.report.findings import place_text
+from artifact_inspector.report.findings import describe_evidence
 from artifact_inspector.report.html.sources import Sources
 
-MOST_PLACES = 3
+MAX_QUOTES = 3
 """Most source lines shown with a finding."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuotedLine:
     """A source line of a finding."""
 
     name: str
@@ -24,7 +24,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FindingView:
     """One finding, or the limit of a kernel."""
 
     code: str
@@ -32,36 +32,38 @@ class Shown:
     level: str
     """`warning`, `note`, or `none` without a finding."""
     message: str
-    where: str
-    places: tuple[Place, ...]
-    goes_to: str
+    evidence: str
+    quotes: tuple[QuotedLine, ...]
+    code_location: str
     """Stage and line of the code to show, `ptx:193`; empty if the evidence has no line."""
 
 
-def show_finding(finding: Finding, sources: Sources) -> Shown:
+def view_finding(finding: Finding, sources: Sources) -> FindingView:
     """The content of a finding."""
     level = "warning" if finding.severity is Severity.WARNING else "note"
-    return _shown(finding.code, finding.name, level, finding.remark.message, finding.remark, sources)
+    return _make_view(finding.code, finding.name, level, finding.remark.message, finding.remark, sources)
 
 
-def show_limit(limit: Limit, first: Finding | None, sources: Sources) -> Shown:
+def view_limit(limit: Limit, first: Finding | None, sources: Sources) -> FindingView:
     """The content of the limit of a kernel.
 
     Args:
         first: the finding that states the limit; None if there is none.
     """
     if first is not None:
-        return show_finding(first, sources)
+        return view_finding(first, sources)
     level = "note" if limit.by is LimitedBy.WORK else "none"
-    return _shown(limit.code, "", level, limit.words, limit, sources)
+    return _make_view(limit.code, "", level, limit.description, limit, sources)
 
 
-def _shown(code: str, name: str, level: str, words: str, at: Remark | Limit, sources: Sources) -> Shown:
-    places = tuple(Place(str(one), sources.line(one)) for one in dict.fromkeys(at.sources[:MOST_PLACES]))
-    goes_to = ""
-    if at.stage is not None and at.lines:
-        goes_to = f"{at.stage.value}:{at.lines[0]}"
-    elif at.sources:
-        first = at.sources[0]
-        goes_to = first.innermost if isinstance(first, SourceLine) else first
-    return Shown(code, name, level, words, place_text(at), places, goes_to)
+def _make_view(code: str, name: str, level: str, message: str, remark: Remark | Limit, sources: Sources) -> FindingView:
+    quotes = tuple(
+        QuotedLine(str(source), sources.line(source)) for source in dict.fromkeys(remark.sources[:MAX_QUOTES])
+    )
+    code_location = ""
+    if remark.stage is not None and remark.lines:
+        code_location = f"{remark.stage.value}:{remark.lines[0]}"
+    elif remark.sources:
+        first = remark.sources[0]
+        code_location = first.innermost if isinstance(first, SourceLine) else first
+    return FindingView(code, name, level, message, describe_evidence(remark), quotes, code_location)

@@ -12,14 +12,14 @@ from artifact_inspector.findings import find_findings, find_launch_findings
 from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.diff import value_text
-from artifact_inspector.report.html.book import Leaf
-from artifact_inspector.report.html.code import Code, linked_code
-from artifact_inspector.report.html.drawings import Drawing, draw_kernel, draw_resources
-from artifact_inspector.report.html.finding import Shown, show_finding, show_limit
-from artifact_inspector.report.html.page import fragment
+from artifact_inspector.report.html.code import LinkedCode, linked_code
+from artifact_inspector.report.html.drawings import PictureSection, draw_kernel, draw_resources
+from artifact_inspector.report.html.finding import FindingView, view_finding, view_limit
+from artifact_inspector.report.html.rendering import render_fragment
 from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.html.table_page import DetailPage
+from artifact_inspector.report.phrases import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.report.resources import describe_resources
-from artifact_inspector.report.words import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.vocabulary.rows import summarise
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StageVerdict:
     """The verdict at one stage."""
 
     stage: str
@@ -60,20 +60,20 @@ class KernelView:
     directory: str
     lead: str
     """Heading of the limit."""
-    limit: Shown
-    findings: tuple[Shown, ...]
-    steps: tuple[Step, ...]
+    limit: FindingView
+    findings: tuple[FindingView, ...]
+    steps: tuple[StageVerdict, ...]
     region: str
     changes: tuple[str, ...]
     resources: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, tuple[FactLine, ...]], ...]
     """By region; facts of the whole kernel first."""
     problems: tuple[str, ...]
-    occupancy: Drawing
-    drawings: tuple[Drawing, ...]
+    occupancy: PictureSection
+    drawings: tuple[PictureSection, ...]
     launch: LaunchView | None
     """None without a predicted launch."""
-    code: Code
+    code: LinkedCode
 
 
 def view_kernel(
@@ -82,25 +82,25 @@ def view_kernel(
     disassemble: Disassemble | None = None,
     launch: Prediction | None = None,
     peaks: Peaks | None = None,
-    resident: Residency | None = None,
+    residency: Residency | None = None,
 ) -> KernelView:
     """The content of the page of a kernel; reads its files again for the pictures.
 
     Args:
         launch: the prediction of a launch.
         peaks: of the target GPU.
-        resident: the modelled schedule of its first warps on an SM.
+        residency: the modelled schedule of its first warps on an SM.
     """
     heat: dict[str, Heat] = {}
-    seen: LaunchView | None = None
+    launch_view: LaunchView | None = None
     if launch is not None:
-        from artifact_inspector.report.html.launch import heat_of, view_launch
+        from artifact_inspector.report.html.launch import line_counters, view_launch
 
-        heat, seen = heat_of(launch), view_launch(launch, sources, peaks, resident)
+        heat, launch_view = line_counters(launch), view_launch(launch, sources, peaks, residency)
     code = linked_code({"": kernel}, sources, disassemble, heat)
-    found = find_findings(kernel)
-    counted = () if launch is None else find_launch_findings(launch)
-    first, limit = find_first(found, counted), find_limit(kernel, counted)
+    findings = find_findings(kernel)
+    launch_findings = () if launch is None else find_launch_findings(launch)
+    first, limit = find_first(findings, launch_findings), find_limit(kernel, launch_findings)
     artifact = kernel.artifact
     return KernelView(
         name=artifact.display_name,
@@ -108,8 +108,8 @@ def view_kernel(
         hash=artifact.hash,
         directory=artifact.directory,
         lead=limit.lead or "What limits it",
-        limit=show_limit(limit, first, sources),
-        findings=tuple(show_finding(finding, sources) for finding in found if finding is not first),
+        limit=view_limit(limit, first, sources),
+        findings=tuple(view_finding(finding, sources) for finding in findings if finding is not first),
         steps=tuple(_steps(kernel)),
         region=kernel.principal or "",
         changes=()
@@ -120,19 +120,19 @@ def view_kernel(
         problems=tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
         occupancy=draw_resources(kernel),
         drawings=tuple(draw_kernel(kernel)),
-        launch=seen,
+        launch=launch_view,
         code=code,
     )
 
 
-def leaf_of(view: KernelView, name: str, form: str) -> Leaf:
+def make_detail(view: KernelView, detail_id: str, variant: str) -> DetailPage:
     """The detail page of a kernel.
 
     Args:
-        name: id of the detail page.
-        form: the label of its variant.
+        detail_id: id of the detail page.
+        variant: the label of its variant.
     """
-    return Leaf(name, fragment("kernel.html", kernel=view, id=name, form=form), view.code)
+    return DetailPage(detail_id, render_fragment("kernel.html", kernel=view, id=detail_id, form=variant), view.code)
 
 
 def identify(kernel: KernelFacts) -> Iterator[str]:
@@ -148,14 +148,14 @@ def identify(kernel: KernelFacts) -> Iterator[str]:
         yield f"{artifact.shared_bytes} B of shared memory"
 
 
-def _steps(kernel: KernelFacts) -> Iterator[Step]:
+def _steps(kernel: KernelFacts) -> Iterator[StageVerdict]:
     changed = kernel.changed_at
     for stage, facts in kernel.stages.items():
         region = facts.region(kernel.principal or "")
         if region is None:
-            yield Step(stage.value, "no such region", "", False)
+            yield StageVerdict(stage.value, "no such region", "", False)
         else:
-            yield Step(stage.value, region.phrase, describe_verdict(region.verdict) or "", stage is changed)
+            yield StageVerdict(stage.value, region.phrase, describe_verdict(region.verdict) or "", stage is changed)
 
 
 def _facts(kernel: KernelFacts) -> tuple[tuple[str, tuple[FactLine, ...]], ...]:

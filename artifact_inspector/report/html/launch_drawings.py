@@ -13,51 +13,51 @@ from artifact_inspector.pictures.bank_conflicts import bank_conflicts
 from artifact_inspector.pictures.cta_grid import cta_grid
 from artifact_inspector.pictures.residency import residency
 from artifact_inspector.pictures.roofline import roofline
-from artifact_inspector.report.html.drawings import NARROW, WIDTH, Drawing, make_drawing
+from artifact_inspector.report.html.drawings import NARROW, WIDTH, PictureSection, make_section
 
-MOST_ACCESSES = 3
+MAX_ACCESSES = 3
 """Most accesses to shared memory with a view, one per line and opcode."""
 
 
 def draw_launch(
-    found: Prediction, peaks: Peaks | None, resident: Residency | None = None
-) -> Iterator[Drawing]:
+    prediction: Prediction, peaks: Peaks | None, residency_model: Residency | None = None
+) -> Iterator[PictureSection]:
     """The pictures of a launch."""
-    if found.cta_order is not None and found.cta_order.tiles:
-        yield make_drawing(
+    if prediction.cta_order is not None and prediction.cta_order.tiles:
+        yield make_section(
             "grid",
             "Grid of CTAs",
             "The tile that each CTA writes, and the wave in which it runs.",
-            {"all": lambda: cta_grid(found, width=WIDTH, style=False)},
+            {"all": lambda: cta_grid(prediction, width=WIDTH, style=False)},
         )
-    worst: dict[str, SharedAccess] = {}
-    for one in found.shared_accesses:
-        if one.line.conflicts:
-            worst.setdefault(f"{one.line.source or one.line.line} {one.line.opcode}", one)
-    if worst:
-        yield make_drawing(
+    worst_accesses: dict[str, SharedAccess] = {}
+    for access in prediction.shared_accesses:
+        if access.line.bank_conflicts:
+            worst_accesses.setdefault(f"{access.line.source or access.line.line} {access.line.opcode}", access)
+    if worst_accesses:
+        yield make_section(
             "banks",
             "Bank conflicts",
             "Banks that the lanes of a warp access, and the wavefront of each; worst accesses first.",
             {
-                name: partial(bank_conflicts, found, one, width=NARROW + 320, style=False)
-                for name, one in list(worst.items())[:MOST_ACCESSES]
+                name: partial(bank_conflicts, prediction, access, width=NARROW + 320, style=False)
+                for name, access in list(worst_accesses.items())[:MAX_ACCESSES]
             },
             is_wide=False,
         )
-    if resident is not None:
-        yield make_drawing(
+    if residency_model is not None:
+        yield make_section(
             "residency",
             "Resident warps",
             "What the warps of an SM compute and wait for, according to a model; not measured.",
-            {"all": lambda: residency(resident, width=WIDTH, style=False)},
+            {"all": lambda: residency(residency_model, width=WIDTH, style=False)},
         )
-    place = find_roofline(found.counters, peaks)
-    if place is not None:
-        yield make_drawing(
+    roofline_position = find_roofline(prediction.counters, peaks)
+    if roofline_position is not None:
+        yield make_section(
             "roofline",
             "Roofline",
             "The peak rate of the GPU at the arithmetic intensity of this launch; not measured.",
-            {"all": lambda: roofline([(found.kernel, place)], width=NARROW + 120, style=False)},
+            {"all": lambda: roofline([(prediction.kernel, roofline_position)], width=NARROW + 120, style=False)},
             is_wide=False,
         )

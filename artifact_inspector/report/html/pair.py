@@ -9,13 +9,18 @@ from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.pair import FactPair, Pair, RegionPair, Side, StagePair, State
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.model import Consequence
-from artifact_inspector.report.diff import describe_parting, describe_turn, side_labels, value_text
-from artifact_inspector.report.html.book import Leaf
-from artifact_inspector.report.html.code import Code, linked_code
-from artifact_inspector.report.html.drawings import Drawing, draw_pair
+from artifact_inspector.report.diff import (
+    describe_divergence,
+    describe_verdict_change,
+    side_labels,
+    value_text,
+)
+from artifact_inspector.report.html.code import LinkedCode, linked_code
+from artifact_inspector.report.html.drawings import PictureSection, draw_pair
 from artifact_inspector.report.html.kernel import identify
-from artifact_inspector.report.html.page import fragment
+from artifact_inspector.report.html.rendering import render_fragment
 from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.html.table_page import DetailPage
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
 
@@ -30,7 +35,7 @@ class PairSide:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLine:
+class StageComparison:
     """A region at one stage of both kernels."""
 
     stage: str
@@ -38,30 +43,30 @@ class StepLine:
     right: str
     agree: bool | None
     """None if it cannot be compared."""
-    parts: bool
+    is_divergence: bool
     """True for the first divergence."""
-    who: str
+    component: str
     """The compiler component of the stage; only for the first divergence."""
 
 
 @dataclass(frozen=True, slots=True)
-class RegionLines:
+class RegionComparison:
     """A region at every stage."""
 
     name: str
     ids: str
-    lines: tuple[StepLine, ...]
+    lines: tuple[StageComparison, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FactCells:
+class FactComparison:
     """One fact of both kernels."""
 
     label: str
     unit: str
     left: str
     right: str
-    why: str
+    reason: str
     """Why it was not compared."""
     is_decisive: bool
     """True if it affects whether the kernel launches or how fast it is."""
@@ -75,18 +80,18 @@ class PairView:
     sides: tuple[PairSide, PairSide]
     differences: tuple[tuple[str, str, str], ...]
     """Names and values of what distinguishes the two."""
-    partings: tuple[str, ...]
-    turns: tuple[str, ...]
+    divergences: tuple[str, ...]
+    verdict_changes: tuple[str, ...]
     passes: tuple[str, ...]
-    regions: tuple[RegionLines, ...]
-    apart: tuple[FactCells, ...]
+    regions: tuple[RegionComparison, ...]
+    differing: tuple[FactComparison, ...]
     """Facts that differ, the most costly first."""
-    open: tuple[FactCells, ...]
+    incomparable: tuple[FactComparison, ...]
     """Facts that could not be compared."""
-    same: tuple[FactCells, ...]
+    equal: tuple[FactComparison, ...]
     notes: tuple[str, ...]
-    drawings: tuple[Drawing, ...]
-    code: Code
+    drawings: tuple[PictureSection, ...]
+    code: LinkedCode
 
 
 def view_pair(
@@ -99,9 +104,9 @@ def view_pair(
     """
     labels = side_labels(pair)
     facts = (*pair.options, *pair.facts)
-    apart = sorted((fact for fact in facts if fact.differs), key=_rank)
-    parting = pair.parting
-    told = [region for region in pair.regions if region.is_principal or region.parting is not None]
+    differing = sorted((fact for fact in facts if fact.differs), key=_rank)
+    divergence = pair.first_divergence
+    listed_regions = [region for region in pair.regions if region.is_principal or region.first_divergence is not None]
     names = (pair.left.artifact.display_name, pair.right.artifact.display_name)
     return PairView(
         title=names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}",
@@ -110,64 +115,73 @@ def view_pair(
             PairSide(labels[1], names[1], tuple(identify(pair.right)), pair.right.artifact.hash),
         ),
         differences=tuple(
-            (one.what, value_text(one.left), value_text(one.right)) for one in pair.differences
+            (difference.facet, value_text(difference.left), value_text(difference.right))
+            for difference in pair.differences
         ),
-        partings=tuple(filter(None, (describe_parting(pair, region) for region in pair.regions))),
-        turns=tuple(describe_turn(turn, labels, region.name) for region in told for turn in region.turns),
+        divergences=tuple(filter(None, (describe_divergence(pair, region) for region in pair.regions))),
+        verdict_changes=tuple(
+            describe_verdict_change(change, labels, region.name)
+            for region in listed_regions
+            for change in region.verdict_changes
+        ),
         passes=tuple(passes),
-        regions=tuple(map(_region, told)),
-        apart=tuple(map(_cells, apart)),
-        open=tuple(_cells(fact) for fact in facts if fact.state is State.NOT_COMPARED),
-        same=tuple(_cells(fact) for fact in facts if fact.state is State.SAME),
+        regions=tuple(map(_region, listed_regions)),
+        differing=tuple(map(_cells, differing)),
+        incomparable=tuple(_cells(fact) for fact in facts if fact.state is State.NOT_COMPARED),
+        equal=tuple(_cells(fact) for fact in facts if fact.state is State.SAME),
         notes=pair.notes,
         drawings=tuple(draw_pair(pair)),
         code=linked_code(
             {labels[0]: pair.left, labels[1]: pair.right},
             sources,
             disassemble,
-            look_at="" if parting is None else parting.step,
+            first_stage="" if divergence is None else divergence.step,
         ),
     )
 
 
-def leaf_of_pair(view: PairView, name: str) -> Leaf:
+def make_pair_detail(view: PairView, detail_id: str) -> DetailPage:
     """The detail page of two kernels."""
-    return Leaf(name, fragment("pair.html", pair=view, id=name), view.code)
+    return DetailPage(detail_id, render_fragment("pair.html", pair=view, id=detail_id), view.code)
 
 
 def _rank(fact: FactPair) -> tuple[int, int]:
     if fact.category not in CATEGORIES:
-        return Consequence.REST.rank, len(CATEGORIES)
+        return Consequence.OTHER.rank, len(CATEGORIES)
     return rank_of(fact), CATEGORIES.index(fact.category)
 
 
-def _cells(fact: FactPair) -> FactCells:
+def _cells(fact: FactPair) -> FactComparison:
     left, right = (
         "?" if value is None and fact.state is State.NOT_COMPARED else value_text(value)
         for value in (fact.left, fact.right)
     )
     label = f"{fact.region}: {fact.title}" if fact.region else fact.title
-    return FactCells(
+    return FactComparison(
         label, fact.unit, left, right, fact.why, fact.differs and _rank(fact)[0] < Consequence.IN_FLIGHT.rank
     )
 
 
-def _region(region: RegionPair) -> RegionLines:
+def _region(region: RegionPair) -> RegionComparison:
     ids = dict.fromkeys(name for name in (region.left, region.right) if name not in (None, region.name))
-    return RegionLines(region.name, " | ".join(map(str, ids)), tuple(_steps(region)))
+    return RegionComparison(region.name, " | ".join(map(str, ids)), tuple(_steps(region)))
 
 
-def _steps(region: RegionPair) -> Iterator[StepLine]:
+def _steps(region: RegionPair) -> Iterator[StageComparison]:
     for stage in region.stages:
-        parts = region.parting is not None and stage.step == region.parting.step
-        who = " or ".join(region.parting.components) if parts and region.parting is not None else ""
-        yield StepLine(
+        is_divergence = region.first_divergence is not None and stage.step == region.first_divergence.step
+        component = (
+            " or ".join(region.first_divergence.components)
+            if is_divergence and region.first_divergence is not None
+            else ""
+        )
+        yield StageComparison(
             _stage_name(stage),
             _phrase(stage.left, stage),
             _phrase(stage.right, stage),
             stage.agree,
-            parts,
-            who,
+            is_divergence,
+            component,
         )
 
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
-from artifact_inspector.report.rows import Row, rows_of
+from artifact_inspector.report.kernel_rows import KernelRow, make_rows
 from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
-NOT_KNOWN = "?"
+UNKNOWN_CELL = "?"
 """A cell with an unknown value; an empty cell means that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column."""
 
     key: str
@@ -35,7 +35,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableRow:
     """One row."""
 
     id: str
@@ -44,12 +44,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableData:
     """A table that the page's script shows."""
 
     caption: str
-    columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    columns: tuple[TableColumn, ...]
+    lines: tuple[TableRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +64,41 @@ class Tally:
     @property
     def is_same(self) -> bool:
         """True if all kernels have the same value, so that rows need not repeat it."""
-        return self.key in _ONCE and len(self.counts) == 1
+        return self.key in _SHARED_COLUMNS and len(self.counts) == 1
 
 
-_ONCE = ("target", "triton")
+_SHARED_COLUMNS = ("target", "triton")
 
 
-def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Sequence[str]) -> Table:
+def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Sequence[str]) -> TableData:
     """A line for each kernel.
 
     Args:
         ids: ids of their detail pages; empty for none.
         labels: of their variants.
     """
-    rows = rows_of(kernels, labels)
+    rows = make_rows(kernels, labels)
     facts = columns()
-    heads = [Column(*words, is_number=False, is_group=name in _GROUPS) for name, words in _WORDS.items()]
+    heads = [
+        TableColumn(*definition, is_number=False, is_group=name in _GROUP_COLUMNS)
+        for name, definition in _TEXT_COLUMNS.items()
+    ]
     figures = [
-        Column(fact.column.name, fact.column.heading, fact.column.unit, is_number=True)
+        TableColumn(fact.column.name, fact.column.heading, fact.column.unit, is_number=True)
         for fact in facts
         if fact.column is not None
     ]
     lines = [
-        Line(
+        TableRow(
             name,
-            (*_words(row, label, kernel), *(_cell(figure_of(fact, kernel)) for fact in facts)),
+            (*_text_cells(row, label, kernel), *(_cell(figure_of(fact, kernel)) for fact in facts)),
         )
         for name, row, label, kernel in zip(ids, rows, labels, kernels, strict=True)
     ]
-    return _without_empty(Table("kernels", (*heads, *figures), tuple(lines)))
+    return _drop_empty_columns(TableData("kernels", (*heads, *figures), tuple(lines)))
 
 
-_WORDS = {
+_TEXT_COLUMNS = {
     "kernel": ("kernel", "kernel", ""),
     "variant": ("variant", "variant", "tile, data type, warps, num_stages, other constants that differ"),
     "hash": ("hash", "hash", "shortest prefix that distinguishes kernels of one name"),
@@ -107,12 +110,12 @@ _WORDS = {
     "findings": ("findings", "findings", "codes, the most important first"),
     "state": ("state", "state", ""),
 }
-_GROUPS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
+_GROUP_COLUMNS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
 
 
-def _words(row: Row, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
-    found = find_findings(kernel)
-    limit = find_first(found)
+def _text_cells(row: KernelRow, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
+    findings = find_findings(kernel)
+    limit = find_first(findings)
     return (
         row.name,
         label,
@@ -122,7 +125,7 @@ def _words(row: Row, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
         str(row.verdict),
         row.changed,
         "" if limit is None else limit.name,
-        tuple(dict.fromkeys(finding.code for finding in found)),
+        tuple(dict.fromkeys(finding.code for finding in findings)),
         row.state,
     )
 
@@ -130,30 +133,32 @@ def _words(row: Row, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
 def _cell(value: Value | Absent) -> Value:
     if value is Absent.ABSENT:
         return ""
-    return NOT_KNOWN if value is None else value
+    return UNKNOWN_CELL if value is None else value
 
 
-def _without_empty(table: Table) -> Table:
+def _drop_empty_columns(table: TableData) -> TableData:
     """The table without empty columns, and without a target or version that all kernels share."""
-    kept = [
-        at for at, column in enumerate(table.columns) if _tells(column, [x.cells[at] for x in table.lines])
+    kept_columns = [
+        at for at, column in enumerate(table.columns) if _is_informative(column, [x.cells[at] for x in table.lines])
     ]
-    return Table(
+    return TableData(
         table.caption,
-        tuple(table.columns[at] for at in kept),
-        tuple(Line(line.id, tuple(line.cells[at] for at in kept)) for line in table.lines),
+        tuple(table.columns[at] for at in kept_columns),
+        tuple(TableRow(line.id, tuple(line.cells[at] for at in kept_columns)) for line in table.lines),
     )
 
 
-def _tells(column: Column, cells: Sequence[Value]) -> bool:
-    told = any(cell not in ("", ()) for cell in cells)
-    return told and (column.key not in _ONCE or len(set(cells)) > 1)
+def _is_informative(column: TableColumn, cells: Sequence[Value]) -> bool:
+    has_values = any(cell not in ("", ()) for cell in cells)
+    return has_values and (column.key not in _SHARED_COLUMNS or len(set(cells)) > 1)
 
 
 def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:
     """The number of kernels by target, version, verdict and finding."""
     findings = Counter(
-        kind for kernel in kernels for kind in {(one.code, one.name): one for one in find_findings(kernel)}
+        kind
+        for kernel in kernels
+        for kind in {(finding.code, finding.name): finding for finding in find_findings(kernel)}
     )
     return (
         _tally("target", "targets", (str(x.artifact.target or "unknown") for x in kernels)),
@@ -167,5 +172,5 @@ def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:
     )
 
 
-def _tally(key: str, title: str, words: Iterable[str]) -> Tally:
-    return Tally(key, title, tuple(Counter(words).most_common()))
+def _tally(key: str, title: str, values: Iterable[str]) -> Tally:
+    return Tally(key, title, tuple(Counter(values).most_common()))

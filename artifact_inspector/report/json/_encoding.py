@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from artifact_inspector.model import SourceLine
-from artifact_inspector.report.printable import without_orders
+from artifact_inspector.report.ci_escaping import replace_commands
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +94,7 @@ def keys_of(kind: type) -> tuple[Key, ...]:
     Raises:
         TypeError: its shape names a field that it has not.
     """
-    kind = next(
-        (base for base in kind.__mro__ if base in _SHAPES), kind
-    )  # with the fields of that type alone
+    kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type alone
     said = _shape_of(kind)
     fields = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     inline, empty = said.inline.split(), said.empty.split()
@@ -106,9 +104,7 @@ def keys_of(kind: type) -> tuple[Key, ...]:
         if name not in fields and not hasattr(kind, name):
             raise TypeError(f"{kind.__name__} has no {name}")
     named += [(name, name) for name in fields if name not in told and name not in dict(named)]
-    return tuple(
-        Key(name, path, said.rounded.get(name), name in empty, name in inline) for name, path in named
-    )
+    return tuple(Key(name, path, said.rounded.get(name), name in empty, name in inline) for name, path in named)
 
 
 def override_of(kind: type, name: str) -> Any:
@@ -144,12 +140,10 @@ def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -
 
 def harmless(text: str) -> str:
     """JSON in which what shows nothing of its own is escaped, and what a CI system would obey anywhere."""
-    text = without_orders(text, ":", "\\u0023") if "##" in text else text
+    text = replace_commands(text, ":", "\\u0023") if "##" in text else text
     text = text.replace("\x7f", "\\u007f")
     plain = text.isascii() or text.replace("\n", " ").isprintable()
-    return (
-        text if plain else "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
-    )
+    return text if plain else "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 @cache

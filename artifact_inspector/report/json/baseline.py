@@ -170,9 +170,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
 
 def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
     on = found["target"]
-    gpu = (
-        None if on is None else Target(Backend(on["backend"]), Arch(_text(on["arch"])), int(on["warp_size"]))
-    )
+    gpu = None if on is None else Target(Backend(on["backend"]), Arch(_text(on["arch"])), int(on["warp_size"]))
     signature, tiles = found["signature"], found["tiles"]
     artifact = Artifact(
         directory=".",
@@ -181,9 +179,7 @@ def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
         display_name=_text(found["name"]),
         hash=_text(found["hash"]),
         target=gpu,
-        triton_version=None
-        if found["triton_version"] is None
-        else TritonVersion(_text(found["triton_version"])),
+        triton_version=None if found["triton_version"] is None else TritonVersion(_text(found["triton_version"])),
         num_warps=_number(found["num_warps"]),
         num_stages=_number(found["num_stages"]),
         shared_bytes=_number(found["shared_bytes"]),

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.measuring.measurement import Bench, Device, Measurement
+from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
 shape(
-    Device,
+    MeasuredDevice,
     "date name target=target.arch multiprocessors cache_bytes driver torch triton"
     " peak_bandwidth=peaks.bandwidth peak_flops=peaks.flops peak_source=peaks.source",
     title="BenchDevice",
@@ -37,7 +37,7 @@ class BenchRow:
     @property
     def right(self) -> bool | None:
         """None where nothing says what to expect."""
-        return None if self.measured.deviation is None else not self.measured.wrong
+        return None if self.measured.deviation is None else not self.measured.is_wrong
 
     @property
     def verdicts(self) -> Mapping[str, str] | None:
@@ -65,7 +65,7 @@ class BenchDocument(Document):
     """Measured kernels beside what the compiler made of them: `inspect-kernel bench --json`."""
 
     document: Literal["bench"] = "bench"
-    device: Device
+    device: MeasuredDevice
     rows: tuple[BenchRow, ...]
 
 
@@ -74,6 +74,6 @@ def bench_document(bench: Bench) -> BenchDocument:
     return BenchDocument(device=bench.device, rows=tuple(_row(row, bench.device) for row in bench.rows))
 
 
-def _row(row: Measurement, device: Device) -> BenchRow:
+def _row(row: Measurement, device: MeasuredDevice) -> BenchRow:
     bound, share = row.share(device.peaks) or (None, None)
     return BenchRow(row, bound, share)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from artifact_inspector.analysis.access.cache_policies import Policy
-from artifact_inspector.analysis.access.load_widths import Cause, LoadWidth
+from artifact_inspector.analysis.access.cache_policies import CachePolicy
+from artifact_inspector.analysis.access.load_widths import LoadWidth, NarrowCause
 from artifact_inspector.analysis.overlap.partitions import PartitionFacts
-from artifact_inspector.analysis.shared.bill import Allocation, Bill
+from artifact_inspector.analysis.shared.shared_memory_usage import Allocation, SharedMemoryUsage
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.cache import Artifact, Cache, Other, Problem
+from artifact_inspector.files.autotuning import EntryTiming
+from artifact_inspector.files.cache import Artifact, Cache, OtherFile, Problem
 from artifact_inspector.files.compiler_remarks import CompilerRemark
-from artifact_inspector.files.tuning import Timed
 from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
@@ -26,7 +26,7 @@ from artifact_inspector.report.json.stages import StageDocument, Verdict, stage_
 from artifact_inspector.vocabulary.finding_facts import findings_of
 
 if TYPE_CHECKING:
-    from artifact_inspector.passes.elsewhere import Elsewhere
+    from artifact_inspector.passes.retargeting import RetargetedKernel
 
 shape(PartitionFacts, "name warps registers", without="events")
 shape(
@@ -35,15 +35,21 @@ shape(
     empty="name",
     title="Load",
 )
-shape(Cause, empty="name")
-shape(Policy, "line source called_from=source.called_from store=is_store asked found=words lost")
+shape(NarrowCause, empty="name")
+shape(CachePolicy, "line source called_from=source.called_from store=is_store requested applied lost")
 shape(
     Allocation,
     "bytes buffers line source called_from=source.called_from purpose name scratch=is_scratch live",
     without="first last role dot",
     empty="name",
 )
-shape(Bill, "declared peak accounted unexplained note", without="entries", empty="note", title="Accounted")
+shape(
+    SharedMemoryUsage,
+    "declared peak is_accounted unexplained_bytes note",
+    without="entries",
+    empty="note",
+    title="Accounted",
+)
 shape(
     CompilerRemark,
     types={
@@ -54,8 +60,7 @@ shape(
 )
 shape(
     Artifact,
-    "name=display_name symbol=name hash directory state target triton_version num_warps num_stages"
-    " shared_bytes",
+    "name=display_name symbol=name hash directory state target triton_version num_warps num_stages shared_bytes",
     without="stem files metadata constants is_assembled",
     types={"state": Annotated[str, Words(("complete", "binary-only", "partial"))]},
 )
@@ -68,11 +73,11 @@ class KernelDocument:
     artifact: Artifact
     resources: ResourcesDocument
     shared_bill: tuple[Allocation, ...]
-    shared_accounted: Bill | None
+    shared_accounted: SharedMemoryUsage | None
     """Null without TTGIR."""
     partitions: tuple[PartitionFacts, ...]
     loads: tuple[LoadWidth, ...]
-    cache_policies: tuple[Policy, ...]
+    cache_policies: tuple[CachePolicy, ...]
     findings: tuple[Finding, ...]
     remarks: tuple[CompilerRemark, ...] | None
     """What the compilers said; null where nobody kept it."""
@@ -90,7 +95,7 @@ class KernelDocument:
     """Region → the first stage where its order differs from the stage before."""
     facts: FactValues
     """Every fact that kernels are compared by, by key; those of a region follow its name (`loop1.waits`)."""
-    timings: tuple[Timed, ...]
+    timings: tuple[EntryTiming, ...]
     """What Triton's own autotuner timed of it, by key."""
     problems: tuple[Problem, ...]
 
@@ -104,7 +109,7 @@ class CacheDocument(Document):
 
     document: Literal["cache"] = "cache"
     kernels: tuple[KernelDocument, ...]
-    others: tuple[Other, ...]
+    others: tuple[OtherFile, ...]
     """Named, never looked into."""
     problems: tuple[Problem, ...]
     """Those of the cache and of all kernels, each once."""
@@ -134,8 +139,8 @@ def cache_document(
 def kernel_document(
     kernel: KernelFacts,
     others: Sequence[Target] = (),
-    elsewhere: Sequence[Elsewhere] = (),
-    timings: Sequence[Timed] = (),
+    elsewhere: Sequence[RetargetedKernel] = (),
+    timings: Sequence[EntryTiming] = (),
 ) -> KernelDocument:
     """What is known of one kernel.
 

@@ -13,7 +13,7 @@ from artifact_inspector.report.json._encoding import shape
 
 shape(
     CapturedKernel,
-    "kernel=name target=target.arch hash signature constexprs options launches benchmarked"
+    "kernel=name target=target.arch hash signature constexprs options launches benchmark_launches"
     " compiled_for=compiled_for.line",
     rounded={"seconds": 3},
     types={"options": Mapping[str, str | int | float | bool | None]},
@@ -61,7 +61,7 @@ def captured_document(runs: Sequence[ProgramRun]) -> CapturedDocument:
     return CapturedDocument(
         captured=tuple(kernel for run in runs for kernel in run.kernels),
         runs=tuple(_run(run) for run in runs),
-        notes=tuple(NoteDocument(x.text, x.place, tuple(t.arch for t in x.targets)) for x in notes),
+        notes=tuple(NoteDocument(x.text, x.location, tuple(t.arch for t in x.targets)) for x in notes),
     )
 
 

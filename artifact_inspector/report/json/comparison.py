@@ -9,7 +9,15 @@ from typing import Annotated, Literal
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
-from artifact_inspector.comparison.pair import FactPair, Pair, Parting, RegionPair, Side, StagePair, Turn
+from artifact_inspector.comparison.pair import (
+    FactPair,
+    FirstDivergence,
+    Pair,
+    RegionPair,
+    Side,
+    StagePair,
+    VerdictChange,
+)
 from artifact_inspector.comparison.why import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
@@ -39,8 +47,8 @@ shape(
     types={"category": Annotated[str, Words((*CATEGORIES, "options"))]},
     title="Fact",
 )
-shape(Parting, types={"step": StepName})
-shape(Turn, types={"step": StepName, "side": SideName})
+shape(FirstDivergence, types={"step": StepName})
+shape(VerdictChange, types={"step": StepName, "side": SideName})
 shape(
     Side,
     "stage verdict=region.verdict phrase=region.phrase signature=region.signature rounds",
@@ -67,7 +75,7 @@ class PairDocument(Document):
     same: bool
     differences: tuple[Difference, ...]
     """In what they are not the same kernel."""
-    parting: Parting | None
+    parting: FirstDivergence | None
     """Of the first region that parts, the principal one before all others."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
@@ -149,7 +157,7 @@ def pair_document(pair: Pair) -> PairDocument:
         right=right,
         same=pair.is_same,
         differences=pair.differences,
-        parting=pair.parting,
+        parting=pair.first_divergence,
         options=pair.options,
         facts=pair.facts,
         regions=pair.regions,
@@ -176,9 +184,7 @@ def corpus_document(corpus: Corpus, gates: Sequence[str]) -> CorpusDocument:
 
 def matrix_document(matrix: Matrix) -> MatrixDocument:
     """One kernel in all its forms."""
-    forms = [
-        FormDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.forms
-    ]
+    forms = [FormDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.forms]
     return MatrixDocument(name=matrix.name, forms=tuple(forms), causes=matrix.causes)
 
 

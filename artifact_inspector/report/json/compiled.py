@@ -14,9 +14,9 @@ Plain = bool | int | float | str | None
 
 shape(
     CompileResult,
-    "kernel place target=target.arch triton config types constants options seconds cached directory message"
+    "kernel kernel_path target=target.arch triton config types constants options seconds cached=is_cached directory message"
     " remedy",
-    without="usage details",
+    without="is_usage_error details",
     rounded={"seconds": 3},
     types={
         "constants": Mapping[str, bool | int | float | str | list[Any] | None],

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.passes.bisection import Bisection
-from artifact_inspector.passes.observation import Observation
+from artifact_inspector.passes.dump_facts import DumpFact
 from artifact_inspector.passes.trace import PassTrace
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
-shape(Observation, without="by_names")
+shape(DumpFact, without="by_names")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

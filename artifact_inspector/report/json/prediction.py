@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.execution.prediction import Line, Prediction
+from artifact_inspector.execution.prediction import LinePrediction, Prediction
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
@@ -17,7 +17,7 @@ shape(
     "kernel hash target grid threads counters unknown sampled cta_order",
     without="shared_accesses",
 )
-shape(Line, without="is_copy")
+shape(LinePrediction, without="is_copy")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from artifact_inspector.comparison.reach import Compared
+from artifact_inspector.report.change_effect import EffectReport
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.json.comparison import CategoryName
-from artifact_inspector.report.reach import Answer
 
 shape(Compared, "stage=suffix likeness", without="kind")
 shape(
-    Answer,
+    EffectReport,
     "kernel=label against=before reached=reach.reached answer=sentence at"
     " same_from stages=reach.files launch=reach.launch categories=reach.categories"
     " facts=reach.facts left right notes=reach.notes",
@@ -29,9 +29,9 @@ class ReachDocument(Document):
     document: Literal["reach"] = "reach"
     reached: bool
     """Whether it did for any target."""
-    answers: tuple[Answer, ...]
+    answers: tuple[EffectReport, ...]
 
 
-def reach_document(answers: Sequence[Answer]) -> ReachDocument:
+def reach_document(answers: Sequence[EffectReport]) -> ReachDocument:
     """The answers as JSON."""
     return ReachDocument(reached=any(answer.reach.reached for answer in answers), answers=tuple(answers))

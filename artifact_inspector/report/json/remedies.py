@@ -11,10 +11,10 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 from artifact_inspector.report.json.comparison import CategoryName
-from artifact_inspector.report.remedies import Tried
+from artifact_inspector.report.remedies import RemedyTrial
 
 shape(
-    Tried,
+    RemedyTrial,
     "finding switch answer reached=reach.reached is_gone categories facts message",
     without="reach",
     types={"categories": tuple[CategoryName, ...]},
@@ -26,7 +26,7 @@ class KernelRemedies:
     """One kernel with what was tried of it."""
 
     artifact: Artifact
-    tried: tuple[Tried, ...]
+    tried: tuple[RemedyTrial, ...]
     notes: tuple[str, ...]
     """On how it was compiled."""
 
@@ -49,12 +49,10 @@ class RemediesDocument(Document):
 
 
 def remedies_document(
-    kernels: Sequence[tuple[KernelFacts, Sequence[Tried], Sequence[str]]], untried: int
+    kernels: Sequence[tuple[KernelFacts, Sequence[RemedyTrial], Sequence[str]]], untried: int
 ) -> RemediesDocument:
     """What was tried, as JSON."""
     return RemediesDocument(
-        kernels=tuple(
-            KernelRemedies(kernel.artifact, tuple(tried), tuple(notes)) for kernel, tried, notes in kernels
-        ),
+        kernels=tuple(KernelRemedies(kernel.artifact, tuple(tried), tuple(notes)) for kernel, tried, notes in kernels),
         untried=untried,
     )

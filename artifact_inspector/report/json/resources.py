@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
-from artifact_inspector.analysis.resources.taken import Contradiction, Figure, Resources
+from artifact_inspector.analysis.resources.usage import Contradiction, ResourceFigure, Resources
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Limits, Target
 from artifact_inspector.report.json._encoding import Words, shape
 
 if TYPE_CHECKING:
-    from artifact_inspector.passes.elsewhere import Elsewhere
+    from artifact_inspector.passes.retargeting import RetargetedKernel
 
 _FIGURES = {
     {"static_shared": "static_shared_bytes", "shared": "shared_bytes"}.get(name, name): name
     for name, kind in get_type_hints(Resources).items()
-    if kind is Figure and name != "tensor_columns"
+    if kind is ResourceFigure and name != "tensor_columns"
 }
 """Key → figure of `Resources`."""
 
@@ -35,7 +35,7 @@ shape(
 )
 shape(
     Occupancy,
-    "blocks_per_sm=blocks warps_per_sm=warps limited_by warps_at_most unit blocks_by_resource=allowed",
+    "blocks_per_sm=blocks warps_per_sm=warps limited_by max_warps unit blocks_by_resource",
     types={
         "unit": Annotated[str, Words(("SM", "CU", "WGP"))],
         "limited_by": tuple[str, ...],
@@ -51,9 +51,7 @@ class FigureSources:
     taken: Resources
 
 
-shape(
-    FigureSources, " ".join(f"{key}=taken.{name}.source" for key, name in _FIGURES.items()), without="taken"
-)
+shape(FigureSources, " ".join(f"{key}=taken.{name}.source" for key, name in _FIGURES.items()), without="taken")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ shape(ResourcesDocument, inline="taken")
 
 
 def resources_document(
-    kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[Elsewhere] = ()
+    kernel: KernelFacts, others: Sequence[Target], elsewhere: Sequence[RetargetedKernel] = ()
 ) -> ResourcesDocument:
     """The resources of a kernel.
 

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from artifact_inspector.analysis.access.accesses import Accesses
-from artifact_inspector.analysis.access.bounds_checks import Check
-from artifact_inspector.analysis.flow.trips import Trips
-from artifact_inspector.analysis.matrix.generation import Generation
-from artifact_inspector.analysis.matrix.identity import Identity
-from artifact_inspector.analysis.matrix.work import MatrixWork
-from artifact_inspector.analysis.order.facts import Pair, RegionFacts, RoundFacts
-from artifact_inspector.analysis.overlap.inflight import InFlight
-from artifact_inspector.analysis.overlap.issue import Issue
-from artifact_inspector.analysis.overlap.partitions import Slot
+from artifact_inspector.analysis.access.accesses import AccessCounts
+from artifact_inspector.analysis.access.bounds_checks import CheckKind
+from artifact_inspector.analysis.flow.loop_range import LoopRange
+from artifact_inspector.analysis.matrix.generation import MatrixGeneration
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
+from artifact_inspector.analysis.matrix.work_balance import WorkBalance
+from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundFacts, RoundPair
+from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
+from artifact_inspector.analysis.overlap.partitions import PingPongSlot
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import WaitEffect
-from artifact_inspector.analysis.shared.conversions import Conversion
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import Queue, Stage
 from artifact_inspector.report.json._encoding import Words, shape
-from artifact_inspector.report.words import VERDICTS
+from artifact_inspector.report.phrases import VERDICTS
 
 Verdict = Annotated[str, Words(VERDICTS)]
 """In which order a region loads and computes."""
@@ -30,41 +30,41 @@ Verdict = Annotated[str, Words(VERDICTS)]
 _QUEUES = tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY)
 """Nothing in flight is told of tensor memory."""
 
-shape(WaitFacts, without="queue spelt")
-shape(Pair, rounded={"f": 4, "g": 4})
+shape(WaitFacts, without="queue template")
+shape(RoundPair, rounded={"issued_before": 4, "issued_after": 4})
 shape(
     WaitEffect,
-    "line=wait.line op=wait.op depth=wait.depth queue=wait.queue pending_before=before pending_after=after"
+    "line=wait.line op=wait.op depth=wait.depth queue=wait.queue in_flight_before in_flight_after"
     " groups_after=groups iterations_in_flight=iterations",
     without="wait drains",
-    types={
-        "queue": Annotated[
-            str, Words(tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY))
-        ]
-    },
+    types={"queue": Annotated[str, Words(tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY))]},
 )
 shape(
-    InFlight,
-    "max_loads max_bytes_per_thread compute_covered distance waits drains_at=drains",
-    rounded={"compute_covered": 4},
+    LoadsInFlight,
+    "max_loads max_bytes_per_thread compute_overlap distance waits drains_at=drains",
+    rounded={"compute_overlap": 4},
 )
 shape(
     MatrixWork,
     "op shape=matrix.shape types=matrix.types count count_along_path=along_path flop=matrix.flop"
     " issuer=matrix.issuer issuers flop_per_pass=flop",
-    without="matrix tiling precision instead_of",
+    without="matrix tiling precision exclusive_sources",
     title="Matrix",
 )
-shape(Identity, "expected_flop=expected found_flop=found holds reason words", title="MatrixIdentity")
 shape(
-    Generation,
-    "used newest words reason",
+    WorkBalance,
+    "expected_flop=expected actual_flop=actual is_balanced reason explanation",
+    title="MatrixIdentity",
+)
+shape(
+    MatrixGeneration,
+    "used newest description reason",
     without="fused lines",
     empty="reason",
     title="MatrixGeneration",
 )
 shape(
-    Slot,
+    PingPongSlot,
     "kind memory matrix lines",
     without="first last priority",
     types={"kind": Annotated[str, Words(("memory", "matrix", "mixed"))]},
@@ -73,17 +73,17 @@ shape(
     RoundFacts,
     "loads first_load last_load first_compute last_compute sources called_from names shared distances",
 )
-shape(Conversion, "line source called_from=source.called_from")
+shape(LayoutConversion, "line source called_from=source.called_from")
 shape(
     RegionFacts,
-    "id kind depth parent in_program lines signature readable verdict phrase distance unrolled_by groups"
-    " copies_stand basis pairs exclusive rounds other matrix fused changed notes",
-    without="noted",
+    "id kind depth parent is_in_program lines signature named_signature verdict phrase distance unroll_factor groups"
+    " copy_position basis pairs exclusive rounds unassigned matrix fused_multiply_adds order_changed notes",
+    without="region_notes",
     empty="groups",
     types={
         "kind": Annotated[str, Words(("loop", "straight", "partition"))],
         "verdict": Verdict,
-        "copies_stand": Annotated[str, Words(("before", "after", "between"))] | None,
+        "copy_position": Annotated[str, Words(("before", "after", "between"))] | None,
         "basis": Annotated[str, Words(("source", "dataflow"))],
     },
 )
@@ -103,7 +103,7 @@ shape(
     PipelineDocument,
     " ".join(f"{name}=facts.{name}" for name in _AHEAD.split())
     + " epilogue_line=facts.epilogue_line drains_at overlaps_matrix=facts.overlaps_matrix"
-    + " why_not=facts.why_not evidence=facts.evidence notes=facts.notes",
+    + " unpipelined_reason=facts.unpipelined_reason evidence=facts.evidence notes=facts.notes",
     without="facts",
 )
 
@@ -113,29 +113,29 @@ class RegionDocument:
     """A loop, a partition or the straight-line code of one stage."""
 
     facts: RegionFacts
-    in_flight: InFlight | None
+    in_flight: LoadsInFlight | None
     pipeline: PipelineDocument | None
     """Of a loop; the same at every stage behind TTIR."""
     matrix_ops: tuple[MatrixWork, ...]
-    matrix_identity: Identity | None
+    matrix_identity: WorkBalance | None
     """At the last stage only."""
     load_widths: Mapping[int, int]
     """Bytes per thread → loads and copies together."""
-    bounds: Mapping[Check, int]
+    bounds: Mapping[CheckKind, int]
     """What staying inside the tensors costs: kind of work → instructions."""
-    conversions: tuple[Conversion, ...]
+    conversions: tuple[LayoutConversion, ...]
     """TTGIR only."""
-    trips: Trips | None
+    trips: LoopRange | None
     """Of a loop of tensor-level IR whose bounds are constants."""
-    slots: tuple[Slot, ...]
+    slots: tuple[PingPongSlot, ...]
     """Empty where the loop has no schedule hints."""
-    issue: Issue | None
+    issue: IssueEstimate | None
     """SASS with its encoding only."""
-    matrix_generation: Generation | None
+    matrix_generation: MatrixGeneration | None
     """At the last stage only."""
 
 
-shape(Trips, "start stop step passes")
+shape(LoopRange, "start stop step trip_count")
 shape(RegionDocument, inline="facts")
 
 
@@ -153,7 +153,7 @@ class StageDocument:
     """Kind of event → instructions."""
     load_widths: Mapping[int, int]
     """Bytes per thread → loads and copies together."""
-    accesses: Accesses
+    accesses: AccessCounts
     waits: tuple[WaitFacts, ...]
     regions: tuple[RegionDocument, ...]
 
@@ -182,7 +182,7 @@ def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> Regi
         facts=region,
         in_flight=None if work is None else work.in_flight,
         pipeline=None if pipeline is None else PipelineDocument(pipeline, kernel.drains(region.id)),
-        matrix_ops=() if work is None or region.is_left_over else work.matrix,
+        matrix_ops=() if work is None or region.is_dissolved_loop else work.matrix,
         matrix_identity=kernel.identities.get(region.id) if is_last else None,
         load_widths={} if work is None else work.accesses.load_widths,
         bounds={} if work is None else work.checks,

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
-from artifact_inspector.files.tuning import Timed
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.json._encoding import as_text
 from artifact_inspector.report.json.cache import cache_document, kernel_document
 
 if TYPE_CHECKING:
-    from artifact_inspector.passes.elsewhere import Elsewhere
+    from artifact_inspector.passes.retargeting import RetargetedKernel
 
 _EMPTY = '"kernels": []'
 _INDENT = "    "
 
 
-def nowhere(_kernel: KernelFacts) -> Sequence[Elsewhere]:
+def nowhere(_kernel: KernelFacts) -> Sequence[RetargetedKernel]:
     """No other GPU to compile for."""
     return ()
 
@@ -30,8 +30,8 @@ def write_cache(
     others: Sequence[Target],
     encoding: str | None,
     write: Callable[[str], None],
-    elsewhere: Callable[[KernelFacts], Sequence[Elsewhere]] = nowhere,
-    timings: Callable[[KernelFacts], Sequence[Timed]] = lambda kernel: (),
+    elsewhere: Callable[[KernelFacts], Sequence[RetargetedKernel]] = nowhere,
+    timings: Callable[[KernelFacts], Sequence[EntryTiming]] = lambda kernel: (),
 ) -> None:
     """Write what `cache_document` says as text, each kernel as soon as it is there.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from artifact_inspector.analysis.overlap.track import Stretch
+from artifact_inspector.analysis.overlap.execution_track import RegionSpan
 from artifact_inspector.facts.lane import Event, Loading
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import EventKind
@@ -14,7 +14,7 @@ from artifact_inspector.report.json._encoding import Words, shape
 
 shape(
     Event,
-    "kind=step.kind.count_name times=step.times region=step.region round=step.round start=step.start"
+    "kind=step.kind.count_name repetitions=step.repetitions region=step.region round=step.round start=step.start"
     " stop=step.stop lines=step.lines opcode=first.opcode text=first.text source=first.source",
     without="step first",
     types={"kind": Annotated[str, Words(tuple(kind.count_name for kind in EventKind if kind.letter))]},
@@ -22,10 +22,11 @@ shape(
 shape(
     Loading,
     "event=flight.step loads=flight.loads bytes=flight.bytes start=flight.start end=flight.end"
-    " turns=flight.turns behind=flight.behind by_wait=flight.by_wait bounded=flight.bounded",
+    " back_edges=flight.back_edges is_after_loop=flight.is_after_loop"
+    " is_by_wait=flight.is_by_wait is_bounded=flight.is_bounded",
     without="flight",
 )
-shape(Stretch, "region kind start stop depth untold")
+shape(RegionSpan, "region kind start stop depth unknown_reason")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

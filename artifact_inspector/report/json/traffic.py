@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.analysis.access.traffic import Traffic
-from artifact_inspector.hardware.peaks import Peaks, unit_of_type
+from artifact_inspector.analysis.access.matrix_traffic import MatrixTraffic
+from artifact_inspector.hardware.peaks import Peaks, peak_type
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
 
@@ -17,7 +17,7 @@ class BandwidthDocument(Document):
     """What a matrix product moves: `inspect-kernel bandwidth MxK@KxN --json`."""
 
     document: Literal["bandwidth"] = "bandwidth"
-    traffic: Traffic
+    traffic: MatrixTraffic
     seconds: float | None
     """The time that was given."""
     bytes_per_second: float | None
@@ -29,18 +29,18 @@ class BandwidthDocument(Document):
     """Of the peak of the device that was named, in the first type."""
 
 
-shape(Traffic, "m n k bytes=total bytes_of=bytes flop", without="bits")
+shape(MatrixTraffic, "m n k bytes=total bytes_of=bytes flop", without="bits")
 shape(BandwidthDocument, inline="traffic")
 
 
 def traffic_document(
-    traffic: Traffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
+    traffic: MatrixTraffic, types: Sequence[str], seconds: float | None, peaks: Peaks | None
 ) -> BandwidthDocument:
     """The count, and what a time makes of it; the arithmetic's peak is that of the first type."""
     rate = None if seconds is None else traffic.bandwidth(seconds)
     flops = None if seconds is None else traffic.flop / seconds
-    unit = unit_of_type(types[0])
-    most = peaks.flops_of(unit) if peaks is not None and unit else None
+    unit = peak_type(types[0])
+    most = peaks.peak_for_type(unit) if peaks is not None and unit else None
     return BandwidthDocument(
         traffic=traffic,
         seconds=seconds,

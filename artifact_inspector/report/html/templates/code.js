@@ -3,7 +3,7 @@ const LINE = 18;
 const SPARE = 12;
 const RUN = /([a-z]*)(\d+)/g;
 
-class Pane {
+class PaneElement {
   constructor(code, data) {
     Object.assign(this, { code, data });
     this.lines = data.text.split("\n");
@@ -16,7 +16,7 @@ class Pane {
     data.links.forEach((link, at) => {
       if (link) gather(this.byLink, link, at);
     });
-    this.parts = [...data.parts].sort((a, b) => b.last - b.first - (a.last - a.first));
+    this.parts = [...data.regions].sort((a, b) => b.last - b.first - (a.last - a.first));
     this.build();
   }
 
@@ -38,13 +38,13 @@ class Pane {
     this.map = make("canvas", { className: "map", width: 12, height: 400, ariaHidden: "true" });
     this.told = make("span", { className: "soft" });
     const jump = make("select", { ariaLabel: `Go to a region of ${this.data.name}` }, make("option", { value: "" }, "go to …"));
-    for (const part of this.data.parts)
-      jump.append(make("option", { value: String(part.first) }, `${part.name}  ${part.said}  ${part.first}–${part.last}`));
+    for (const part of this.data.regions)
+      jump.append(make("option", { value: String(part.first) }, `${part.name}  ${part.verdict}  ${part.first}–${part.last}`));
     jump.addEventListener("change", () => jump.value && this.goTo(Number(jump.value) - 1, true));
     const titles = this.data.margins.map((margin) => margin.title);
     this.element = make(
       "section", { className: "pane", ariaLabel: this.data.name },
-      make("header", {}, make("h3", {}, this.data.name), this.told, ...(this.data.parts.length ? [jump] : []),
+      make("header", {}, make("h3", {}, this.data.name), this.told, ...(this.data.regions.length ? [jump] : []),
         make("p", { className: "soft path", title: this.data.title }, this.data.title),
         ...(titles.length ? [make("p", { className: "soft path" }, `margin: ${titles.join(", ")}`)] : [])),
       make("div", { className: "body" }, this.scroll, this.map),
@@ -112,7 +112,7 @@ class Pane {
     row.append(make("span", { className: "mark" }, isHere ? "▶" : isLit ? "▸" : " "));
     for (const margin of this.data.margins) {
       const figure = margin.lines[number];
-      const heat = figure === undefined ? "" : heatOf(figure, 0, margin.most);
+      const heat = figure === undefined ? "" : heatOf(figure, 0, margin.maximum);
       row.append(make("span", { className: `figure ${heat}`, title: margin.title }, figure === undefined ? "" : shorten(figure)));
     }
     if (this.letters) row.append(make("span", { className: "events" }, (this.data.events[number] || "").padEnd(this.letters)));
@@ -155,7 +155,7 @@ class Pane {
     paint.fillStyle = style.getPropertyValue("--map-heat");
     for (const margin of this.data.margins)
       for (const [number, figure] of Object.entries(margin.lines)) {
-        paint.globalAlpha = margin.most ? 0.15 + (0.6 * figure) / margin.most : 0;
+        paint.globalAlpha = margin.maximum ? 0.15 + (0.6 * figure) / margin.maximum : 0;
         paint.fillRect(width / 2, at(this.at(Number(number))), width / 2, tall);
       }
     paint.globalAlpha = 1;
@@ -209,10 +209,10 @@ class Pane {
 const shorten = (figure) =>
   figure >= 1e9 ? `${+(figure / 1e9).toPrecision(3)}G` : figure >= 1e6 ? `${+(figure / 1e6).toPrecision(3)}M` : figure >= 1e4 ? `${+(figure / 1e3).toPrecision(3)}k` : `${+figure.toPrecision(4)}`;
 
-class Code {
+class CodeElement {
   constructor(host, data) {
     Object.assign(this, { host, data });
-    this.panes = data.panes.map((pane) => new Pane(this, pane));
+    this.panes = data.panes.map((pane) => new PaneElement(this, pane));
     this.byPlace = new Map();
     data.sets.forEach((places, link) => {
       for (const place of places) gather(this.byPlace, place, link);
@@ -251,7 +251,7 @@ class Code {
   // The most important files that fit.
   usual() {
     const room = Math.max(1, Math.min(4, Math.floor(this.host.clientWidth / 380)));
-    const names = this.data.usual.slice(0, room);
+    const names = this.data.default_panes.slice(0, room);
     return this.panes.filter((pane) => names.includes(pane.data.name));
   }
 
@@ -312,7 +312,7 @@ class Code {
 
   tell(pane, line) {
     const number = pane.number(line);
-    const places = (this.data.sets[pane.data.links[line] || 0] || []).map((place) => this.data.places[place]);
+    const places = (this.data.sets[pane.data.links[line] || 0] || []).map((place) => this.data.locations[place]);
     const said = [`${pane.data.name} ${number}`];
     if (places.length && !pane.data.is_source) said.push(`from ${places.slice(0, 4).join(", ")}${places.length > 4 ? " …" : ""}`);
     if (!places.length) said.push("no source location");

@@ -42,7 +42,7 @@ const showKernel = async (id) => {
       title.tabIndex = -1;
       title.focus({ preventScroll: true });
     }
-    code = new Code(host.querySelector("[data-code]"), lines);
+    code = new CodeElement(host.querySelector("[data-code]"), lines);
   } else code?.restore();
 };
 
@@ -68,7 +68,7 @@ const restore = async () => {
       table = new DataTable(host, await unpack(host.dataset.table), open);
     }
     const grid = document.querySelector("[data-pivot]");
-    if (grid) pivot ? pivot.restore() : (pivot = new Pivot(grid, await unpack(grid.dataset.pivot)));
+    if (grid) pivot ? pivot.restore() : (pivot = new PivotElement(grid, await unpack(grid.dataset.pivot)));
   } else {
     if (!about.alone) {
       const back = make("a", { href: "#" }, `← all ${about.leaves.length}`);

@@ -1,5 +1,5 @@
 // One quantity of every variant: configurations as rows, targets and versions as columns.
-class Pivot {
+class PivotElement {
   constructor(host, data) {
     Object.assign(this, { host, data });
     this.choice = make("select", { ariaLabel: "Figure" });

@@ -1,0 +1,34 @@
+"""Distinguishes scalar loads of data from scalar loads of kernel arguments."""
+
+from __future__ import annotations
+
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.model import EventKind
+
+_SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
+
+
+def find_scalar_data(code: FunctionCode) -> frozenset[int]:
+    """The scalar loads whose address the kernel computes.
+
+    The address of its arguments is passed in registers.
+
+    A load of arguments may have any line of the kernel.
+    """
+    scalar = code.find(_SCALAR_LOADS)
+    if not scalar:
+        return frozenset()
+    data_loads: set[int] = set()
+    computed_names: set[str] = set()
+    position = code.flow.position
+    last = max(position[index] for index in scalar)
+    for index in sorted(range(len(position)), key=position.__getitem__):
+        if position[index] > last:
+            break
+        operands = code.operands(index)
+        if code.function.instructions[index].kind is EventKind.SCALAR_LOAD and computed_names.intersection(
+            operands.reads
+        ):
+            data_loads.add(index)
+        computed_names.update(operands.results)
+    return frozenset(data_loads)

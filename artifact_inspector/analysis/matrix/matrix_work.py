@@ -1,0 +1,256 @@
+"""The matrix work of a region: its instructions, the operations of each, and their issuers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.order.regions import Region, find_in_region
+from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
+from artifact_inspector.model import EventKind, Instruction, Issuer, LanguageSemantics, MatrixOp, Module
+from artifact_inspector.model.encoding import LayoutKind, Vectors
+
+_MATRIX = frozenset({EventKind.MATRIX})
+
+
+class Tiling(NamedTuple):
+    """How a tensor-level layout splits the result of a dot into instructions."""
+
+    unit: str
+    """Triton's name of the layout: `nvidia_mma`, `amd_mfma`, `blocked` …; empty if there is none."""
+    warps: tuple[int, ...]
+    """Warps along each dimension; empty if the layout does not say (tensor memory)."""
+    instruction: tuple[int, ...]
+    """Extents that one warp's instruction covers, as far as given. Older versions omit K."""
+    ctas: int
+    """Blocks of a cluster that share the tile."""
+    is_matrix: bool
+    """True for the layout of a matrix unit, False for that of plain multiply-adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWork:
+    """The matrix operations of one region with one opcode, shape and types.
+
+    Dots of tensor-level IR are also distinguished by layout, precision and source line.
+    """
+
+    op: str
+    """In its usual spelling: `mma.sync`, `tt.dot`; the full opcode if its operation is unknown."""
+    matrix: MatrixOp | None
+    """The operation of one issue; None if unknown (a tcgen05 descriptor made at run time)."""
+    count: int
+    """Static instructions; in tensor-level IR, dots."""
+    along_path: int
+    """Maximum number on one path through the region: fewer than `count` if some are alternatives."""
+    issuers: int | None
+    """Number of warps, warpgroups or CTAs of a block that each issue it; None if unknown."""
+    lines: tuple[int, int]
+    """First and last line in the stage's file."""
+    sources: tuple[str, ...]
+    """Lines of the user's code, `file.py:line`, innermost frame, without repetition."""
+    tiling: Tiling | None = None
+    """Tensor-level IR only."""
+    precision: str | None = None
+    """Tensor-level IR only, if given: `tf32`, `tf32x3`, `ieee` …"""
+    exclusive_sources: tuple[str, ...] = ()
+    """Tensor-level IR only: source lines of the region's other dots that share no path with these."""
+
+    @property
+    def flop(self) -> int | None:
+        """Operations of one pass through the region by the whole block; None if one factor is unknown."""
+        if self.matrix is None or self.issuers is None:
+            return None
+        return self.count * self.matrix.flop * self.issuers
+
+
+def find_matrix_work(
+    code: FunctionCode, region: Region, module: Module, language: LanguageSemantics, warps: int | None
+) -> tuple[MatrixWork, ...]:
+    """The matrix operations directly in a region, most work first.
+
+    Args:
+        warps: that run the region: see `warps_of`.
+    """
+    if not code.has_matrix:
+        return ()
+    indices_by_kind: dict[_Kind, list[int]] = {}
+    instructions = code.function.instructions
+    for index in find_in_region(code, region, _MATRIX):
+        indices_by_kind.setdefault(_kind(instructions[index], module, language), []).append(index)
+    exclusive_sources = _exclusions(code, indices_by_kind)
+    works = [
+        MatrixWork(
+            op=kind.op,
+            matrix=kind.matrix,
+            count=len(indices),
+            along_path=len(indices) if region.residue is not None else _max_along_path(code, indices),
+            issuers=_issuers(kind.matrix, warps),
+            lines=(min(instructions[i].line for i in indices), max(instructions[i].line for i in indices)),
+            sources=_sources(instructions[i] for i in indices),
+            tiling=kind.tiling,
+            precision=kind.precision,
+            exclusive_sources=exclusive_sources.get(kind, ()),
+        )
+        for kind, indices in indices_by_kind.items()
+    ]
+    return tuple(sorted(works, key=lambda work: -(work.flop or 0)))
+
+
+def warps_of(code: FunctionCode, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
+    """Warps that run a region of tensor-level IR.
+
+    A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's
+    `num_warps` of such a kernel is the sum over all partitions.) Otherwise it is all warps of the block,
+    which may be more than the layouts of sm_70 have.
+
+    Args:
+        works: of the region; of the whole function for a region that tensor-level IR does not have.
+        block: warps of a block from the metadata, for IR that does not say.
+    """
+    if code.function.partitions:
+        layout_warps = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
+        return layout_warps.pop() if len(layout_warps) == 1 else None
+    launch_warps = code.language.launch_parameters(module).warps
+    return block if launch_warps is None else launch_warps
+
+
+class _Kind(NamedTuple):
+    """The properties that instructions counted together share."""
+
+    op: str
+    matrix: MatrixOp | None
+    tiling: Tiling | None = None
+    precision: str | None = None
+    source: str | None = None
+
+
+def _kind(instruction: Instruction, module: Module, language: LanguageSemantics) -> _Kind:
+    matrix = language.matrix(instruction, module)
+    if matrix is None:
+        return _Kind(instruction.opcode, None)
+    if matrix.issuer != Issuer.BLOCK:
+        return _Kind(matrix.op, matrix)
+    return _Kind(
+        matrix.op,
+        matrix,
+        _tiling(instruction, module, language),
+        language.input_precision(instruction),
+        _source(instruction),
+    )
+
+
+def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
+    if matrix is None:
+        return None
+    if matrix.issuer in (Issuer.WARP, Issuer.WAVEFRONT):
+        return warps
+    if matrix.issuer == Issuer.WARPGROUP:
+        return None if warps is None else max(1, warps // WARPS_PER_WARPGROUP)
+    return 1
+
+
+def _tiling(instruction: Instruction, module: Module, language: LanguageSemantics) -> Tiling | None:
+    # The accumulator has the layout: the last tensor, or the tensor memory that holds it.
+    encodings = [
+        candidate.encoding for candidate in language.tensor_types(instruction, module) if candidate.encoding is not None
+    ]
+    memory = [candidate for candidate in encodings if candidate.kind is LayoutKind.TENSOR_MEMORY]
+    if not encodings:
+        return None
+    encoding = (memory or encodings)[-1]
+    root_encoding = encoding.root
+    return Tiling(
+        encoding.name,
+        _valid_extents(root_encoding.warps if root_encoding.warps is not None else _extents(root_encoding.warp or ())),
+        _valid_extents(root_encoding.instruction or ()),
+        language.launch_parameters(module).ctas or 1,
+        encoding.is_matrix,
+    )
+
+
+def _extents(bases: Vectors) -> tuple[int, ...]:
+    """Warps along each dimension of a linear layout: each basis vector doubles one dimension.
+
+    A zero vector is a copy: those warps are counted along the first dimension.
+    """
+    extents: list[int] = []
+    for vector in bases:
+        if vector:
+            extents += [1] * (len(vector) - len(extents))
+            extents[next((axis for axis, step in enumerate(vector) if step), 0)] *= 2
+    return tuple(extents)
+
+
+def _valid_extents(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents; () if one is 0, which is not a valid layout."""
+    return extents if all(extents) else ()
+
+
+def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    named = (_source(instruction) for instruction in instructions)
+    return tuple(dict.fromkeys(source for source in named if source is not None))
+
+
+def _source(instruction: Instruction) -> str | None:
+    """The innermost frame, which every stage keeps."""
+    if not instruction.location:
+        return None
+    frame = instruction.location[0]
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
+
+
+def _max_along_path(code: FunctionCode, indices: list[int]) -> int:
+    """Maximum number of some instructions on one path from the function's entry without back edges."""
+    in_block: dict[int, int] = {}
+    for index in indices:
+        block = code.flow.block_of[index]
+        in_block[block] = in_block.get(block, 0) + 1
+    if len(in_block) == 1:
+        return len(indices)
+    rank = code.rank
+    max_counts = [0] * len(rank)
+    for block in code.flow.order:
+        max_counts[block] += in_block.get(block, 0)
+        for successor in code.function.blocks[block].successors:
+            if rank[successor] > rank[block]:
+                max_counts[successor] = max(max_counts[successor], max_counts[block])
+    return max(max_counts)
+
+
+def _exclusions(code: FunctionCode, indices_by_kind: dict[_Kind, list[int]]) -> dict[_Kind, tuple[str, ...]]:
+    """For dots of tensor-level IR, the lines of dots on none of their paths: branches of an if."""
+    blocks = {
+        kind: frozenset(code.flow.block_of[index] for index in indices)
+        for kind, indices in indices_by_kind.items()
+        if kind.source is not None
+    }
+    if len(frozenset().union(*blocks.values())) < 2:
+        return {}
+    reachable_blocks = {kind: _reachable_from(code, kind_blocks) for kind, kind_blocks in blocks.items()}
+    return {
+        kind: tuple(
+            dict.fromkeys(
+                other_kind.source
+                for other_kind in blocks
+                if other_kind.source is not None
+                and reachable_blocks[kind].isdisjoint(blocks[other_kind])
+                and reachable_blocks[other_kind].isdisjoint(blocks[kind])
+            )
+        )
+        for kind in blocks
+    }
+
+
+def _reachable_from(code: FunctionCode, blocks: frozenset[int]) -> set[int]:
+    """Some blocks, and all blocks reachable from them without back edges."""
+    rank = code.rank
+    reached = set(blocks)
+    for block in code.flow.order:
+        if block in reached:
+            successors = code.function.blocks[block].successors
+            reached.update(to for to in successors if rank[to] > rank[block])
+    return reached

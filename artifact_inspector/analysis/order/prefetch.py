@@ -1,0 +1,236 @@
+"""How far the loads of a loop run ahead of the computes that use their data.
+
+The distance is counted from the data: the values that cross the loop's back edge in the program, plus the
+copies of a statement before the loop whose data is not consumed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.source_locations import Chain
+from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, PreviousStage
+from artifact_inspector.analysis.order.region_facts import RegionNote
+from artifact_inspector.model import CopyPosition
+
+
+@dataclass(slots=True)
+class LoopPrefetch:
+    """The loads of a loop, split by whether they run ahead."""
+
+    unroll_factor: int = 1
+    """Number of equal copies of the program's loop body that the loop holds."""
+    distances: dict[int, int] = field(default_factory=dict)
+    """Index of the load statement → distance in iterations of the source loop."""
+    ahead_statements: list[LocatedStatement] = field(default_factory=list)
+    same_iteration_statements: list[LocatedStatement] = field(default_factory=list)
+    """Statements loaded in the iteration that uses them. Index loads are in neither list."""
+    notes: list[RegionNote] = field(default_factory=list)
+    is_uncertain: bool = False
+    """The number of copies before the loop is not a multiple of the loads of one iteration."""
+    load_position: CopyPosition | None = None
+    """Position of the loads that run ahead relative to the direct computes."""
+
+    @property
+    def distance(self) -> int | tuple[int, int] | None:
+        """Iterations ahead, as (least, most) where the loads differ. None if no load runs ahead."""
+        distances_ahead = [self.distances[statement.statement.index] for statement in self.ahead_statements]
+        if not distances_ahead:
+            return None
+        return (
+            distances_ahead[0]
+            if min(distances_ahead) == max(distances_ahead)
+            else (min(distances_ahead), max(distances_ahead))
+        )
+
+
+def measure_prefetch(code: FunctionCode, rounds: list[LocatedRound], previous: PreviousStage | None) -> LoopPrefetch:
+    """The distance of each load statement of a loop, using the result of the previous stage."""
+    prefetch = LoopPrefetch(_find_unroll_factor(code, rounds, previous))
+    consumed = [_iterations_before_loop(located_round, prefetch.unroll_factor) for located_round in rounds]
+    for located_round, own_consumed in zip(rounds, consumed, strict=True):
+        for located_statement in located_round.statements:
+            if not located_statement.loads:
+                if located_statement.loads_before_loop:
+                    prefetch.notes.append(
+                        RegionNote(f"the load of {located_statement.statement.label} was hoisted out of the loop")
+                    )
+                continue
+            prefetch.distances[located_statement.statement.index] = _distance(
+                prefetch, located_statement, previous, own_consumed, consumed
+            )
+    present_statements = [
+        located_statement
+        for located_round in rounds
+        for located_statement in located_round.statements
+        if located_statement.loads
+    ]
+    if previous is not None:
+        prefetch.distances.update(
+            _distances_at_shared_location(code, present_statements, prefetch.distances, previous.distances)
+        )
+    for located_statement in present_statements:
+        if not located_statement.statement.is_index:
+            (
+                prefetch.ahead_statements
+                if prefetch.distances[located_statement.statement.index] > 0
+                else prefetch.same_iteration_statements
+            ).append(located_statement)
+    prefetch.load_position = _position_of_loads(code, rounds, prefetch.distances)
+    return prefetch
+
+
+def _distance(
+    prefetch: LoopPrefetch,
+    located_statement: LocatedStatement,
+    previous: PreviousStage | None,
+    own_consumed: int,
+    consumed: list[int],
+) -> int:
+    """Iterations ahead of one statement.
+
+    `own_consumed` is the number of iterations that its own round computes before the loop, `consumed` the same
+    number for each round. A back end may mix up the peeled computes of several rounds. The distance at
+    the previous stage is then used if the peeled computes of another round give it.
+    """
+    previous_distance = 0 if previous is None else previous.distances.get(located_statement.statement.index, 0)
+    if previous_distance > located_statement.statement.distance and not located_statement.loads_before_loop:
+        prefetch.notes.append(
+            RegionNote(
+                f"the copies of {located_statement.statement.label} before the loop have no line; "
+                "the distance of the previous stage is used"
+            )
+        )
+        return previous_distance
+    copies = _copies_before_loop(prefetch, located_statement, previous)
+    distance, *others = (located_statement.statement.distance + max(0, copies - n) for n in (own_consumed, *consumed))
+    return previous_distance if previous_distance and previous_distance in others else distance
+
+
+def _distances_at_shared_location(
+    code: FunctionCode,
+    statements: list[LocatedStatement],
+    distances: dict[int, int],
+    previous_distances: dict[int, int],
+) -> dict[int, int]:
+    """Distances at the previous stage for statements that share one source location here.
+
+    Their copies before the loop cannot be distinguished at this stage; only the total number can be
+    compared.
+    """
+    indices_at: dict[Chain | None, list[int]] = {}
+    for located_statement in statements:
+        indices_at.setdefault(code.visible_chain(located_statement.statement.chain), []).append(
+            located_statement.statement.index
+        )
+    return {
+        index: previous_distances.get(index, 0)
+        for chain, indices in indices_at.items()
+        if chain is not None and len(indices) > 1
+        if sum(distances[index] for index in indices) == sum(previous_distances.get(index, 0) for index in indices)
+        for index in indices
+    }
+
+
+def _copies_before_loop(
+    prefetch: LoopPrefetch, located_statement: LocatedStatement, previous: PreviousStage | None
+) -> int:
+    loads_per_copy = len(located_statement.loads) / prefetch.unroll_factor
+    copies = len(located_statement.loads_before_loop) / loads_per_copy
+    if copies == int(copies):
+        return int(copies)
+    previous_distance = None if previous is None else previous.distances.get(located_statement.statement.index)
+    prefetch.notes.append(
+        RegionNote(
+            f"{len(located_statement.loads_before_loop)} loads of {located_statement.statement.label} before the loop, "
+            f"{len(located_statement.loads)} inside: not a whole number of iterations; "
+            + ("its distance is unknown" if previous_distance is None else "the distance of the previous stage is used")
+        )
+    )
+    if previous_distance is None:
+        prefetch.is_uncertain = True
+        return round(copies)
+    return previous_distance - located_statement.statement.distance
+
+
+def _iterations_before_loop(located_round: LocatedRound, unrolled_by: int) -> int:
+    if not located_round.computes or not located_round.computes_before_loop:
+        return 0
+    return round(len(located_round.computes_before_loop) / (len(located_round.computes) / unrolled_by))
+
+
+def _position_of_loads(
+    code: FunctionCode, rounds: list[LocatedRound], distances: dict[int, int]
+) -> CopyPosition | None:
+    """Position of the loads that run ahead.
+
+    Loads for the current iteration always precede their computes.
+    """
+    position = code.flow.position
+    statements = [located_statement for located_round in rounds for located_statement in located_round.statements]
+    ahead = [
+        located_statement for located_statement in statements if distances.get(located_statement.statement.index, 0) > 0
+    ]
+    loads = [position[i] for located_statement in ahead for i in located_statement.loads]
+    computes = [position[i] for located_round in rounds for i in located_round.computes]
+    if not loads or not computes:
+        return None
+    if max(loads) < min(computes):
+        return CopyPosition.BEFORE
+    return CopyPosition.AFTER if min(loads) > max(computes) else CopyPosition.BETWEEN
+
+
+def _find_unroll_factor(code: FunctionCode, rounds: list[LocatedRound], previous: PreviousStage | None) -> int:
+    """Number of equal copies of the program's loop body that the loop holds.
+
+    LLVM unrolls after the rounds were read, so the sequence of events, labelled by round, repeats.
+    """
+    present = [
+        located_statement
+        for located_round in rounds
+        for located_statement in located_round.statements
+        if located_statement.loads
+    ]
+    # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of
+    # loads.
+    if previous is not None and all(len(s.loads) == previous.loads.get(s.statement.index) for s in present):
+        return previous.unroll_factor
+    labels: dict[int, tuple[int, int]] = {}
+    """Load or compute → (round, index of the load's statement in the round; -1 for a compute)."""
+    for number, located_round in enumerate(rounds):
+        for statement_index, located_statement in enumerate(located_round.statements):
+            labels.update(dict.fromkeys(located_statement.loads, (number, statement_index)))
+        labels.update(dict.fromkeys(located_round.computes, (number, -1)))
+    events = [labels[index] for index in sorted(labels, key=code.flow.position.__getitem__)]
+    runs = [event for event, _ in groupby(events)]
+    least = max(2, len(present))  # a copy holds every statement, and at least one load and one compute
+    # A back end may reorder adjacent loads, or adjacent computes, within each copy.
+    unordered_runs = [frozenset(run) for _, run in groupby(events, lambda event: event[1] < 0)]
+    return max(_count_copies(runs, least), _count_copies(unordered_runs, 2))
+
+
+def _count_copies(runs: Sequence[object], least: int) -> int:
+    """How often a run of at least `minimum` elements repeats to form the sequence."""
+    period = _period(runs)
+    longer = (n for n in range(period, len(runs) + 1, period) if n >= least and len(runs) % n == 0)
+    return len(runs) // next(longer, len(runs)) if runs else 1
+
+
+def _period(runs: Sequence[object]) -> int:
+    """The length of the shortest run that repeats to form the sequence; the full length if none does.
+
+    Source: the failure function of Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977).
+    """
+    borders = [0] * len(runs)
+    for end in range(1, len(runs)):
+        length = borders[end - 1]
+        while length and runs[end] != runs[length]:
+            length = borders[length - 1]
+        borders[end] = length + (runs[end] == runs[length])
+    if not runs:
+        return 1
+    period = len(runs) - borders[-1]
+    return period if len(runs) % period == 0 else len(runs)

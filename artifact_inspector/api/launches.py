@@ -1,0 +1,277 @@
+"""Simulated launches: the compiled kernel of each, and the prediction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.api.workloads import is_reference, run_workload
+from artifact_inspector.compiling.ask.manifest import read_launches
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch_requests import (
+    COMPILER_OPTIONS,
+    LaunchRequest,
+    parse_document,
+    parse_grid,
+)
+from artifact_inspector.execution.prediction import Prediction, predict_counters
+from artifact_inspector.execution.simulation import simulate_launch
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.facts.selection import KernelFilter, choose
+from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.scratch import scratch_directory
+from artifact_inspector.hardware.targets import Target, parse_target
+from artifact_inspector.model import Backend
+
+
+def find_launches(
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[KernelFilter | Target],
+    grid: str | None,
+    arguments: Mapping[str, Any],
+    *,
+    all_variants: bool = False,
+    given_launches: Sequence[LaunchRequest] | None = None,
+) -> tuple[LaunchRequest, ...]:
+    """The requested launches; none if there is no grid.
+
+    A grid with arguments makes one launch. A grid or arguments only change the launches of `given_launches`, or the
+    recorded ones.
+
+    Args:
+        cache: opened cache.
+        name: part of a kernel's name or hash.
+        targets: selectors of kernels; empty for any.
+        grid: as typed.
+        arguments: by name.
+        all_variants: a grid only applies to all variants of the recorded kernels.
+        given_launches: launches that replace the recorded ones.
+
+    Raises:
+        UsageError: only other variants of the kernel were launched and no grid is given, or the recorded
+            launches have no such argument.
+    """
+    extents = None if grid is None else parse_grid(grid)
+    launches = given_launches
+    if launches is None and (extents is None or not arguments):
+        launches = recorded_launches(cache, name, targets, has_grid=extents is not None, all_variants=all_variants)
+    if not launches and given_launches is None and extents is not None:
+        return (LaunchRequest(extents, arguments),)
+    if given_launches is None:
+        _check_names(arguments, launches or ())
+    return tuple(
+        LaunchRequest(extents or launch.grid, {**launch.arguments, **arguments}, launch.kernel_hash, launch.notes)
+        for launch in launches or ()
+    )
+
+
+def _check_names(arguments: Mapping[str, Any], launches: Sequence[LaunchRequest]) -> None:
+    """Raise a UsageError for an argument that no launch has; launches name all arguments of their kernels."""
+    names = [*dict.fromkeys(name for launch in launches for name in launch.arguments), *COMPILER_OPTIONS]
+    for name in arguments if launches else ():
+        if name.partition(".")[0] not in names:
+            near_names = get_close_matches(name, names, 1)
+            raise UsageError(
+                f"The recorded launches have no argument {name}.",
+                f"Did you mean {near_names[0]}?"
+                if near_names
+                else f"They have {', '.join(names[: -len(COMPILER_OPTIONS)])}.",
+            )
+
+
+def has_tuning_launches(cache: Cache) -> bool:
+    """Whether the cache records launches that an autotuner made only to measure a configuration."""
+    return any(row.get("tuning") for row in read_launches(cache.root))
+
+
+def recorded_launches(
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[KernelFilter | Target] = (),
+    *,
+    has_grid: bool = False,
+    all_variants: bool = False,
+) -> tuple[LaunchRequest, ...]:
+    """The recorded launches of the requested kernels, made by a captured or measured program.
+
+    Args:
+        cache: opened cache.
+        name: part of a kernel's name or hash.
+        targets: selectors of kernels; empty for any.
+        has_grid: whether a grid is given, so that the arguments of a launch apply to variants not launched.
+        all_variants: apply such arguments to every variant.
+
+    Raises:
+        UsageError: only other variants of the kernel were launched, and no grid is given.
+    """
+    rows = list(read_launches(cache.root))
+    if name is not None:
+        kernel_names = {entry.display_name for entry in choose(cache, name, ())}
+        rows = [row for row in rows if row.get("kernel") in kernel_names or str(row.get("hash", "")).startswith(name)]
+    artifacts = choose(cache, name, targets)
+    if not rows:
+        return _workload_launch(artifacts)
+    rows = _select_rows(rows, {entry.hash for entry in artifacts}, has_grid=has_grid, all_variants=all_variants)
+    return parse_document(json.dumps({"launches": rows}), "the record")
+
+
+def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]:
+    """The launch of a reference kernel's workload, if the chosen entries are of one such kernel."""
+    reference_entries = {entry.requested_kernel: entry for entry in artifacts if is_reference(entry)}
+    if len(reference_entries) != 1:
+        return ()
+    (entry,) = reference_entries.values()
+    with scratch_directory() as scratch:
+        requests, _ = run_workload(entry, Path(scratch))
+    # apply the launch to the entry of the cache, whose hash may differ
+    return tuple(replace(request, kernel_hash=None) for request in requests[:1])
+
+
+def _select_rows(
+    rows: list[dict[str, Any]], hashes: set[str], *, has_grid: bool, all_variants: bool
+) -> list[dict[str, Any]]:
+    """The recorded launches of the chosen kernels by hash, or those of other variants without a hash.
+
+    Launches that an autotuner measured and did not choose count only if `all_variants`, or if there are no others.
+    """
+    matching_rows = [row for row in rows if row.get("hash") is None or row["hash"] in hashes]
+    if not all_variants:
+        matching_rows = [row for row in matching_rows if not row.get("tuning")] or matching_rows
+    if has_grid and (not matching_rows or (all_variants and not hashes <= {row.get("hash") for row in matching_rows})):
+        rows_by_arguments = {
+            json.dumps(row.get("args"), sort_keys=True): {**row, "hash": None} for row in matching_rows or rows
+        }
+        return list(rows_by_arguments.values())
+    if not matching_rows:
+        raise UsageError(
+            "The recorded launches are of other variants of this kernel: "
+            + ", ".join(
+                f"{row.get('kernel')} {row.get('hash', '')[:6]} for {row.get('target')}, "
+                f"grid {_format_grid(row.get('grid'))}"
+                for row in rows[:4]
+            )
+            + ".",
+            "Their arguments apply here too. Give the grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
+        )
+    return matching_rows
+
+
+def _format_grid(grid: object) -> str:
+    return ",".join(map(str, grid)) if isinstance(grid, list) else "unknown"
+
+
+def pair_launches(
+    cache: Cache,
+    name: str | None,
+    targets: Sequence[KernelFilter | Target],
+    requests: Sequence[LaunchRequest],
+    *,
+    all_variants: bool = False,
+) -> list[tuple[Artifact, LaunchRequest]]:
+    """Each launch with its compiled kernel.
+
+    Args:
+        cache: opened cache.
+        name: part of a kernel's name or hash.
+        targets: selectors of kernels; empty for any.
+        requests: the launches.
+        all_variants: pair a launch without a hash with every kernel.
+
+    Raises:
+        CacheError: no kernel of the cache has machine code.
+        UsageError: no kernel matches a launch, or several match and none is selected.
+    """
+    artifacts = choose(cache, name, targets)
+    runnable = [entry for entry in artifacts if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
+    if not runnable:
+        raise CacheError("No kernel of this cache has machine code.", "Expected a cubin, SASS, PTX or AMDGCN file.")
+    pairs = []
+    for request in requests:
+        matching_entries = [
+            entry
+            for entry in runnable
+            if request.kernel_hash is None
+            or request.kernel_hash in entry.hash
+            or request.kernel_hash in entry.directory
+        ]
+        if not matching_entries and len(runnable) == 1:
+            matching_entries = runnable
+        if len(matching_entries) != 1 and not (all_variants and matching_entries and request.kernel_hash is None):
+            raise UsageError(
+                f"A launch{f' of {request.kernel_hash}' if request.kernel_hash else ''} matches {len(matching_entries)} kernels, not 1.",
+                "Give a NAME or hash, or write the `hash` of each launch in the launch file: "
+                + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (matching_entries or runnable)[:8])
+                + ".",
+            )
+        pairs += [(entry, request) for entry in matching_entries]
+    return pairs
+
+
+def predict_launches(
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    disassemble: Disassemble | None,
+    *,
+    gpu: str | None = None,
+    steps: int = 50_000_000,
+    ctas_per_wave: int | None = None,
+    progress: Callable[[Artifact], None] = lambda entry: None,
+) -> list[Prediction]:
+    """Simulate each launch.
+
+    Args:
+        disassemble: disassembles machine code.
+        gpu: the product whose L2 size and SM count are used; by default one of the target.
+        steps: instructions after which a kernel counts as endless.
+        ctas_per_wave: CTAs that run at the same time; by default occupancy × SMs.
+        progress: called with each kernel before it is simulated.
+
+    Raises:
+        UsageError: the arguments do not fit the kernel.
+    """
+    indices_by_entry: dict[int, list[int]] = {}
+    for index, (entry, _) in enumerate(pairs):
+        indices_by_entry.setdefault(id(entry), []).append(index)
+    predictions: dict[int, Prediction] = {}
+    for indices in indices_by_entry.values():  # read each kernel once, even if it is launched several times
+        entry = pairs[indices[0]][0]
+        loaded_kernel = load_kernel(entry, disassemble)
+        wave, cache_bytes = _wave_size(entry, disassemble, gpu, ctas_per_wave), _cache_bytes(entry, gpu)
+        for index in indices:
+            progress(entry)
+            fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
+            run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None)
+            predictions[index] = predict_counters(run, cache_bytes, wave)
+    return [predictions[index] for index in range(len(pairs))]
+
+
+def _wave_size(
+    entry: Artifact, disassemble: Disassemble | None, gpu: str | None, ctas_per_wave: int | None
+) -> tuple[int, str] | None:
+    """CTAs that run at the same time, and the source of that number."""
+    if ctas_per_wave is not None:
+        if ctas_per_wave < 1:
+            raise UsageError(f"--ctas-per-wave is {ctas_per_wave}.", "Expected 1 or more.")
+        return ctas_per_wave, "as given"
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else target.gpu.product
+    occupancy = inspect_artifact(entry, disassemble).occupancy
+    if target is None or product is None or occupancy is None or not occupancy.blocks:
+        return None
+    blocks, count = occupancy.blocks, product.multiprocessors
+    units = "CUs" if target.backend is Backend.HIP else "SMs"
+    return blocks * count, f"{blocks} on each of {count} {units} of {product.name}"
+
+
+def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:
+    """Bytes of L2 cache of the named product; without a name, of the default product of the target."""
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else target.gpu.product
+    return None if product is None else product.l2_mib << 20

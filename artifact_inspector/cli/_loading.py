@@ -1,0 +1,206 @@
+"""From a path to the facts of its kernels, with progress."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
+from artifact_inspector.cli._output import say
+from artifact_inspector.errors import CacheError
+
+if TYPE_CHECKING:
+    from artifact_inspector.facts.fact_index import ReadOptions
+    from artifact_inspector.facts.kernel import KernelFacts, View
+    from artifact_inspector.facts.modules import Disassemble
+    from artifact_inspector.files.artifact import Problem
+    from artifact_inspector.files.autotuning import EntryTiming
+    from artifact_inspector.files.cache import Artifact, Cache
+    from artifact_inspector.files.sources import SourceLineReader
+
+
+def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cache:
+    """The cache at a path, or Triton's own.
+
+    Args:
+        can_be_empty: accept a directory without kernels.
+
+    Raises:
+        CacheError: there is no cache or no kernel in it; the remedy says how to get one.
+    """
+    from artifact_inspector.files.cache import open_cache, open_file
+
+    try:
+        is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - pathlib raises on a long name
+        cache = open_file(path) if path is not None and is_file else open_cache(path)
+    except CacheError as error:
+        if path is not None and path.suffix == ".py":
+            remedy = f"Compile its kernel first: `inspect-kernel compile {path}:KERNEL -o DIR`, then give DIR."
+            raise CacheError(error.message, remedy) from None
+        if path is not None:
+            raise
+        remedy = "Run a Triton kernel first, give a cache directory, or try `inspect-kernel demo`."
+        raise CacheError(error.message, remedy) from None
+    if not (cache.entries or cache.problems or can_be_empty):
+        raise CacheError(
+            f"No kernels in {cache.root}.",
+            "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
+            "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
+        )
+    return cache
+
+
+def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass: bool) -> Disassemble | None:
+    """A function that disassembles a binary; None if no machine code is requested.
+
+    Without a tool, the function reports a missing tool for each binary.
+
+    Args:
+        path: of nvdisasm; a path requests machine code too.
+        sass: whether machine code is requested.
+    """
+    if not sass and path is None:
+        return None
+    from artifact_inspector.files.disassembly import disassemble_all, find_disassembler
+    from artifact_inspector.files.objdump import binary_disassembler
+    from artifact_inspector.report.progress import progress_bar
+
+    tool = find_disassembler(path)
+    cubins = [file for artifact in artifacts if isinstance(file := artifact.files.get("cubin"), Path)]
+    if tool is not None and len(cubins) > 1:
+        with progress_bar(len(cubins), "disassembling") as advance:
+            disassemble_all(cubins, tool, progress=lambda cubin: advance(cubin.stem))
+    return binary_disassembler(tool)
+
+
+class Assembled(NamedTuple):
+    """Kernels after `--assemble`, and what ptxas rejected."""
+
+    kernels: tuple[Artifact, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def exit_if_refused(self) -> None:
+        """Exit with the code of a failed compile if ptxas rejected a kernel."""
+        if self.problems:
+            raise SystemExit(DIFFERENT)
+
+
+def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembled:
+    """The kernels; if `enabled`, ptxas assembles a cubin for those with PTX and no cubin."""
+    if not enabled:
+        return Assembled(tuple(artifacts))
+    from artifact_inspector.files.artifact import Problem
+    from artifact_inspector.files.assembly import with_cubin
+
+    results, problems = [], []
+    for artifact in artifacts:
+        try:
+            results.append(with_cubin(artifact))
+        except CacheError as error:
+            problems.append(Problem(artifact.display_path("ptx"), error.message))
+            results.append(artifact)
+    for message, count in Counter(problem.problem for problem in problems).items():
+        say(f"{count} of {len(artifacts)} kernels: {message}", sys.stderr)
+    return Assembled(tuple(results), tuple(problems))
+
+
+def inspect_kernels(
+    artifacts: Sequence[Artifact],
+    disassemble: Disassemble | None,
+    view: View | None = None,
+    *,
+    index: bool = True,
+) -> Iterator[KernelFacts]:
+    """The facts of the chosen kernels, one after the other: those that a view requests, all by default.
+
+    Args:
+        index: read facts from the result cache, and store new ones there.
+    """
+    from artifact_inspector.facts.fact_index import read_kernels
+    from artifact_inspector.facts.reading import without_collection
+    from artifact_inspector.report.progress import progress_bar
+
+    with progress_bar(len(artifacts), "reading") as advance, without_collection():
+        lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
+        yield from read_kernels(artifacts, view, lookup)
+        gc.freeze()  # keep the collector from scanning every fact
+
+
+def make_inspector(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
+    """A function that returns all facts of a kernel, from the result cache if they are stored there."""
+    from artifact_inspector.facts.fact_index import read_kernels
+
+    lookup = cached_lookup(disassemble)
+
+    def inspect(artifact: Artifact) -> KernelFacts:
+        (kernel,) = read_kernels((artifact,), None, lookup)
+        return kernel
+
+    return inspect
+
+
+def cached_lookup(
+    disassemble: Disassemble | None,
+    progress: Callable[[Artifact], None] | None = None,
+    *,
+    index: bool = True,
+) -> ReadOptions:
+    """How kernels are looked up in the result cache; each problem with it is reported once."""
+    from artifact_inspector.facts.fact_index import ReadOptions
+    from artifact_inspector.files.index import index_opener
+
+    reported: set[str] = set()
+
+    def notice(sentence: str) -> None:
+        if sentence not in reported:
+            reported.add(sentence)
+            say(sentence, sys.stderr)
+
+    return ReadOptions(disassemble, index_opener(notice) if index else None, progress=progress)
+
+
+def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTiming, ...]]:
+    """A function that returns the times that Triton's autotuner stored for a kernel of this cache."""
+    from artifact_inspector.files.autotuning import entry_timings, read_autotune_results
+
+    tunings = read_autotune_results(cache)
+
+    def read_timings(kernel: KernelFacts) -> tuple[EntryTiming, ...]:
+        if not tunings:
+            return ()
+        return entry_timings(tunings, cache, kernel.artifact, () if kernel.program is None else kernel.program.tiles)
+
+    return read_timings
+
+
+def source_reader(kernel: KernelFacts) -> SourceLineReader:
+    """A reader of the source lines of a kernel, from files below the working directory."""
+    from artifact_inspector.files.sources import source_line_reader
+
+    frame = None if kernel.program is None else kernel.program.location
+    return source_line_reader(frame, kernel.artifact.display_name, Path.cwd())
+
+
+def has_facts(kernel: KernelFacts) -> bool:
+    """Whether anything about a kernel could be read."""
+    return bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
+
+
+def exit_if_unreadable(kernels: Iterable[KernelFacts]) -> None:
+    """Exit with the code of unreadable input if nothing about any kernel could be read."""
+    exit_if_no_facts(map(has_facts, kernels))
+
+
+def exit_if_no_facts(kernels_have_facts: Iterable[bool]) -> None:
+    """Exit with the code of unreadable input if no value is true.
+
+    Args:
+        kernels_have_facts: for each kernel, whether anything about it could be read.
+    """
+    if not any(kernels_have_facts):
+        raise SystemExit(UNREADABLE)

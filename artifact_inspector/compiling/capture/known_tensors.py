@@ -1,0 +1,107 @@
+"""Track which small integer tensors have the values, at a launch, that they would have on a GPU.
+
+No kernel runs, so the values that kernels would write are missing. Until the first call of a kernel is over,
+every tensor has its real values. After that, a tensor is known if it existed before the call, the program has
+not written to it since, and it was passed to no kernel that may write values of its type.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from artifact_inspector.compiling.arguments import MAX_RECORDED_ELEMENTS
+
+_STORE_OPERATION = re.compile(r"tt\.(?:store|atomic_\w+)\b")
+_INTEGER_TYPE = re.compile(r"!tt\.ptr<([a-z]\w*)")
+_UNKNOWN_WRITES = (
+    "int_to_ptr",
+    "bitcast",
+    "tensordesc",
+    "tensor_desc",
+    "tt.call",
+    "ptr<tensor",
+    "inline_asm",
+    "extern_",
+)
+"""Operations after which a kernel may write through pointers of another type, or to unknown addresses."""
+
+
+class KnownTensors:
+    """The tensors of one program whose values are known."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, tuple[Any, int]] | None = None
+        """Address of a storage → the storage, referenced so that its address is not reused, and its
+        version."""
+        self._written_addresses: set[int] = set()
+
+    def is_known(self, tensor: Any) -> bool:
+        """Whether a tensor has the values that it would have on a GPU."""
+        if self._storages is None:
+            return True
+        storage_and_version = self._storages.get(_storage_address(tensor))
+        return storage_and_version is not None and storage_and_version[1] == tensor._version
+
+    def mark_written(self, arguments: Iterable[Any], text: Callable[[], str | None]) -> None:
+        """Mark the tensors that a kernel may write as unknown.
+
+        Args:
+            arguments: arguments of the launch.
+            text: the kernel's first stage; None if it is not available.
+        """
+        tensors = [value for value in arguments if _is_small_integer_tensor(value)]
+        if not tensors:
+            return
+        kinds = _written_widths(text())
+        for tensor in tensors:
+            if kinds is None or 8 * tensor.element_size() in kinds:
+                at = _storage_address(tensor)
+                self._written_addresses.add(at)
+                if self._storages is not None:
+                    self._storages.pop(at, None)
+
+    def remember_tensors(self) -> None:
+        """Remember the existing tensors, on the first call."""
+        if self._storages is None:
+            small_tensors = [value for value in gc.get_objects() if _is_small_integer_tensor(value)]
+            storages = {
+                _storage_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in small_tensors
+            }
+            self._storages = {
+                at: storage_and_version
+                for at, storage_and_version in storages.items()
+                if at not in self._written_addresses
+            }
+
+
+def _is_small_integer_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is None or not issubclass(type(value), torch.Tensor) or value.is_meta or value.layout != torch.strided:
+        return False
+    integers = str(value.dtype).removeprefix("torch.").startswith(("int", "uint", "bool"))
+    return integers and not value.is_inference() and 0 < value.numel() <= MAX_RECORDED_ELEMENTS
+
+
+def _storage_address(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _written_widths(text: str | None) -> frozenset[int] | None:
+    """Bit widths of the integers that a kernel writes, by its text; None if it may write any.
+
+    Example:
+        >>> sorted(_written("tt.store %p, %v : tensor<64x!tt.ptr<f16>>"))
+        []
+        >>> sorted(_written("tt.atomic_rmw add, %p, %v : (tensor<64x!tt.ptr<i32>>) -> tensor<64xi32>"))
+        [32]
+    """
+    if text is None or any(operation in text for operation in _UNKNOWN_WRITES):
+        return None
+    kinds = {
+        kind for line in text.splitlines() if _STORE_OPERATION.search(line) for kind in _INTEGER_TYPE.findall(line)
+    }
+    return frozenset(int(kind[1:]) for kind in kinds if re.fullmatch(r"i\d+", kind))

@@ -1,0 +1,58 @@
+"""Number helpers shared by the instruction sets: signs, bit fields, floats, predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.values import Known, UnknownValue, Value
+
+
+def as_predicate(value: Value) -> Value:
+    """The result of a comparison from `apply` as a predicate: each lane is known or unknown."""
+    if isinstance(value, UnknownValue):
+        return UnknownValue(value.data, value.unknown_bits != 0, value.missing_inputs)
+    return value if isinstance(value, np.ndarray) else bool(value)
+
+
+def to_number(value: Known) -> Known:
+    """A predicate as 0 or 1."""
+    return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
+
+
+def truncate(value: Known, bits: int, *, is_signed: bool) -> Known:
+    """The low bits of a number, sign-extended if signed."""
+    if bits >= 64:
+        return value
+    value = value & ((1 << bits) - 1)
+    if not is_signed:
+        return value
+    sign = 1 << (bits - 1)
+    return (value ^ sign) - sign
+
+
+def wrap_int64(value: Known) -> Known:
+    """A 64-bit number wrapped to int64; arrays wrap by themselves."""
+    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63) if isinstance(value, int) else value
+
+
+def float_of(value: Known) -> Any:
+    """The float32 in a register."""
+    return np.asarray(value, np.int64).astype(np.uint32).view(np.float32)
+
+
+def float32_bits(value: Any) -> Known:
+    """A number rounded to float32, as register bits."""
+    bits = np.asarray(value).astype(np.float32).view(np.uint32).astype(np.int64)
+    return bits if bits.ndim else int(bits)
+
+
+def apply_distinct(function: Callable[[int], int], value: Known) -> Known:
+    """A function of single numbers over all lanes; each distinct number is computed once."""
+    if isinstance(value, (int, np.integer)):
+        return function(int(value))
+    distinct_numbers, inverse = np.unique(value, return_inverse=True)
+    results = np.array([function(int(number)) for number in distinct_numbers], np.int64)
+    return results[inverse].reshape(np.shape(value))

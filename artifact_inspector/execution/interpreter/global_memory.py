@@ -1,0 +1,352 @@
+"""Global memory of a running program.
+
+It consists of the tensors of the launch: an address is in one of them or out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
+from artifact_inspector.execution.interpreter.intervals import (
+    Intervals,
+    expand_intervals,
+    intervals_of,
+    sorted_distinct,
+)
+from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
+
+MOST_TRACKED = 1 << 32
+"""Largest tensor, in bytes, whose elements are tracked individually."""
+_BLOCK_GRANULES = 1 << 20
+"""Granules that are counted at a time: they fit a CPU cache."""
+MOST_PENDING_INTERVALS = 1 << 20
+"""Pending intervals before they are merged and marked."""
+_LONG_INTERVAL = 64
+"""Granules from which on an interval is marked as a slice."""
+MOST_OUTSIDE = 20
+"""Out-of-bounds accesses that are reported individually."""
+
+_NUMPY_TYPES: Mapping[str, str] = {
+    "bool": "u1", "int8": "i1", "uint8": "u1", "i8": "i1", "u8": "u1", "i1": "u1", "int16": "i2", "i16": "i2",
+    "uint16": "u2", "u16": "u2", "int32": "i4", "i32": "i4", "uint32": "u4", "u32": "u4", "int64": "i8",
+    "i64": "i8", "uint64": "u8", "u64": "u8", "float16": "f2", "fp16": "f2", "f16": "f2", "float32": "f4",
+    "fp32": "f4", "f32": "f4", "float64": "f8", "fp64": "f8", "f64": "f8", "long": "i8", "int": "i4",
+    "short": "i2", "half": "f2", "float": "f4", "double": "f8", "u1": "u1",
+}  # fmt: skip
+
+
+def is_misaligned(addresses: NDArray[np.int64], size: int) -> bool:
+    """Whether accesses are misaligned, or their size is no power of two; NVIDIA's never are."""
+    return bool(size & (size - 1) or (addresses & (size - 1)).any())
+
+
+class TensorMemory:
+    """One tensor in memory: the touched bytes, and its content if known."""
+
+    def __init__(self, name: str, tensor: Tensor) -> None:
+        self.name = name
+        self.tensor = tensor
+        self.start = tensor.pointer or 0
+        self.stop = self.start + tensor.bytes
+        self.base = self.start & -SECTOR
+        self.granule_bytes = max(1, tensor.bits // 8) if tensor.bytes <= MOST_TRACKED else SECTOR
+        """Bytes per mark: an element, or a sector of a very large tensor."""
+        size = (-(-(self.stop - self.base) // SECTOR)) * SECTOR // self.granule_bytes
+        self.read_marks = np.zeros(size, np.uint8)
+        """1 for every granule that was read."""
+        self.written_marks = np.zeros(size, np.uint8)
+        self.update_marks: NDArray[np.uint8] | None = None
+        """1 for every granule that atomics updated; None if there are none."""
+        self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Intervals, NDArray[np.int64]]]]] = {}
+        """Accesses of CTAs that differ by an offset, not yet marked: intervals and the offsets."""
+        self._pending_count = 0
+        self.content: NDArray[np.uint8] | None = None
+        self.tracks_stores = name == SCRATCH_TENSOR
+        """Whether stores change `content`, so that later loads see them."""
+        if self.tracks_stores:
+            self.content = np.zeros(tensor.bytes, np.uint8)
+        numpy_type = _NUMPY_TYPES.get(tensor.dtype)
+        if tensor.values is not None and numpy_type is not None:
+            with np.errstate(invalid="ignore", over="ignore"):  # float values as integers
+                self.content = np.array(tensor.values).astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
+
+    def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
+        """Mark the bytes of an access at each address."""
+        granules_per_lane = max(1, size // self.granule_bytes)
+        first_granules = (addresses - self.base) // self.granule_bytes
+        if is_misaligned(addresses, size):
+            last_granules = (addresses + (size - 1) - self.base) // self.granule_bytes
+            for step in range(int((last_granules - first_granules).max()) + 1):
+                marks[np.minimum(first_granules + step, last_granules)] = 1
+        elif granules_per_lane in (2, 4, 8):
+            wide_type, ones = _WIDE_MARKS[granules_per_lane]
+            marks.view(wide_type)[first_granules // granules_per_lane] = ones
+        else:
+            for step in range(0, granules_per_lane, 8):
+                if granules_per_lane >= 8:
+                    marks.view(np.uint64)[first_granules // 8 + step // 8] = _WIDE_MARKS[8][1]
+                else:
+                    marks[first_granules + step] = 1
+
+    def touch_offsets(
+        self, marks: NDArray[np.uint8], lanes: NDArray[np.int64], cta_offsets: NDArray[np.int64], size: int
+    ) -> None:
+        """Mark the bytes of lanes at each of some offsets."""
+        granules_per_lane = max(1, size // self.granule_bytes)
+        intervals = intervals_of((lanes + (cta_offsets[0] - self.base)) // self.granule_bytes, granules_per_lane)
+        shifts = sorted_distinct((cta_offsets - cta_offsets[0]) // self.granule_bytes)
+        pending = self._pending.setdefault(id(marks), (marks, []))[1]
+        pending.append((intervals, shifts))
+        self._pending_count += len(shifts) * len(intervals.starts)
+        if self._pending_count > MOST_PENDING_INTERVALS:
+            self.mark_pending()
+
+    def mark_pending(self) -> None:
+        """Mark what is pending."""
+        for marks, pending in self._pending.values():
+            intervals = Intervals.union([part_intervals.at(shifts) for part_intervals, shifts in pending])
+            is_long = intervals.stops - intervals.starts >= _LONG_INTERVAL
+            for start, stop in zip(intervals.starts[is_long].tolist(), intervals.stops[is_long].tolist(), strict=True):
+                marks[start:stop] = 1
+            marks[expand_intervals(Intervals(intervals.starts[~is_long], intervals.stops[~is_long]))] = 1
+        self._pending, self._pending_count = {}, 0
+
+    @property
+    def fetched_marks(self) -> tuple[NDArray[np.uint8], ...]:
+        """Marks of what is fetched from device memory: bytes that are read, and those that atomics update."""
+        return (self.read_marks,) if self.update_marks is None else (self.read_marks, self.update_marks)
+
+    def count_touched(self, *marks: NDArray[np.uint8]) -> tuple[int, int]:
+        """Bytes and sectors marked in any of the arrays; untouched ranges cost little time."""
+        self.mark_pending()
+        touched = sectors = 0
+        for start in range(0, len(marks[0]), _BLOCK_GRANULES):
+            block = marks[0][start : start + _BLOCK_GRANULES].view(bool)
+            for other_marks in marks[1:]:
+                block = block | other_marks[start : start + _BLOCK_GRANULES].view(bool)
+            touched_granules = int(np.count_nonzero(block))
+            if touched_granules:
+                touched += touched_granules
+                sectors += int(np.count_nonzero(block.reshape(-1, SECTOR // self.granule_bytes).any(axis=1)))
+        return min(touched * self.granule_bytes, self.tensor.bytes), sectors
+
+
+_WIDE_MARKS: Mapping[int, tuple[type[np.unsignedinteger[Any]], Any]] = {
+    2: (np.uint16, 0x0101),
+    4: (np.uint32, 0x01010101),
+    8: (np.uint64, 0x0101010101010101),
+}
+
+
+TouchMarker = Callable[[NDArray[np.uint8]], None]
+"""Marks what lanes touch in an array of a region."""
+
+
+class GlobalMemory:
+    """Global memory of a launch."""
+
+    def __init__(self, launch: KernelLaunch) -> None:
+        self.regions = sorted(
+            (TensorMemory(name, tensor) for name, tensor in launch.tensors.items() if tensor.bytes),
+            key=lambda region: region.start,
+        )
+        self.start_addresses = np.array([region.start for region in self.regions], np.int64)
+        self.end_addresses = np.array([region.stop for region in self.regions], np.int64)
+        self.footprints: Footprints | None = None
+        """What each CTA reads, if requested."""
+        self.tracks_touches = True
+        """Whether to record the touched bytes."""
+
+    @property
+    def tensors(self) -> list[TensorMemory]:
+        """The regions of the launch's own arguments."""
+        return [region for region in self.regions if not region.tracks_stores]
+
+    def region_of(self, address: int) -> TensorMemory | None:
+        """The tensor that contains an address."""
+        at = int(np.searchsorted(self.start_addresses, address, side="right")) - 1
+        return self.regions[at] if at >= 0 and address < self.end_addresses[at] else None
+
+    def touch_offsets(
+        self,
+        lanes: NDArray[np.int64],
+        cta_offsets: NDArray[np.int64],
+        size: int,
+        *,
+        reads: bool,
+        writes: bool,
+        updates: bool = False,
+    ) -> bool:
+        """Record what lanes of many CTAs touch, each CTA at an offset.
+
+        Args:
+            lanes: addresses of the active lanes, flat.
+            cta_offsets: offset of each CTA.
+            size: bytes per lane.
+            reads: whether they are read.
+            writes: whether they are written.
+            updates: whether the written value depends on the old one.
+
+        Returns:
+            False, with nothing recorded, if they are not all in one tensor or are misaligned.
+        """
+        low, high = int(lanes.min() + cta_offsets.min()), int(lanes.max() + cta_offsets.max())
+        region = self.region_of(low)
+        if region is None or high + size > region.stop:
+            return False
+        alignment = max(size, region.granule_bytes)
+        if ((lanes - region.base + cta_offsets[0]) % alignment).any() or (
+            (cta_offsets - cta_offsets[0]) % alignment
+        ).any():
+            return False
+        touch = partial(region.touch_offsets, lanes=lanes, cta_offsets=cta_offsets, size=size)
+        self._record_touch(region, touch, reads, writes, updates)
+        return True
+
+    def touch(
+        self,
+        addresses: NDArray[np.int64],
+        size: int,
+        *,
+        reads: bool,
+        writes: bool,
+        updates: bool = False,
+    ) -> NDArray[Any]:
+        """Record what active lanes touch.
+
+        Args:
+            addresses: of the active lanes, flat.
+            size: bytes per lane.
+            reads: whether they are read.
+            writes: whether they are written.
+            updates: whether the written value depends on the old one.
+
+        Returns:
+            The indices in `addresses` that are out of bounds.
+        """
+        low, high = int(addresses.min()), int(addresses.max())
+        region = self.region_of(low)
+        if region is not None and high + size <= region.stop:
+            self._record_touch(region, partial(region.touch, addresses=addresses, size=size), reads, writes, updates)
+            return np.empty(0, np.int64)
+        if not self.regions:
+            return np.arange(len(addresses))
+        region_numbers = np.searchsorted(self.start_addresses, addresses, side="right") - 1
+        inside = (region_numbers >= 0) & (addresses + size <= self.end_addresses[region_numbers])
+        for number, region in enumerate(self.regions):
+            region_addresses = addresses[inside & (region_numbers == number)]
+            if region_addresses.size:
+                self._record_touch(
+                    region,
+                    partial(region.touch, addresses=region_addresses, size=size),
+                    reads,
+                    writes,
+                    updates,
+                )
+        return np.flatnonzero(~inside)
+
+    def _record_touch(self, region: TensorMemory, touch: TouchMarker, reads: bool, writes: bool, updates: bool) -> None:
+        if self.tracks_touches:
+            if reads:
+                touch(region.read_marks)
+            if writes:
+                touch(region.written_marks)
+            if updates:
+                if region.update_marks is None:
+                    region.update_marks = np.zeros_like(region.written_marks)
+                touch(region.update_marks)
+        if writes and region.content is not None and not region.tracks_stores:
+            region.content = None  # stored values are not tracked
+
+    def load(self, addresses: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64] | None, str]:
+        """Numbers of up to 4 bytes at some addresses; None if they were not given.
+
+        Also returns the name of the tensor, or the reason why they are unknown.
+        """
+        region = self.region_of(int(addresses.flat[0]))
+        if region is None:
+            return None, "memory outside of every tensor"
+        if region.content is None:
+            return None, f"values of {region.name}"
+        if int(addresses.min()) < region.start or int(addresses.max()) + size > region.stop:
+            return None, "memory of several tensors"
+        at = addresses - region.start
+        words = np.zeros(at.shape, np.int64)
+        for byte in range(size):
+            words |= region.content[at + byte].astype(np.int64) << (8 * byte)
+        return words, region.name
+
+    def store(self, addresses: NDArray[np.int64], size: int, values: NDArray[np.int64] | None) -> None:
+        """Store values where content is tracked; None stores unknown bytes."""
+        region = self.region_of(int(addresses.flat[0]))
+        if region is None or not region.tracks_stores or region.content is None:
+            return
+        if values is None or int(addresses.max()) + size > region.stop:
+            region.content = None
+            return
+        for byte in range(size):
+            region.content[addresses - region.start + byte] = (values >> (8 * byte)) & 0xFF
+
+    def content_at(self, addresses: NDArray[np.int64], size: int) -> NDArray[np.uint8] | None:
+        """Bytes at some addresses, one row for each; None if unknown."""
+        region = self.region_of(int(addresses.min()))
+        if region is None or region.content is None or int(addresses.max()) + size > region.stop:
+            return None
+        content: NDArray[np.uint8] = region.content[(addresses - region.start)[:, None] + np.arange(size)]
+        return content
+
+    def describe_nearest(self, address: int) -> str:
+        """The nearest tensor of an address, and the distance to it."""
+        nearest = min(self.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None)
+        if nearest is None:
+            return "the launch has no tensor"
+        if address >= nearest.stop:
+            return f"{address - nearest.stop} bytes after the end of {nearest.name}"
+        return f"{nearest.start - address} bytes before {nearest.name}"
+
+    def count_unique_bytes(self) -> tuple[int, int]:
+        """Distinct bytes that were read, and that were written."""
+        return (
+            sum(region.count_touched(region.read_marks)[0] for region in self.tensors),
+            sum(region.count_touched(region.written_marks)[0] for region in self.tensors),
+        )
+
+    def count_sectors(self) -> tuple[int, int]:
+        """Distinct sectors that were read or updated, and that were written."""
+        return (
+            sum(region.count_touched(*region.fetched_marks)[1] for region in self.regions),
+            sum(region.count_touched(region.written_marks)[1] for region in self.regions),
+        )
+
+    def missing_values_at(self, addresses: NDArray[np.int64]) -> str | None:
+        """The tensor of the first address, if its values were not given."""
+        region = self.region_of(int(addresses.flat[0]))
+        return None if region is None or region.content is not None else f"values of {region.name}"
+
+
+# ── Accesses out of bounds ───────────────────────────────────────────────────────────────────────
+
+
+def out_of_bounds_accesses(
+    memory: GlobalMemory, index: int, kind: str, positions: NDArray[Any], ctas: NDArray[Any], lanes: NDArray[Any],
+    addresses: NDArray[Any],
+) -> list[OutOfBoundsAccess]:  # fmt: skip
+    """The first out-of-bounds accesses."""
+    return [
+        OutOfBoundsAccess(
+            index,
+            kind,
+            int(ctas[position]),
+            int(lanes[position]),
+            int(addresses[position]),
+            memory.describe_nearest(int(addresses[position])),
+        )
+        for position in positions[:MOST_OUTSIDE]
+    ]

@@ -1,0 +1,377 @@
+"""Loop iterations in parallel: predict the state of each, run all at once, and prove the prediction.
+
+`IterationHypothesis` extrapolates the state changes of earlier iterations and sets up the states in which the next ones
+would begin. They run as if they were further CTAs. If each ends in the state in which the next began, the
+result equals sequential execution: by induction, since the first begins in the actual state. Counters and
+touched memory are buffered until then, and discarded if any state differs.
+
+Some registers do not change by a constant, such as the unused upper half of an address. They start
+unpredicted; the end of each iteration then supplies the value for the next, and all run again until nothing
+changes.
+
+The proof fails if iterations diverge, store to a tensor whose values were given, leave tensors, or have more
+unknown values in parallel than one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.affine import AffineValue
+from artifact_inspector.execution.interpreter.counters import StepLimitReached
+from artifact_inspector.execution.interpreter.cta_memory import CapacityExceeded, CtaMemory
+from artifact_inspector.execution.interpreter.lane_partition import (
+    LanePartition,
+    has_unknown_bits,
+    materialize,
+)
+from artifact_inspector.execution.interpreter.machine import LaneGroup, Machine
+from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, UndecidedPath
+from artifact_inspector.execution.interpreter.speculative_memory import OrderDependent, SpeculativeMemory
+from artifact_inspector.execution.interpreter.state_changes import (
+    PredictedRegister,
+    RecordedRegisters,
+    StateChange,
+    StateName,
+    chain_iterations,
+    have_equal_known_bits,
+    have_equal_values,
+    is_predicate,
+    machine_state,
+    predict_register,
+)
+from artifact_inspector.execution.interpreter.values import Mask, UnknownValue, Value, select_rows
+
+FEWEST_ITERATIONS = 6
+"""Fewest iterations for which it is worthwhile."""
+MOST_SHARED_BYTES = 1 << 25
+"""Most bytes of shared memory that are copied for all iterations."""
+
+_MOST_RERUNS = 6
+"""Most runs until the irregular registers settle."""
+
+
+class _IterationsDiverged(Exception):  # noqa: N818 - no error: the iterations before it can run in parallel
+    """Iterations diverge."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(f"row {row}")
+        self.row = row
+
+
+class _SpeculativeMachine(Machine):
+    """The machine on which iterations run as if they were further CTAs."""
+
+    def _split_off_outcomes(self, outcomes: NDArray[Any], _kinds: list[int]) -> None:
+        raise _IterationsDiverged(int(np.flatnonzero(outcomes != outcomes[0])[0]))
+
+    def run_iteration(self, header: int) -> bool:
+        """Run until all lanes are back at the loop header; False if they do not arrive."""
+        while self.groups:
+            self._run_lowest_group()
+            if len(self.groups) == 1 and not self.waiting and self.groups[0].pc == header:
+                return self.group.pc <= self.step.index
+            masks = [group.mask for group in self.groups] + [group.mask for _, group in self.waiting]
+            if self.trace is not None and any(isinstance(m, np.ndarray) and len(m) > 1 for m in masks):
+                return False
+        return False
+
+
+class IterationHypothesis:
+    """A hypothesis about the next iterations of a loop.
+
+    Args:
+        machine: at the beginning of the first.
+        changes: of the iterations, repeated cyclically.
+        count: number of iterations.
+        steps: most steps of one iteration.
+        odd: registers whose change is not an addition.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        changes: Sequence[StateChange],
+        count: int,
+        steps: int,
+        odd: Iterable[StateName] = (),
+    ) -> None:
+        self.machine, self.count, self.step_limit = machine, count, steps
+        state = machine_state(machine)
+        self.irregular: dict[StateName, Value] = {name: None for name in odd if state.get(name) is not None}
+        """Irregular register → its value at the beginning of each iteration, once observed."""
+        self.predicted: dict[StateName, PredictedRegister] = {}
+        for name in dict.fromkeys(name for change in changes for name in change.increments):
+            if name in self.irregular:
+                continue
+            zero = False if is_predicate(state[name]) else 0
+            added = [change.increments.get(name, zero) for change in changes]
+            self.predicted[name] = predict_register(state[name], added, count, machine.rows)
+
+    def run(self, *, allows_rerun: bool = True) -> int:
+        """Run the iterations; if all of them are proven, the machine continues after them.
+
+        Args:
+            allows_rerun: whether mispredicted registers may be settled by running again.
+
+        Returns:
+            Number of proven iterations; if not all are, the number that is worth trying next.
+        """
+        machine = self.machine
+        shared_content = machine.shared_memory.content
+        if (
+            shared_content is not None
+            and len(shared_content) > 1
+            and self.count * shared_content.size > MOST_SHARED_BYTES
+        ):
+            return 0  # a single row shared by all CTAs is not copied
+        input_count = machine.input_names.count()
+        for _ in range(_MOST_RERUNS):
+            speculative_memory = SpeculativeMemory(machine.memory, machine.rows)
+            speculative = self._make_speculative(speculative_memory)
+            initial_state: dict[StateName, Value] = {
+                **speculative.registers,
+                **speculative.local_memory.lane_words,
+            }
+            proven = self._run_iterations(speculative)
+            has_new_inputs = machine.input_names.count() > input_count
+            machine.input_names.truncate(input_count)
+            if proven < self.count:
+                return proven
+            if self._chain_irregular(speculative):
+                proven = self._count_proven(speculative, initial_state)
+                if proven >= FEWEST_ITERATIONS or not self.mispredicted or not allows_rerun:
+                    break
+                self._make_irregular(speculative)
+        else:
+            return 0
+        if proven < self.count:
+            return proven
+        if has_new_inputs:  # sequential execution must name missing inputs first
+            return 0
+        self._commit(speculative, speculative_memory, initial_state)
+        return proven
+
+    def _make_irregular(self, trial: _SpeculativeMachine) -> None:
+        """Treat mispredicted registers as irregular: start iterations with the end values of earlier ones."""
+        self.irregular.update(dict.fromkeys(self.mispredicted))
+        for name in self.mispredicted:
+            self.predicted.pop(name, None)
+        self._chain_irregular(trial)
+
+    def _chain_irregular(self, trial: _SpeculativeMachine) -> bool:
+        """Start each iteration with the irregular registers of the one before it; True if nothing changed."""
+        ended = machine_state(trial)
+        state = machine_state(self.machine)
+        is_stable = True
+        for name, old_values in self.irregular.items():
+            new_values = chain_iterations(state[name], ended.get(name), self.machine.shape, self.count)
+            is_stable = is_stable and old_values is not None and have_equal_values(old_values, new_values)
+            self.irregular[name] = new_values
+        return is_stable
+
+    def _run_iterations(self, trial: _SpeculativeMachine) -> int:
+        """Run all iterations; returns how many take the same path."""
+        machine, counts = self.machine, self.machine.counters
+        try:
+            if not trial.run_iteration(machine.groups[0].pc):
+                return 0
+        except _IterationsDiverged as divergence:
+            return min(divergence.row // machine.rows, self.count - 1)
+        except (UndecidedPath, StepLimitReached, OrderDependent, CapacityExceeded, *MALFORMED_OPERAND_ERRORS):
+            return 0
+        if trial.counters.out_of_bounds or any(
+            missing_inputs & ~counts.missing_inputs.get(step_index, 0)
+            for step_index, missing_inputs in trial.counters.missing_inputs.items()
+        ):
+            return 0
+        return self.count if self._is_other_state_unchanged(trial) else 0
+
+    def _make_speculative(self, rehearsal: SpeculativeMemory) -> _SpeculativeMachine:
+        machine, count = self.machine, self.count
+        trial = object.__new__(_SpeculativeMachine)
+        trial.__dict__.update(machine.__dict__)
+        trial.ctas, trial.iterations = np.tile(machine.ctas, count), count
+        trial.memory = rehearsal
+        trial.counters = machine.counters.speculative_copy(self.step_limit)
+        trial.barriers = {name: self._tile(mask) for name, mask in machine.barriers.items()}
+        trial.saved_barriers = {name: self._tile(mask) for name, mask in machine.saved_barriers.items()}
+        trial.exited = self._tile(machine.exited)
+        trial.early_arrivals = {name: self._tile_arrivals(arrived) for name, arrived in machine.early_arrivals.items()}
+        trial.registers = RecordedRegisters(
+            {name: self._initial_value(name, register_value) for name, register_value in machine.registers.items()}
+        )
+        trial.local_memory, trial.shared_memory = CtaMemory(), machine.shared_memory.copy()
+        trial.local_memory.lane_words = {
+            address: self._initial_value(address, register_value)
+            for address, register_value in machine.local_memory.lane_words.items()
+        }
+        trial.shared_memory.byte_limit = MOST_SHARED_BYTES
+        trial.shared_memory.repeat_rows(count)
+        trial.trace = None if machine.trace is None else []
+        trial.loops = None
+        trial.waiting, trial.pending = [], []
+        trial.groups = [LaneGroup(machine.groups[0].pc, self._tile(machine.groups[0].mask), trial)]
+        trial.group = trial.groups[0]
+        return trial
+
+    def _tile(self, mask: Mask) -> Mask:
+        if isinstance(mask, np.ndarray) and mask.ndim and len(mask) > 1:
+            return np.tile(mask, (self.count, 1))
+        return mask
+
+    def _tile_arrivals(self, arrived: Any) -> Any:
+        return np.tile(arrived, self.count) if np.size(arrived) > 1 else arrived
+
+    def _initial_value(self, name: StateName, register_value: Value) -> Value:
+        """A register at the beginning of all iterations."""
+        if name in self.predicted:
+            return select_rows(self.predicted[name].all_values, np.arange(self.count * self.machine.rows))
+        if self.irregular.get(name) is not None:
+            return self.irregular[name]
+        if isinstance(register_value, UnknownValue):
+            return UnknownValue(
+                self._tile(register_value.data),
+                self._tile(register_value.unknown_bits),
+                register_value.missing_inputs,
+            )
+        if isinstance(register_value, (AffineValue, LanePartition)):
+            return register_value.keep(np.tile(np.arange(self.machine.rows), self.count))
+        return self._tile(register_value)
+
+    def _is_other_state_unchanged(self, trial: _SpeculativeMachine) -> bool:
+        """Whether everything but registers is unchanged: lane masks, barriers, shared memory."""
+        machine = self.machine
+        masks = [(trial.groups[0].mask, machine.groups[0].mask), (trial.exited, machine.exited)]
+        for new_masks, old_masks in (
+            (trial.barriers, machine.barriers),
+            (trial.saved_barriers, machine.saved_barriers),
+        ):
+            if new_masks.keys() != old_masks.keys():
+                return False
+            masks += [(new_masks[name], old_masks[name]) for name in new_masks]
+        if any(np.any(np.not_equal(new_masks, self._tile(old_mask))) for new_masks, old_mask in masks):
+            return False
+        if trial.early_arrivals.keys() != machine.early_arrivals.keys() or any(
+            np.any(arrived != self._tile_arrivals(machine.early_arrivals[name]))
+            for name, arrived in trial.early_arrivals.items()
+        ):
+            return False
+        return _is_shared_unchanged(trial.shared_memory, machine.shared_memory, self.count)
+
+    def _count_proven(self, trial: _SpeculativeMachine, initial_state: Mapping[StateName, Value]) -> int:
+        """The number of leading iterations that began in the state in which the one before them ended."""
+        registers = trial.registers
+        assert isinstance(registers, RecordedRegisters)
+        self.mispredicted: list[StateName] = []
+        if trial.local_memory.lane_words.keys() != self.machine.local_memory.lane_words.keys():
+            return 0
+        ended: dict[StateName, Value] = {**dict(registers), **trial.local_memory.lane_words}
+        self.carried_names: set[StateName] = {*registers.read_names, *trial.local_memory.lane_words}
+        proven = self.count
+        later_rows = np.arange(self.machine.rows, (self.count + 1) * self.machine.rows)
+        for name in self.carried_names:
+            actual = ended.get(name)
+            if name in self.irregular:
+                continue
+            if name in self.predicted:
+                expected: Value = select_rows(self.predicted[name].all_values, later_rows)
+            else:
+                expected = initial_state.get(name)
+            agreed = self._count_agreeing(actual, expected)
+            if agreed < FEWEST_ITERATIONS:
+                self.mispredicted.append(name)
+            proven = min(proven, agreed)
+        if not proven:
+            return 0
+        old_state = machine_state(self.machine)
+        for name, end_value in ended.items():  # no value may be less known than in sequential execution
+            if end_value is initial_state.get(name) or not has_unknown_bits(end_value):
+                continue
+            new: UnknownValue = materialize(end_value)
+            old_value = materialize(old_state.get(name))
+            if (
+                not isinstance(old_value, UnknownValue)
+                or new.missing_inputs & ~old_value.missing_inputs
+                or np.any(new.unknown_bits != self._tile(old_value.unknown_bits))
+            ):
+                return 0
+        return proven
+
+    def _count_agreeing(self, actual: Value, expected: Value) -> int:
+        """The number of leading iterations after which a register is as predicted."""
+        if actual is expected:
+            return self.count
+        if (
+            isinstance(actual, LanePartition)
+            and isinstance(expected, LanePartition)
+            and actual.has_same_subsets(expected)
+        ):
+            return min(
+                self._count_agreeing(a.value, b.value) for a, b in zip(actual.subsets, expected.subsets, strict=True)
+            )
+        actual, expected = materialize(actual), materialize(expected)
+        if have_equal_known_bits(actual, expected):
+            return self.count
+        if actual is None or expected is None or isinstance(actual, UnknownValue) or isinstance(expected, UnknownValue):
+            return 0
+        if is_predicate(actual) is not is_predicate(expected):
+            return 0
+        mismatch = np.asarray(actual != expected)
+        if not mismatch.any():
+            return self.count
+        rows = mismatch.any(axis=1) if mismatch.ndim == 2 and len(mismatch) > 1 else np.ones(1, bool)
+        return int(rows.argmax()) // self.machine.rows
+
+    def _commit(
+        self,
+        trial: _SpeculativeMachine,
+        rehearsal: SpeculativeMemory,
+        initial_state: Mapping[StateName, Value],
+    ) -> None:
+        """Apply the buffered counters and accesses, and continue after the last iteration."""
+        machine = self.machine
+        machine.counters.add(trial.counters, self.count, machine.step)
+        rehearsal.apply_buffered()
+        if machine.trace is not None and trial.trace is not None:
+            machine.trace.extend(trial.trace * self.count)
+        last_rows = np.arange((self.count - 1) * machine.rows, self.count * machine.rows)
+
+        def final_value(name: StateName, end_value: Value, old_value: Value) -> Value:
+            if name in self.predicted and name in self.carried_names:
+                return self.predicted[name].final_value
+            if end_value is initial_state.get(name):
+                return old_value
+            return select_rows(end_value, last_rows)
+
+        machine.registers = {
+            name: final_value(name, end_value, machine.registers.get(name))
+            for name, end_value in dict(trial.registers).items()
+        }
+        machine.shared_memory.missing_inputs |= trial.shared_memory.missing_inputs
+        local_words = machine.local_memory.lane_words
+        machine.local_memory.lane_words = {
+            address: final_value(address, end_value, local_words[address])
+            for address, end_value in trial.local_memory.lane_words.items()
+        }
+
+
+def _is_shared_unchanged(new_memory: CtaMemory, old_memory: CtaMemory, count: int) -> bool:
+    if new_memory.content is None or old_memory.content is None:
+        return new_memory.content is old_memory.content
+    if (
+        new_memory.content.shape[1] != old_memory.content.shape[1]
+        or new_memory.known_marks is None
+        or old_memory.known_marks is None
+    ):
+        return False
+    tiled = old_memory.copy()
+    tiled.repeat_rows(count)
+    return bool(
+        (new_memory.known_marks == tiled.known_marks).all()
+        and ((new_memory.content == tiled.content) | (tiled.known_marks == 0)).all()
+    )

@@ -1,0 +1,98 @@
+"""Reconvergence points: where CTAs that diverged wait for each other and continue as one machine.
+
+A machine whose CTAs diverge is split. If a loop splits it again in every iteration, there would soon be as
+many machines as CTAs. So, like the lanes of a warp, CTAs reconverge at the immediate post-dominator of the
+branch. A machine that arrives there waits until all others have arrived or ended; then they are merged.
+
+**Source** W. Fung et al., "Dynamic Warp Formation and Scheduling for Efficient GPU Control Flow" (2007), for
+lanes of a warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from artifact_inspector.analysis.flow.dominators import immediate_dominators
+from artifact_inspector.model import Function
+
+
+class ReconvergencePoint:
+    """A step at which machines wait for each other.
+
+    Args:
+        place: the step.
+        outer: the enclosing reconvergence point, where the merged machine waits next.
+    """
+
+    def __init__(self, step: int, outer: ReconvergencePoint | None) -> None:
+        self.step, self.outer = step, outer
+        self.missing_count = 1
+        """Machines that have not arrived yet."""
+        self.arrived: list[Any] = []
+        """Machines that have arrived."""
+
+
+class BlockRange(NamedTuple):
+    """Consecutive steps (a basic block)."""
+
+    start: int
+    stop: int
+    successors: Sequence[int]
+    """Successors, as indices in the list of blocks."""
+    may_exit: bool = False
+    """Whether some lanes may exit after it."""
+
+
+def reconvergence_steps(
+    functions: Sequence[Function], exit_opcodes: tuple[str, ...], step_of: Callable[[int], int] = int
+) -> dict[int, int]:
+    """Branch → the step where all paths from it reconverge, within its function.
+
+    Args:
+        functions: in program order.
+        exit_opcodes: opcode prefixes after which lanes may exit.
+        step_of: maps the index of an instruction to its step.
+    """
+    reconvergence: dict[int, int] = {}
+    first = 0
+    for function in functions:
+        opcodes = [instruction.opcode for instruction in function.instructions]
+        reconvergence |= find_reconvergence(
+            [
+                BlockRange(
+                    step_of(first + block.start),
+                    step_of(first + block.stop),
+                    block.successors,
+                    block.stop > block.start and opcodes[block.stop - 1].startswith(exit_opcodes),
+                )
+                for block in function.blocks
+            ]
+        )
+        first += len(opcodes)
+    return reconvergence
+
+
+def find_reconvergence(blocks: Sequence[BlockRange]) -> dict[int, int]:
+    """Branch → the step where all paths from it reconverge, if there is one.
+
+    Example:
+        >>> find_reconvergence([BlockRange(0, 3, (1, 2)), BlockRange(3, 5, (2,)), BlockRange(5, 6, ())])
+        {2: 5}
+    """
+    end = len(blocks)
+    predecessors: list[list[int]] = [[] for _ in range(end + 1)]
+    for position, block in enumerate(blocks):
+        for block_index in (*block.successors, end) if block.may_exit or not block.successors else block.successors:
+            predecessors[block_index].append(position)
+    # post-dominators are dominators of the reversed graph, whose entry is number 0
+    reversed_predecessors = [
+        [end - block_index for block_index in predecessors[end - position]] for position in range(end + 1)
+    ]
+    post_dominators = immediate_dominators(reversed_predecessors)
+    reconvergence = {}
+    for position, block in enumerate(blocks):
+        block_index = end - post_dominators.get(end - position, 0)
+        if len(set(block.successors)) > 1 and block_index < end and block.stop > block.start:
+            reconvergence[block.stop - 1] = blocks[block_index].start
+    return reconvergence

@@ -1,0 +1,208 @@
+"""Changes of the machine state from one loop iteration to the next, and the states that they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.affine import AffineValue, stack_affine
+from artifact_inspector.execution.interpreter.lane_partition import LanePartition, as_array_value
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.values import (
+    FULL,
+    Known,
+    UnknownValue,
+    Value,
+    collapse_unknown,
+    data_of,
+    is_entirely_unknown,
+    select_rows,
+    unknown_bits_of,
+)
+
+StateName: TypeAlias = Any
+"""A register (`str`), or the address of a word of local memory (`int`)."""
+
+
+class RecordedRegisters(dict[str, Value]):
+    """Registers that record which of them were read before they were written."""
+
+    def __init__(self, registers: Mapping[str, Value]) -> None:
+        super().__init__(registers)
+        self.read_names: set[str] = set()
+        self.written_names: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a register."""
+        if name not in self.written_names:
+            self.read_names.add(name)
+        return super().get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.written_names:
+            self.read_names.add(name)
+        return super().__getitem__(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.written_names.add(name)
+        super().__setitem__(name, value)
+
+
+def machine_state(machine: Machine) -> dict[StateName, Value]:
+    """The state of all lanes of a machine: registers, and words of local memory."""
+    return {**machine.registers, **machine.local_memory.lane_words}
+
+
+class StateChange:
+    """The amount that one iteration adds to each register."""
+
+    __slots__ = ("increments", "irregular", "key")
+
+    def __init__(self, added: dict[StateName, Any], odd: Sequence[StateName] = ()) -> None:
+        self.increments = added
+        """Modulo 2³²; for a predicate, whether it flips. Unchanged registers are absent."""
+        self.irregular = odd
+        """Registers whose change is not an addition."""
+        self.key = {
+            name: (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+            for name, value in added.items()
+        }
+
+    def without(self, names: set[StateName]) -> StateChange:
+        """The same change without some registers."""
+        return StateChange({name: value for name, value in self.increments.items() if name not in names})
+
+
+def find_state_change(
+    old_state: Mapping[StateName, Value], new_state: Mapping[StateName, Value], names: Iterable[StateName]
+) -> StateChange:
+    """How registers changed between two states."""
+    increments: dict[StateName, Any] = {}
+    irregular: list[StateName] = []
+    for name in names:
+        old, new = old_state.get(name), new_state.get(name)
+        if old is new or have_equal_known_bits(old, new):
+            continue
+        if _is_not_numeric(old) or _is_not_numeric(new) or is_predicate(old) is not is_predicate(new):
+            irregular.append(name)
+            continue
+        increment = _increment(old, new)
+        if increment.__class__ is AffineValue:
+            irregular.append(name)
+        elif np.any(increment):
+            increments[name] = increment.item() if isinstance(increment, np.generic) else increment
+    return StateChange(increments, irregular)
+
+
+def _increment(old: Known, new: Known) -> Known:
+    return np.not_equal(old, new) if is_predicate(old) else np.subtract(new, old) & FULL
+
+
+def _is_not_numeric(value: Value) -> bool:
+    return value is None or isinstance(value, (UnknownValue, LanePartition))
+
+
+def have_equal_known_bits(a: Value, b: Value) -> bool:
+    """Whether two registers, or predicates, have the same known bits with the same values."""
+    if not isinstance(a, UnknownValue) or not isinstance(b, UnknownValue) or a.missing_inputs != b.missing_inputs:
+        return False
+    if is_entirely_unknown(a) and is_entirely_unknown(b):
+        return True
+    every = True if is_predicate(a.unknown_bits) else FULL
+    return bool(
+        np.all(np.equal(a.unknown_bits, b.unknown_bits))
+        and np.all(np.equal(a.data, b.data) | np.equal(a.unknown_bits, every))
+    )
+
+
+def is_predicate(value: Value) -> bool:
+    """Whether a value is a predicate."""
+    return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
+
+
+def chain_iterations(first: Value, end_values: Value, shape: tuple[int, int], count: int) -> Value:
+    """The values with which iterations begin: each begins with what the one before it ended with.
+
+    Args:
+        first: value before the first iteration.
+        end_values: value after each iteration, one block of CTAs per iteration.
+        shape: CTAs and lanes of one iteration.
+        count: number of iterations.
+    """
+    rows = shape[0]
+    if not any(isinstance(value, (UnknownValue, LanePartition)) for value in (first, end_values)):
+        earlier_ends = select_rows(end_values, np.arange((count - 1) * rows))
+        affine_chain = stack_affine((first, earlier_ends), (rows, (count - 1) * rows))
+        if affine_chain is not None:
+            return affine_chain
+    first, end_values = as_array_value(first), as_array_value(end_values)
+    data = _stack_iterations(data_of(first), data_of(end_values), shape, count)
+    if not isinstance(first, UnknownValue) and not isinstance(end_values, UnknownValue):
+        return data
+    unknown_bits = _stack_iterations(unknown_bits_of(first), unknown_bits_of(end_values), shape, count)
+    if data.dtype == np.bool_:
+        unknown_bits = unknown_bits != 0
+    missing_inputs = [value.missing_inputs for value in (first, end_values) if isinstance(value, UnknownValue)]
+    return (
+        collapse_unknown(UnknownValue(data, unknown_bits, missing_inputs[0] | missing_inputs[-1]))
+        if unknown_bits.any()
+        else data
+    )
+
+
+def _stack_iterations(first: Any, ended: Any, shape: tuple[int, int], count: int) -> NDArray[Any]:
+    rows, lanes = shape
+    earlier_ends = np.broadcast_to(np.asarray(ended), (count * rows, lanes))[: (count - 1) * rows]
+    return np.concatenate([np.broadcast_to(np.asarray(first), shape), earlier_ends])
+
+
+def have_equal_values(a: Value, b: Value) -> bool:
+    """Whether two registers hold the same, as far as known."""
+    if isinstance(a, UnknownValue) or isinstance(b, UnknownValue):
+        return have_equal_known_bits(a, b)
+    return bool(np.all(np.equal(a, b)))
+
+
+class PredictedRegister(NamedTuple):
+    """The predicted values of a register in the next iterations."""
+
+    all_values: Value
+    """At the beginning of each iteration and after the last, one block of CTAs per iteration."""
+    final_value: Value
+    """After the last iteration."""
+
+
+def predict_register(value: Value, changes: list[Any], count: int, ctas: int) -> PredictedRegister:
+    """A register at the beginning of each of the next iterations, and after the last.
+
+    Args:
+        value: at the beginning of the first.
+        changes: additions of the iterations, repeated cyclically.
+        count: number of iterations.
+        ctas: CTAs of the register.
+    """
+    cta_values = value.rows if value.__class__ is AffineValue else value
+    start = np.asarray(cta_values).reshape((1, 1, 1) if np.ndim(cta_values) == 0 else (1, *cta_values.shape))
+    iterations = np.arange(count + 1).reshape(-1, 1, 1)
+    cycles, phase = np.divmod(iterations, len(changes))
+    change_arrays = [np.asarray(change).reshape((1, 1) if np.ndim(change) == 0 else change.shape) for change in changes]
+    shape = np.broadcast_shapes(*(change.shape for change in change_arrays))
+    steps = np.stack([np.broadcast_to(change, shape) for change in change_arrays])
+    if start.dtype == np.bool_:
+        flips = np.logical_xor.accumulate(steps, axis=0)
+        prefix_sums = np.concatenate([np.zeros((1, *shape), bool), flips])
+        predicted = start ^ prefix_sums[phase.ravel()] ^ (flips[-1] & (cycles % 2 == 1))
+    else:
+        sums = np.cumsum(steps, axis=0, dtype=np.int64)
+        prefix_sums = np.concatenate([np.zeros((1, *shape), np.int64), sums])
+        predicted = (start + prefix_sums[phase.ravel()] + cycles * (sums[-1] & FULL)) & FULL
+    final_value = predicted[-1].item() if predicted[-1].size == 1 else predicted[-1]
+    stacked = np.broadcast_to(predicted, (count + 1, ctas, predicted.shape[2])).reshape(-1, predicted.shape[2])
+    if value.__class__ is not AffineValue:
+        return PredictedRegister(stacked, final_value)
+    if predicted.shape[2] > 1:
+        return PredictedRegister((stacked + value.lanes) & FULL, (final_value + value.lanes) & FULL)
+    return PredictedRegister(AffineValue(stacked, value.lanes) & FULL, AffineValue(final_value, value.lanes) & FULL)

@@ -1,0 +1,122 @@
+"""SASS copies by the tensor memory accelerator: of boxes by a tensor map, and bulk copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.memory_access import forget_shared
+from artifact_inspector.execution.interpreter.tensor_maps import (
+    PARAMETER_WINDOW,
+    TensorDescriptor,
+    read_maps,
+    record_box_copies,
+)
+from artifact_inspector.execution.interpreter.values import (
+    UnknownValue,
+    broadcast_value,
+    distinct_values,
+    join_words,
+)
+from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, register_after
+from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.machine import Machine
+
+_SHARED_START = 0x400
+"""Where a CTA's own shared memory begins on GPUs with such copies: the first 1 KiB is reserved."""
+
+
+def _build_tensor_copy(statement: SassStatement) -> StepRun:
+    """TMA: the tensor map says what it copies; the data in shared memory becomes unknown."""
+    reads = statement.base == "UTMALDG"
+
+    def run(machine: Machine) -> None:
+        names = _record_tensor_copy(machine, statement)
+        if reads:
+            missing_inputs = [machine.unknown_value(f"values of {name}").missing_inputs for name in names]
+            forget_shared(
+                machine,
+                reduce(or_, missing_inputs, machine.counters.missing_inputs.get(machine.step.index, 0)),
+                _SHARED_START,
+            )
+
+    return run
+
+
+def _record_tensor_copy(machine: Machine, statement: SassStatement) -> list[str]:
+    """Record a copy by the tensor map whose address is the last operand.
+
+    Returns:
+        The tensors of which it copies parts; empty if unknown, which is recorded.
+    """
+    address_operands = [operand for operand in statement.operands if operand.kind is SassOperandKind.ADDRESS]
+    dimensions = next((int(m[0]) for m in statement.modifiers if m[:1].isdigit() and m[1:] == "D"), 0)
+    reads = statement.base == "UTMALDG"
+    first = address_operands[0].address_registers[0][0]
+    skipped_registers = 2 if reads else 1  # address in shared memory, and the barrier of a load
+    coordinates = [machine.read_register(register_after(first, skipped_registers + axis)) for axis in range(dimensions)]
+    address = join_words(
+        *(machine.read_register(register_after(address_operands[-1].address_registers[0][0], step)) for step in (0, 1))
+    )
+    if isinstance(address, UnknownValue):
+        if broadcast_value(address.unknown_bits, machine.shape)[
+            broadcast_value(machine.active_mask, machine.shape)
+        ].any():
+            machine.counters.mark_unknown(machine.step.index, address.missing_inputs)
+            return []
+        address = address.data
+    descriptors = _find_descriptors(machine, distinct_values(address, machine.active_mask))
+    names = []
+    for descriptor, map_addresses in descriptors:
+        if descriptor is None or dimensions != len(descriptor.tensor.shape):
+            reason = "a tensor map that cannot be read" if descriptor is None else "a tensor map of another rank"
+            machine.counters.mark_unknown(machine.step.index, machine.unknown_value(reason).missing_inputs)
+            return []
+        mask = True if len(descriptors) == 1 else np.isin(broadcast_value(address, machine.shape), map_addresses)
+        record_box_copies(
+            machine, descriptor, coordinates, reads=reads, updates=statement.base == "UTMAREDG", mask=mask
+        )
+        region = machine.memory.region_of(descriptor.tensor.pointer or 0)
+        names.append("memory outside of every tensor" if region is None else region.name)
+    return names
+
+
+def _find_descriptors(
+    machine: Machine, addresses: NDArray[np.int64]
+) -> list[tuple[TensorDescriptor | None, NDArray[np.int64]]]:
+    """The descriptors at some addresses: kernel parameters, or maps that the kernel made."""
+    environment = machine.environment
+    descriptors: list[tuple[TensorDescriptor | None, NDArray[np.int64]]] = []
+    is_parameter = np.zeros(len(addresses), bool)
+    for offset, descriptor in environment.descriptors.items():
+        is_at_offset = np.isin(addresses - PARAMETER_WINDOW, (offset, offset - environment.first_parameter))
+        if is_at_offset.any():
+            descriptors.append((descriptor, addresses[is_at_offset]))
+            is_parameter |= is_at_offset
+    if not is_parameter.all():
+        descriptors += read_maps(machine.memory, addresses[~is_parameter])
+    return descriptors
+
+
+def _build_bulk_copy(statement: SassStatement) -> StepRun:
+    del statement
+    return lambda machine: machine.counters.mark_unknown(
+        machine.step.index, machine.unknown_value("the size of a bulk copy").missing_inputs
+    )
+
+
+COPIES: Mapping[str, RunBuilder] = {
+    "UTMALDG": _build_tensor_copy,
+    "UTMASTG": _build_tensor_copy,
+    "UTMAREDG": _build_tensor_copy,
+    "UBLKCP": _build_bulk_copy,
+    "UBLKRED": _build_bulk_copy,
+}
+"""Opcode without modifiers → builder of its run."""

@@ -1,0 +1,343 @@
+"""Simulates a whole launch: every CTA, in portions that fit a CPU cache."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.interpreter.counters import StepCounters, StepLimitReached
+from artifact_inspector.execution.interpreter.footprints import Footprints
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.loops import LoopAccelerator
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.merging import arrive_at_reconvergence
+from artifact_inspector.execution.interpreter.program import (
+    MALFORMED_OPERAND_ERRORS,
+    ProgramStep,
+    UndecidedPath,
+)
+from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, parse_block
+from artifact_inspector.execution.interpreter.values import InputNames
+from artifact_inspector.execution.kernel_loader import FILL_FLAG, KernelParameter, LoadedKernel
+from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.pointer_origin import find_unknown_pointers
+from artifact_inspector.execution.sass import semantics as sass
+from artifact_inspector.model.limits import CTAS
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.amdgcn import semantics as amdgcn
+
+PORTION_LANES = 1 << 15
+"""Lanes that are simulated together: their registers fit the L2 cache of a CPU."""
+MOST_PORTION_LANES = 1 << 20
+"""The same if nearly all registers are affine values, whose cost does not depend on the number of CTAs."""
+_STEPS_PER_ARRAY = 16
+"""Fewest steps per register that is not affine."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedCtas:
+    """Why some CTAs did not run to their end."""
+
+    step: ProgramStep
+    ctas: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLaunch:
+    """The counters of a simulated launch."""
+
+    loaded: LoadedKernel
+    launch: KernelLaunch
+    counters: StepCounters
+    memory: GlobalMemory
+    input_names: InputNames
+    unfinished: tuple[UnfinishedCtas, ...]
+    """Empty if every CTA ran to its end."""
+    is_sampled: bool
+    """Whether only some CTAs ran and represent the others."""
+
+
+def parameter_values(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[tuple[str, Any], ...]:
+    """Name and value of each parameter, in order; None if it was not given.
+
+    Raises:
+        UsageError: arguments are missing, or of another kind than the kernel was compiled for.
+    """
+    values: list[tuple[str, Any]] = []
+    missing: list[str] = []
+    for parameter in loaded.parameters:
+        if not parameter.type:
+            # scratch memory that Triton's launcher adds
+            values.append((parameter.name, launch.tensors.get(parameter.name)))
+        elif parameter.argument not in launch.arguments:
+            missing.append(parameter.argument)
+        else:
+            argument = launch.arguments[parameter.argument]
+            values.append((parameter.name, _parameter_value(parameter, argument)))
+    if missing:
+        given_names = ", ".join(launch.arguments) or "none"
+        raise UsageError(
+            f"Missing arguments of {loaded.artifact.display_name}: {', '.join(dict.fromkeys(missing))}.",
+            f"Pass them with --arg NAME=VALUE or --launch. Given: {given_names}."
+            + (
+                " Its files keep no argument names: pass arguments in order, without constants."
+                if "arg0" in missing
+                else ""
+            ),
+        )
+    return tuple(values)
+
+
+def _parameter_value(parameter: KernelParameter, argument: Any) -> Any:
+    name, kind = parameter.argument, parameter.type
+    if parameter.descriptor_part is not None:  # of a descriptor
+        if not isinstance(argument, Tensor):
+            raise UsageError(f"{name} is a tensor descriptor, but {argument!r} is not a tensor.", _TENSOR_FORM)
+        if parameter.descriptor_part == FILL_FLAG:
+            return 0
+        extents = [*argument.shape, *argument.strides]
+        if len(extents) <= parameter.descriptor_part:
+            raise UsageError(f"{name} has too few dimensions ({len(argument.shape)}).", _TENSOR_FORM)
+        return extents[parameter.descriptor_part]
+    if kind.startswith(("*", "!tt")):
+        if argument is not None and not isinstance(argument, (Tensor, int)):
+            raise UsageError(f"{name} is a pointer ({kind}), but {argument!r} is not.", _TENSOR_FORM)
+        if isinstance(argument, Tensor):
+            _check_type(parameter, argument)
+        return argument if argument is not None else 0
+    if isinstance(argument, Tensor):
+        raise UsageError(f"{name} is a number ({kind}), but a tensor was given.", f"Write it as {name}=128.")
+    if kind.startswith("i") and isinstance(argument, float):
+        raise UsageError(f"{name} is an integer ({kind}), but {argument!r} is not.")
+    if argument is not None and not -_WORD_RANGE < argument < _WORD_RANGE and not isinstance(argument, float):
+        raise UsageError(f"The value of {name} ({kind}) does not fit 64 bits.")
+    if argument is None:
+        return 0
+    return _float_argument(float(argument), kind) if kind.startswith(("f", "bf")) else int(argument)
+
+
+def _float_argument(number: float, kind: str) -> float | int:
+    """A number as a launcher passes it: 2-byte floats as their bits, as Triton 3.6 packs them."""
+    if kind not in ("f16", "fp16", "bf16"):
+        return number
+    try:
+        packed = struct.pack("<e", number) if kind != "bf16" else struct.pack("<f", number)[2:]
+    except OverflowError:
+        packed = struct.pack("<e" if kind != "bf16" else "<f", math.copysign(math.inf, number))[-2:]
+    return int.from_bytes(packed, "little")
+
+
+_WORD_RANGE = 1 << 64
+_TENSOR_FORM = "Write a tensor as NAME=fp16[2048,2048]."
+
+
+def _check_type(parameter: KernelParameter, tensor: Tensor) -> None:
+    """Raise a UsageError if the pointer was compiled for elements of another size."""
+    name, bits = parameter.argument, parameter.element_bits
+    if bits not in (None, tensor.bits):
+        element = parameter.type.removeprefix("*").removeprefix("k")
+        raise UsageError(
+            f"{name} is {parameter.type}, but a tensor of {tensor.dtype} was given.",
+            f"Its elements have {bits} bits; write it as {name}={element}[…].",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSetup:
+    """A launch that is ready to create machines."""
+
+    loaded: LoadedKernel
+    launch: KernelLaunch
+    """With an address for every tensor."""
+    counters: StepCounters
+    memory: GlobalMemory
+    input_names: InputNames
+    environment: amdgcn.AmdgcnEnvironment | sass.SassEnvironment
+    runs_in_parallel: bool = True
+    """Whether loop iterations may run in parallel and CTAs as affine values; the counters are the same."""
+
+    def machine(self, ctas: NDArray[np.int64]) -> Machine:
+        """A machine with some CTAs at the kernel's first instruction."""
+        loaded = self.loaded
+        machine = Machine(
+            loaded.program,
+            ctas,
+            loaded.threads,
+            self.memory,
+            self.counters,
+            self.input_names,
+            self.environment,
+            LoopAccelerator() if self.runs_in_parallel else None,
+        )
+        if not self.runs_in_parallel:
+            machine.uses_affine = False
+        self.environment.initialize(machine)
+        return machine
+
+
+def set_up_launch(
+    loaded: LoadedKernel, launch: KernelLaunch, counters: StepCounters, *, runs_in_parallel: bool = True
+) -> LaunchSetup:
+    """A launch before its first step.
+
+    Args:
+        loaded: the kernel.
+        launch: its grid and arguments.
+        counters: receives the counters.
+        runs_in_parallel: whether loop iterations may run in parallel.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid is empty.
+    """
+    if min(launch.grid) < 1:
+        extents = "×".join(str(extent) for extent in launch.grid)
+        raise UsageError(f"The grid {extents} is empty.", "Each dimension must be at least 1.")
+    launch = place_tensors(_with_scratch(loaded, launch))
+    names = InputNames()
+    arguments = parameter_values(loaded, launch)
+    descriptors = {
+        layout[0]: TensorDescriptor(parameter.name, argument, parse_block(parameter.type))
+        for layout, parameter, (_, argument) in zip(
+            loaded.program.parameters, loaded.parameters, arguments, strict=False
+        )
+        if parameter.type.startswith("!tt") and isinstance(argument, Tensor)
+    }
+    program, threads = loaded.program, loaded.threads
+    environment: amdgcn.AmdgcnEnvironment | sass.SassEnvironment
+    if loaded.initial_state is not None:
+        from artifact_inspector.execution.amdgcn import semantics as amdgcn
+
+        environment = amdgcn.AmdgcnEnvironment(program, loaded.initial_state, launch, arguments, threads, names)
+    else:
+        environment = sass.SassEnvironment(program, launch, arguments, threads, names, descriptors)
+    return LaunchSetup(loaded, launch, counters, _make_memory(launch), names, environment, runs_in_parallel)
+
+
+def _make_memory(launch: KernelLaunch) -> GlobalMemory:
+    """The memory of a launch, which tracks the touched elements of each tensor.
+
+    Raises:
+        UsageError: the tensors are too large.
+    """
+    try:
+        return GlobalMemory(launch)
+    except MemoryError:
+        size = sum(tensor.bytes for tensor in launch.tensors.values())
+        raise UsageError(
+            f"The tensors span {size:.3g} bytes, which is too much to track in available memory.",
+            "Use smaller tensors.",
+        ) from None
+
+
+def _with_scratch(loaded: LoadedKernel, launch: KernelLaunch) -> KernelLaunch:
+    """The launch as Triton makes it: with clusters, and with scratch memory."""
+    launch = replace(launch, cluster_size=loaded.cluster_size)
+    if not loaded.scratch_bytes:
+        return launch
+    scratch = Tensor((loaded.scratch_bytes * launch.ctas,), "uint8")
+    return replace(launch, arguments={**launch.arguments, SCRATCH_TENSOR: scratch})
+
+
+def simulate_launch(
+    loaded: LoadedKernel,
+    launch: KernelLaunch,
+    *,
+    limit: int = 50_000_000,
+    ctas: NDArray[np.int64] | None = None,
+    portion: int = PORTION_LANES,
+    footprints: bool = False,
+    runs_in_parallel: bool = True,
+) -> SimulatedLaunch:
+    """Simulate a launch.
+
+    Args:
+        loaded: the kernel.
+        launch: its grid and arguments.
+        limit: steps after which it counts as endless.
+        ctas: linear numbers of the CTAs to run; all by default.
+        portion: lanes that are simulated together.
+        footprints: whether to record what each CTA reads.
+        runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
+            the same.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid is empty.
+    """
+    if launch.ctas > CTAS.value:
+        raise UsageError(
+            f"The launch has {launch.ctas} CTAs; at most {CTAS.value} are simulated.",
+            f"Use a smaller grid, or set {CTAS.variable}.",
+        )
+    counters = StepCounters(len(loaded.program.steps), limit)
+    setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
+    memory = setup.memory
+    selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
+    unfinished: list[UnfinishedCtas] = []
+    portion_size = max(1, portion // loaded.threads)
+    if len(selected_ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
+        portion_size = len(selected_ctas)
+    if footprints:
+        memory.footprints = Footprints(setup.launch)
+    first = 0
+    while first < len(selected_ctas):
+        portion_ctas = selected_ctas[first : first + portion_size]
+        first += len(portion_ctas)
+        arrays_before, steps_before = counters.arrays, counters.spent
+        if memory.footprints is not None:
+            memory.footprints.begin_portion(int(portion_ctas[0]))
+        unfinished += run_machines(setup.machine(portion_ctas))
+        if memory.footprints is not None:
+            memory.footprints.end_portion(portion_ctas)
+        is_mostly_affine = (counters.arrays - arrays_before) * _STEPS_PER_ARRAY < counters.spent - steps_before
+        portion_size = (
+            max(1, portion, MOST_PORTION_LANES if runs_in_parallel and is_mostly_affine else 0) // loaded.threads or 1
+        )
+        if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > limit:
+            break
+    reclassify_unknown_pointers(setup)
+    return SimulatedLaunch(
+        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None
+    )
+
+
+def reclassify_unknown_pointers(setup: LaunchSetup) -> None:
+    """Reclassify out-of-bounds accesses that use pointers of unknown origin."""
+
+    def simulate_again(launch: KernelLaunch, ctas: NDArray[np.int64]) -> StepCounters:
+        new_counters = StepCounters(len(loaded.program.steps), setup.counters.step_limit)
+        run_machines(set_up_launch(loaded, launch, new_counters, runs_in_parallel=setup.runs_in_parallel).machine(ctas))
+        return new_counters
+
+    loaded, counters = setup.loaded, setup.counters
+    origins = find_unknown_pointers(counters, setup.memory, setup.launch, loaded.parameters, simulate_again)
+    for index, memory in origins.items():
+        counters.reclassify_out_of_bounds(index, setup.input_names.bit_of(memory))
+
+
+def run_machines(machine: Machine) -> list[UnfinishedCtas]:
+    """Run a machine and all that diverge from it; returns what did not end, and why."""
+    pending = machine.pending = [machine]
+    unfinished: list[UnfinishedCtas] = []
+    while pending:
+        current = pending.pop()
+        has_reconverged = False
+        try:
+            has_reconverged = current.run()
+        except UndecidedPath as stop:
+            unfinished.append(UnfinishedCtas(stop.step, current.rows, stop.reasons))
+        except StepLimitReached as stop:
+            reason = f"no end after {stop.limit} steps"
+            unfinished.append(UnfinishedCtas(stop.step, current.rows, (reason,)))
+            break
+        except MALFORMED_OPERAND_ERRORS:
+            unfinished.append(UnfinishedCtas(current.step, current.rows, ("invalid operands",)))
+        pending += arrive_at_reconvergence(current, has_reconverged=has_reconverged)
+    return unfinished

@@ -1,0 +1,179 @@
+"""The latency of one CTA that runs alone: its warps go through the program in lockstep, by its control codes.
+
+A warp stalls as encoded by the compiler, and waits for scoreboards, groups of copies and products, and
+barriers. The warps of the CTA queue at each unit. A load completes when the caches or device memory have
+moved its bytes and its latency has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from artifact_inspector.execution.timing.control_codes import ControlCode
+
+IN_ORDER_UNITS = frozenset(("alu", "fma", "xu", "double"))
+"""Units that block the warp until they accept the instruction; the others have queues."""
+
+
+class SchedulingEffect(Enum):
+    """The effect of an instruction on waits other than scoreboards."""
+
+    NOTHING = "nothing"
+    STARTS_COPY = "copies"
+    """Starts an asynchronous copy."""
+    CLOSES_COPY_GROUP = "closes copies"
+    WAITS_FOR_COPIES = "awaits copies"
+    CLOSES_PRODUCT_GROUP = "closes products"
+    """The last matrix product of a warpgroup's group."""
+    WAITS_FOR_PRODUCTS = "awaits products"
+    CTA_BARRIER = "meets"
+    """A barrier of the CTA."""
+    STARTS_BULK_COPY = "copies bulk"
+    WAITS_FOR_BULK = "awaits bulk"
+
+
+class StepCost(NamedTuple):
+    """The cost of an instruction that all warps of a CTA execute once."""
+
+    unit: str | None
+    """The unit that it occupies."""
+    busy_cycles: float
+    """Cycles for which it occupies the unit."""
+    latency_cycles: float
+    """Further cycles until its result is available."""
+    l2_cycles: float = 0.0
+    """Cycles for which it occupies the path to L2."""
+    dram_cycles: float = 0.0
+    """Cycles for which it occupies this multiprocessor's share of device memory."""
+    effect: SchedulingEffect = SchedulingEffect.NOTHING
+    groups_left: int = 0
+    """Groups that a wait leaves in flight."""
+    shared_read_cycles: float = 0.0
+    """Cycles for which a matrix product occupies shared memory to read its operands."""
+
+    def scaled_by(self, count: float) -> StepCost:
+        """The cost for several CTAs, or a fraction of one."""
+        return self._replace(
+            busy_cycles=self.busy_cycles * count,
+            l2_cycles=self.l2_cycles * count,
+            dram_cycles=self.dram_cycles * count,
+            shared_read_cycles=self.shared_read_cycles * count,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CtaWalk:
+    """The result of a walk by one CTA."""
+
+    cycles: float
+    """From its first instruction to its last byte."""
+    busy_cycles: Mapping[str, float]
+    """Unit → busy cycles."""
+
+
+class WarpState:
+    """The state of warps that run in lockstep, and what they have in flight.
+
+    Args:
+        free: unit → time when its queue is empty; shared by all that queue there.
+        busy: unit → busy cycles.
+    """
+
+    def __init__(self, free: dict[str, float] | None = None, busy: dict[str, float] | None = None) -> None:
+        self.time = 0.0
+        self.scoreboard_ready = [0.0] * 8
+        self.unit_free_at = {} if free is None else free
+        self.unit_busy = {} if busy is None else busy
+        self.last_copy_done = 0.0
+        self.copy_groups: list[float] = []
+        self.product_groups: list[float] = []
+        self.bulk_copies: list[float] = []
+
+    def occupy(self, unit: str, start: float, cycles: float) -> float:
+        """Queue at a unit; returns when it is done."""
+        end = max(start, self.unit_free_at.get(unit, 0.0)) + cycles
+        self.unit_free_at[unit] = end
+        self.unit_busy[unit] = self.unit_busy.get(unit, 0.0) + cycles
+        return end
+
+    def wait_for_groups(self, groups: list[float], groups_left: int) -> None:
+        """Wait until at most `groups_left` of the groups in flight, oldest first, remain."""
+        if len(groups) > groups_left:
+            self.time = max(self.time, groups[-1 - groups_left])
+            del groups[: len(groups) - groups_left]
+
+    def execute(self, control: ControlCode, cost: StepCost, issue: float, barrier: int) -> None:
+        """Execute an instruction whose scoreboards are free."""
+        done = self.time
+        if cost.unit is not None:
+            done = self.occupy(cost.unit, self.time, cost.busy_cycles)
+            if cost.unit in IN_ORDER_UNITS:
+                self.time = done - cost.busy_cycles
+            if cost.shared_read_cycles:
+                done = max(done, self.occupy("lsu", self.time, cost.shared_read_cycles))
+        operands_read = done
+        if cost.l2_cycles:
+            at_l2 = self.occupy("l2", done, cost.l2_cycles)
+            done = (
+                max(at_l2, self.occupy("dram", at_l2 - cost.l2_cycles, cost.dram_cycles)) if cost.dram_cycles else at_l2
+            )
+        done += cost.latency_cycles
+        if cost.effect is not SchedulingEffect.NOTHING:
+            _apply_effect(self, cost, done, barrier)
+        if control.result_scoreboard is not None:
+            self.scoreboard_ready[control.result_scoreboard] = max(
+                self.scoreboard_ready[control.result_scoreboard], done
+            )
+        if control.operand_scoreboard is not None:
+            self.scoreboard_ready[control.operand_scoreboard] = max(
+                self.scoreboard_ready[control.operand_scoreboard], operands_read
+            )
+        self.time += max(control.stall_cycles, issue)
+
+
+def walk_cta(
+    trace: Sequence[int],
+    controls: Sequence[ControlCode],
+    costs: Mapping[int, StepCost],
+    issue: float,
+    barrier: int,
+) -> CtaWalk:
+    """The latency of a CTA.
+
+    Args:
+        trace: steps in the order in which its warps execute them.
+        controls: of each step.
+        costs: of each step of the trace.
+        issue: cycles in which all its warps issue one instruction.
+        barrier: cycles of a barrier that all other warps have reached.
+    """
+    state = WarpState()
+    for index in trace:
+        control = controls[index]
+        for scoreboard in control.awaited_scoreboards:
+            state.time = max(state.time, state.scoreboard_ready[scoreboard])
+        state.execute(control, costs[index], issue, barrier)
+    return CtaWalk(max(state.time, *state.unit_free_at.values(), 0.0), state.unit_busy)
+
+
+def _apply_effect(state: WarpState, cost: StepCost, done: float, barrier: int) -> None:
+    match cost.effect:
+        case SchedulingEffect.STARTS_COPY:
+            state.last_copy_done = max(state.last_copy_done, done)
+        case SchedulingEffect.CLOSES_COPY_GROUP:
+            state.copy_groups.append(state.last_copy_done)
+        case SchedulingEffect.WAITS_FOR_COPIES:
+            state.wait_for_groups(state.copy_groups, cost.groups_left)
+        case SchedulingEffect.CLOSES_PRODUCT_GROUP:
+            state.product_groups.append(done)
+        case SchedulingEffect.WAITS_FOR_PRODUCTS:
+            state.wait_for_groups(state.product_groups, cost.groups_left)
+        case SchedulingEffect.CTA_BARRIER:
+            state.time += barrier
+        case SchedulingEffect.STARTS_BULK_COPY:
+            state.bulk_copies.append(done)
+        case SchedulingEffect.WAITS_FOR_BULK if state.bulk_copies:
+            state.time = max(state.time, state.bulk_copies.pop(0))

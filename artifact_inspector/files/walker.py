@@ -1,0 +1,156 @@
+"""Walks a cache directory and classifies its files: kernels, other files of a cache, unknown files.
+
+Nothing is imported, loaded or executed. Paths written in files and links to directories are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from artifact_inspector.files.artifact import (
+    SUFFIXES,
+    CacheContents,
+    File,
+    OtherFile,
+    Problem,
+    join_display_path,
+    sanitize,
+)
+from artifact_inspector.files.metadata import find_artifacts
+from artifact_inspector.files.reader import describe_error
+from artifact_inspector.files.records import MANIFEST, CompileRecord, read_entry_record, read_records
+
+MAX_DEPTH = 6
+"""Levels of directories that are searched."""
+
+
+def walk(root: Path, contents: CacheContents) -> None:
+    """Collect the contents of a directory and its subdirectories."""
+    pending = [(root, ".", 0)]
+    too_deep = 0
+    records: dict[str, CompileRecord] = {}
+    while pending:
+        directory, display_directory, depth = pending.pop()
+        try:
+            with os.scandir(directory) as listing:
+                entries = list(listing)
+        except OSError as error:
+            contents.problems.append(Problem(display_directory, describe_error(error)))
+            continue
+        if not entries and depth > 0:
+            contents.others.append(OtherFile(display_directory, "empty directory"))
+        names: list[str] = []
+        specials: list[os.DirEntry[str]] = []
+        for entry in entries:
+            path = join_display_path(display_directory, sanitize(entry.name))
+            try:
+                if entry.is_dir():
+                    inside = _is_searchable(entry, path, contents)
+                    too_deep += inside and depth == MAX_DEPTH
+                    if inside and depth < MAX_DEPTH:
+                        pending.append((Path(entry.path), path, depth + 1))
+                elif entry.is_file():
+                    names.append(entry.name)
+                else:
+                    specials.append(entry)
+            except OSError as error:
+                contents.problems.append(Problem(path, describe_error(error)))
+        if MANIFEST in names:
+            records |= read_records(directory / MANIFEST, display_directory)
+        stems = _classify_files(directory, display_directory, names, records, contents)
+        for entry in specials:
+            _record_special_file(entry, join_display_path(display_directory, sanitize(entry.name)), stems, contents)
+    if too_deep:
+        contents.problems.append(Problem(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep"))
+
+
+def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) -> bool:
+    """Whether a directory is to be searched; others are recorded in `contents`."""
+    if entry.is_symlink():
+        contents.others.append(OtherFile(path, "link to a directory, not followed"))
+    elif entry.name.startswith(("tmp.pid_", ".compiling-")):
+        contents.others.append(OtherFile(path, _TEMPORARY))
+    else:
+        return entry.name != "__pycache__"  # written by Python
+    return False
+
+
+def _record_special_file(entry: os.DirEntry[str], path: str, stems: set[str], contents: CacheContents) -> None:
+    """Record a pipe, a device, a socket, or a link to one of them or to nothing.
+
+    Args:
+        stems: of the kernels in the directory; a special file in place of one of their stages is a problem.
+    """
+    stem, _, suffix = entry.name.rpartition(".")
+    if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - a Path for each would cost
+        contents.problems.append(Problem(path, "a broken link"))
+    elif suffix in SUFFIXES and stem in stems:
+        contents.problems.append(Problem(path, "not a regular file: it is not read"))
+    else:
+        contents.others.append(OtherFile(path, "not a regular file"))
+
+
+_OWN_FILES = (MANIFEST,)
+_TEMPORARY = "temporary file of a running or killed compile"
+_KNOWN_FILES = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r".*\.tmp(?:\.pid_.*)?|\.inspect-kernel\.json\..*", _TEMPORARY),
+        (r"inspect-kernel\.json", "manifest of compiled kernels"),
+        (r"lock|.*\.lock", "lock"),
+        (r".*\.autotune\.json|.*\.best_config", "autotune results"),
+        (r"(?:cuda|hip)_utils.*\.(?:so|pyd)", "driver utilities"),
+        (r".*\.(?:so|pyd|dll|dylib)", "launcher"),
+        (r".*\.hsaco_path", "path of a binary elsewhere, not followed"),
+    )
+)
+
+
+def _classify_files(
+    directory: Path,
+    display_directory: str,
+    names: list[str],
+    records: Mapping[str, CompileRecord],
+    contents: CacheContents,
+) -> set[str]:
+    """Group the files of one directory into kernels, other files of a cache, and unknown files.
+
+    Returns:
+        The kernels' stems.
+    """
+    kernels: dict[str, dict[str, File]] = {}
+    unknown_files = []
+    for name in names:
+        stem, _, suffix = name.rpartition(".")
+        if name.startswith("__grp__") and suffix == "json":
+            continue  # a list of sibling names, or of paths on another machine
+        if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name not in _OWN_FILES:
+            kernels.setdefault(stem, {})[suffix] = directory / name
+            continue
+        kind = next((kind for pattern, kind in _KNOWN_FILES if pattern.fullmatch(name)), None)
+        if kind is None:
+            unknown_files.append(name)
+        else:
+            contents.others.append(OtherFile(join_display_path(display_directory, sanitize(name)), kind))
+    # for a single entry, the record is in the parent directory
+    record = read_entry_record(directory) if kernels and display_directory == "." else records.get(display_directory)
+    for stem, files in kernels.items():
+        artifacts = find_artifacts(directory, display_directory, stem, files, contents)
+        contents.artifacts.extend(artifacts if record is None else map(record.apply_to, artifacts))
+    if unknown_files and not kernels:
+        contents.others.append(OtherFile(display_directory, "directory without Triton files"))
+        return set()
+    unknown_suffixes = set()
+    for name in unknown_files:
+        stem, _, suffix = name.rpartition(".")
+        contents.others.append(
+            OtherFile(join_display_path(display_directory, sanitize(name)), f"unknown: .{sanitize(suffix)}")
+        )
+        if stem in kernels:
+            unknown_suffixes.add(suffix)
+    for suffix in sorted(unknown_suffixes):
+        contents.problems.append(Problem(display_directory, f"unknown stage .{sanitize(suffix)} is ignored"))
+    return set(kernels)

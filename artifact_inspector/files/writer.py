@@ -1,0 +1,67 @@
+"""Atomic writes: a file is written completely or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from artifact_inspector.errors import CacheError
+
+
+def write_text(path: Path, text: str, mode: int | None = None) -> None:
+    """Replace a file's text; the old file stays until the new one is complete, or if writing fails.
+
+    Args:
+        mode: permissions; None for those of the old file, or the default.
+
+    Raises:
+        CacheError: it cannot be written.
+    """
+    write_bytes(path, text.encode(), mode)
+
+
+def write_bytes(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Replace a file's bytes, as `write_text`.
+
+    Anything but a regular file (a pipe, `/dev/stdout`) is written in place.
+    """
+    try:
+        _replace(Path(os.path.realpath(path)), content, mode)
+    except OSError as error:
+        raise CacheError(f"{path} could not be written: {error.strerror or error}.") from None
+
+
+def _replace(path: Path, content: bytes, permissions: int | None) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        path.write_bytes(content)
+        return
+    if mode is not None and not os.access(path, os.W_OK):
+        raise PermissionError(13, "Permission denied")
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(descriptor)
+        if permissions is None:
+            permissions = _default_mode() if mode is None else stat.S_IMODE(mode)
+        os.chmod(temporary, permissions)  # noqa: PTH101
+        os.replace(temporary, path)  # noqa: PTH105 - mkstemp returns a string
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _default_mode() -> int:
+    """The permissions of a new file; the mask can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask

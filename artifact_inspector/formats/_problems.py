@@ -1,0 +1,66 @@
+"""Problems of a file: reported with their lines, limited in number, or fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from artifact_inspector.errors import ParseError
+from artifact_inspector.model import Function
+from artifact_inspector.model.limits import PROBLEMS, InputLimit
+from artifact_inspector.model.text import SourceText
+
+NOT_CLOSED = "is not closed"
+"""The wording of all formats for a function that has no end."""
+
+
+class ProblemLog:
+    """The problems of one file; those after the first `limits.PROBLEMS` are only counted."""
+
+    def __init__(self, source: SourceText) -> None:
+        self._source = source
+        self._reported: list[str] = []
+        self._max_reported = PROBLEMS.value
+        self._count = 0
+        self._missing_names: set[str] = set()
+        self.is_complete = True
+        """False once something shows that the file is truncated."""
+
+    def report(self, line: int, problem: str) -> None:
+        """Report something that is ignored."""
+        self._count += 1
+        if self._count <= self._max_reported:
+            self._reported.append(f"line {line}: {problem}")
+
+    def report_truncation(self, line: int, problem: str) -> None:
+        """Report something that shows that the file is truncated."""
+        self.is_complete = False
+        self.report(line, problem)
+
+    def report_missing(self, line: int, name: str) -> None:
+        """Report a reference without definition in the file; once per name."""
+        if name not in self._missing_names:
+            self._missing_names.add(name)
+            self.report_truncation(line, f"{name} is not defined in the file, which must be truncated")
+
+    def reject(self, line: int, limit: InputLimit) -> NoReturn:
+        """Stop parsing: the file exceeds a limit."""
+        raise ParseError(
+            f"more than {limit.value} {limit.subject}",
+            self._source.line_position(line),
+            f"No compiler writes so much; set {limit.variable} to read it anyway.",
+        )
+
+    def unique_functions(self, functions: Iterable[Function]) -> tuple[Function, ...]:
+        """The functions with distinct names; later duplicates are reported and dropped."""
+        by_name: dict[str, Function] = {}
+        for function in functions:
+            if by_name.setdefault(function.name, function) is not function:
+                self.report(function.line, f"duplicate function {function.name} is ignored")
+        return tuple(by_name.values())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All problems as sentences."""
+        omitted = self._count - len(self._reported)
+        return (*self._reported, f"{omitted} more problems are not shown") if omitted else tuple(self._reported)

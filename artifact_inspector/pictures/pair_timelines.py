@@ -1,0 +1,158 @@
+"""The timelines of two kernels on one scale, aligned by rounds, with the first divergence marked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+from artifact_inspector.comparison.pair import Pair, RegionPair
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.lane import Lane
+from artifact_inspector.facts.scene import Scene, find_scene
+from artifact_inspector.model import COMPUTES, Stage
+from artifact_inspector.pictures._canvas import Canvas, cut_text
+from artifact_inspector.pictures._timeline_strip import GUTTER, MARGIN, StripPainter, TimelineStrip
+from artifact_inspector.pictures.timeline import column_widths, draw_legend
+from artifact_inspector.vocabulary.names import step_of
+
+MAX_ROUNDS = 12
+"""Most rounds that are aligned."""
+
+
+def pair_timelines(
+    pair: Pair,
+    labels: tuple[str, str] = ("left", "right"),
+    *,
+    made_by: str = "",
+    stages: Collection[Stage] | None = None,
+    width: float = 960,
+    style: bool = True,
+) -> str:
+    """The timelines of the compared region of two kernels, as SVG.
+
+    Args:
+        pair: the two kernels.
+        labels: their names.
+        made_by: the pass that made them differ, if known.
+        stages: the stages to show; by default the first divergence, the stage before it, and the last.
+
+    Raises:
+        UsageError: they have no region in common.
+    """
+    region = _region(pair)
+    scenes = [
+        find_scene(kernel, name, stages) for kernel, name in ((pair.left, region.left), (pair.right, region.right))
+    ]
+    rows = _rows(scenes)
+    if stages is None and region.first_divergence is not None:
+        rows = _select_steps(rows, region.first_divergence.step)
+    columns = column_widths([strip for _, row in rows for _, strip in row], width - GUTTER - MARGIN)
+    canvas = Canvas()
+    title = f"{scenes[0].kernel} ({labels[0]}) · {scenes[1].kernel} ({labels[1]})"
+    canvas.text(MARGIN, 20, cut_text(title, width - 2 * MARGIN, 13), "head")
+    divergence, y = region.first_divergence, 34.0
+    is_marked = False
+    for step, row in rows:
+        if divergence is not None and step == divergence.step and not is_marked:
+            y, is_marked = (
+                _draw_divergence(canvas, y, width, f"{step}: first divergence", divergence.components, made_by),
+                True,
+            )
+        for side, strip in row:
+            scene = scenes[side]
+            canvas.text(
+                GUTTER,
+                y + 8,
+                cut_text(_describe_lane(labels[side], scene, strip.lane), width - GUTTER, 9),
+                "small bold",
+            )
+            with canvas.side(labels[side]):
+                y = StripPainter(canvas, scene, strip, columns).draw(y + 12) + 10
+        y += 10
+    y = draw_legend(canvas, scenes, y, width)
+    divergence_text = "equal at every stage" if divergence is None else f"first divergence at {divergence.step}"
+    return canvas.render(
+        width, y + 8, f"Timelines of {labels[0]} and {labels[1]}", f"{title}: {divergence_text}", style=style
+    )
+
+
+def _region(pair: Pair) -> RegionPair:
+    """The first region with a divergence, else the main one."""
+    both = [region for region in pair.regions if region.left is not None and region.right is not None]
+    diverging = [region for region in both if region.first_divergence is not None]
+    best_region = next(iter([*diverging, *both]), None)
+    if best_region is None:
+        raise UsageError("The two kernels have no region in common.")
+    return best_region
+
+
+_Rows = list[tuple[str, list[tuple[int, TimelineStrip]]]]
+"""Compiler stages, each with its strips and their sides."""
+
+
+def _select_steps(rows: _Rows, divergence_step: str) -> _Rows:
+    """The stage of the first divergence, the one before it, and the last."""
+    steps = [step for step, _ in rows]
+    at = steps.index(divergence_step) if divergence_step in steps else 0
+    kept_indices = {max(0, at - 1), at, len(rows) - 1}
+    return [row for number, row in enumerate(rows) if number in kept_indices]
+
+
+def _rows(scenes: Sequence[Scene]) -> _Rows:
+    """The lanes of both by compiler stage, each with its side and cut into its rounds."""
+    steps = dict.fromkeys(
+        step_of(stage) for stage in Stage if any(lane.stage is stage for scene in scenes for lane in scene.lanes)
+    )
+    rows = []
+    for step in steps:
+        row = [(side, lane) for side, scene in enumerate(scenes) for lane in scene.lanes
+               if step_of(lane.stage) == step]  # fmt: skip
+        marks = [_round_starts(lane, scenes[side].region) for side, lane in row]
+        count = min(map(len, marks))
+        rows.append(
+            (step, [(side, _strip(lane, scenes[side].region, round_marks[:count]))
+                    for (side, lane), round_marks in zip(row, marks, strict=True)])
+        )  # fmt: skip
+    return rows
+
+
+def _round_starts(lane: Lane, region: str | None) -> list[int]:
+    """The instructions at which the computes of each round begin, while the rounds are in order."""
+    first: dict[int, int] = {}
+    for event in lane.events:
+        number = event.step.round
+        if number is not None and event.step.region == region and event.step.kind in COMPUTES:
+            first.setdefault(number, event.step.start)
+    marks: list[int] = []
+    for number in range(1, min(len(first), MAX_ROUNDS) + 1):
+        if number not in first or (marks and first[number] <= marks[-1]):
+            break
+        marks.append(first[number])
+    return marks
+
+
+def _strip(lane: Lane, region: str | None, marks: Sequence[int]) -> TimelineStrip:
+    stretch = lane.stretch(region or "")
+    assert stretch is not None
+    edges = [stretch.start, *(mark for mark in marks if stretch.start < mark < stretch.stop), stretch.stop]
+    return TimelineStrip(lane, "", tuple(pairwise(edges)))
+
+
+def _describe_lane(label: str, scene: Scene, lane: Lane) -> str:
+    verdict = scene.verdicts.get(lane.stage, "")
+    return f"{label}  {lane.stage.value} {scene.region}" + (f"  {verdict}" if verdict else "")
+
+
+def _draw_divergence(
+    canvas: Canvas, y: float, width: float, text: str, components: Sequence[str], made_by: str
+) -> float:
+    """Draw a horizontal line with the compiler component; returns its bottom."""
+    canvas.line(MARGIN, y + 4, width - MARGIN, y + 4, "thick stop dashed")
+    component = made_by or " or ".join(components)
+    canvas.text(
+        MARGIN,
+        y + 18,
+        cut_text(f"▼ {text}{f': {component}' if component else ''}", width - 2 * MARGIN, 11),
+        "alarm bold",
+    )
+    return y + 26

@@ -1,0 +1,234 @@
+"""A cache as a table: one row per kernel, or a summary of many, then unreadable and other files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.autotuning import EntryTiming
+from artifact_inspector.files.cache import Cache, Problem
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import OrderVerdict
+from artifact_inspector.report.console import is_width_limited
+from artifact_inspector.report.kernel_rows import (
+    KernelRow,
+    RenderedColumn,
+    blocks_text,
+    fit_table,
+    make_columns,
+    make_lines,
+    make_rows,
+    make_table,
+    short_hashes,
+)
+from artifact_inspector.report.phrases import (
+    TERMS,
+    describe_notes,
+    describe_unknown,
+    describe_verdict,
+    plural,
+)
+from artifact_inspector.report.tuning import timing_cell
+from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+
+MAX_PROBLEMS = 20
+UNBOUNDED = 10**5
+"""A width at which no table is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReport:
+    """The table of some kernels of a cache, its legend, and problems."""
+
+    cache: Cache
+    kernels: Sequence[KernelFacts]
+    is_narrowed: bool
+    """True if a name was given that all of these match."""
+    other_targets: Sequence[Target] = ()
+    """Further targets to report the occupancy on."""
+    limit: int | None = None
+    """Most rows to show, 0 for all; None for all in a pipe and two screens on a terminal."""
+    is_sorted: bool = False
+    """True with --sort: the first rows are shown, not a summary by name."""
+    timings: Callable[[KernelFacts], Sequence[EntryTiming]] = lambda kernel: ()
+    """The times that Triton's autotuner measured of a kernel."""
+
+    @staticmethod
+    def view(kernel: KernelFacts) -> None:
+        """Compute the facts that the row of a kernel shows."""
+        KernelRow.of(kernel)
+        _ = kernel.program  # for the label of its variant
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown_kernels = self.kernels[: self._max_rows(console)]
+        if not self.kernels:
+            yield Text(f"No kernels in {self.cache.root}.")
+        elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
+            from artifact_inspector.report.overview import Overview  # on a terminal only
+
+            yield self._title()
+            yield Overview(self.kernels, len(shown_kernels))
+            shown_kernels = self.kernels
+        else:
+            rows, headings = self._rows(console, options, shown_kernels)
+            yield rows
+            yield from _count_omitted(len(self.kernels) - len(shown_kernels))
+            yield from _explain_unknown(shown_kernels)
+            yield _legend(shown_kernels, headings)
+        beside = _other_files(self.cache)
+        if beside is not None and not self.is_narrowed:
+            yield beside
+        yield from problems_block(self.kernels, () if self.is_narrowed else self.cache.problems)
+        if self.is_narrowed:
+            match = f"{len(self.kernels)} kernels match."
+            yield Text(f"\n{match} To see one in full, give a longer name, a hash or --target.", "dim")
+
+    def _max_rows(self, console: Console) -> int | None:
+        """The number of rows to show; None for all."""
+        if self.limit is not None:
+            return self.limit or None
+        return max(MIN_ROWS, 2 * console.size.height - NON_ROW_LINES) if console.is_terminal else None
+
+    def _title(self) -> Text:
+        count, total = len(self.kernels), len(self.cache.entries)
+        text = f"{count} {plural('kernel', count)}" if count == total else f"{count} of {total} kernels"
+        return Text(f"{text} in {self.cache.root}", "bold", no_wrap=True, overflow="ignore")
+
+    def _rows(
+        self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
+    ) -> tuple[RenderableType, frozenset[str]]:
+        """The table and its headings."""
+        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], vary_in(self.cache.entries))
+        rows, title = make_rows(kernels, labels), self._title()
+        further = [
+            (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
+            for target in self.other_targets
+        ]
+        if any(times := [timing_cell(self.timings(kernel)) for kernel in kernels]):
+            further.append(("ms", times))
+        if not is_width_limited(console):
+            columns, _ = make_columns(rows, further, compact=False)
+            return Group(title, "", UncutTable(columns)), _headings(columns)
+        fitted = fit_table(rows, further, options.max_width)
+        lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
+        parts: list[RenderableType] = [lead, "", fitted.table]
+        if fitted.hidden:
+            hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
+            parts += [Text(f"\n{hidden}", "dim")]
+        return Group(*parts), fitted.headings
+
+
+def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:
+    return frozenset(column.heading for column in columns)
+
+
+MIN_ROWS, NON_ROW_LINES = 20, 16
+"""Rows that are always shown, and lines of a screen that are not rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncutTable:
+    """A table for a pipe: every row on one line of any length."""
+
+    columns: Sequence[RenderedColumn]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = make_lines(self.columns) if console.color_system is None and not console.record else None
+        if lines is not None:
+            yield Segment("\n".join([*lines, ""]))
+            return
+        table = make_table(self.columns, compact=False)
+        width = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum
+        yield from console.render(table, options.update(width=max(width, options.max_width)))
+
+
+def _count_omitted(count: int) -> Iterator[RenderableType]:
+    if count:
+        yield Text(f"\n{count} more {plural('kernel', count)} not shown; --limit 0 lists all", "bold")
+
+
+def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
+    """The reason for each unknown verdict of the table."""
+    for kernel, digest in zip(kernels, short_hashes(kernels), strict=True):
+        region = kernel.principal_region
+        if region is not None and region.verdict is OrderVerdict.UNKNOWN:
+            reason = "; ".join(describe_notes(region.region_notes)) or "no reason recorded"
+            name = Text.assemble((f"{kernel.artifact.display_name} {digest}".rstrip(), "bold"), f" {region.id}")
+            yield Padding(name.append(f": verdict unknown: {reason}"), (1, 0, 0, 0))
+
+
+def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
+    """The legend: verdicts and columns of the table."""
+    regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
+    if not regions:
+        return Text()
+    rows = [KernelRow.of(kernel) for kernel in kernels]
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    meanings = {verdict: describe_verdict(verdict) for verdict in sorted({region.verdict for region in regions})}
+    grid.add_row("verdict", "how the main loop orders its loads and computes:")
+    for verdict, meaning in meanings.items():
+        grid.add_row(f"  {verdict}", meaning)
+    if any("round" in (meaning or "") for meaning in meanings.values()):
+        grid.add_row("round", TERMS["round"])
+    if any(region.unroll_factor > 1 for region in regions):
+        grid.add_row("×u", "the compiler unrolled the loop u times; d counts iterations of the source")
+    columns = dict(_COLUMN_KEYS)
+    if any(row.mma.startswith("0, FMA") for row in rows):
+        columns["MMA"] += "; FMA: scalar instructions instead"
+    if any(row.wait == "phase" for row in rows):
+        columns["wait"] += '; "phase": waits on an mbarrier'
+    for heading, meaning in columns.items():
+        if heading in headings:
+            grid.add_row(heading, meaning)
+    return Padding(grid, (1, 0, 0, 0), style="dim")
+
+
+_COLUMN_KEYS = {
+    "variant": "tile, data type, w warps, s num_stages, other constants that differ",
+    "stages": "num_stages",
+    "smem": "shared memory per block, in bytes",
+    "regs": "registers per thread (+ bytes spilled); empty: no binary in the cache",
+    "blocks/SM": "thread blocks that fit on one SM or CU",
+    "blk": "thread blocks that fit on one SM or CU",
+    "MMA": "matrix instructions in the main loop (of all in the file)",
+    "wait": "loads or copy groups still in flight after the wait (0: the pipeline drains)",
+    "changed at": "stage at which the compiler changed the order of loads and computes",
+    "changed": "stage at which the compiler changed the order of loads and computes",
+    "ms": "time that Triton's autotuner measured, over all keys; `inspect-kernel matrix` lists them",
+    "findings": "codes (001 is AI001); `inspect-kernel findings` explains them",
+}
+"""Heading of a column → its explanation in the legend."""
+
+
+def _other_files(cache: Cache) -> Text | None:
+    if not cache.others:
+        return None
+    kinds = Counter(other_file.kind for other_file in cache.others)
+    text = ", ".join(f"{kind} ×{count}" for kind, count in sorted(kinds.items()))
+    return Text(f"\nOther files in the cache: {text}", "dim")
+
+
+def problems_block(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) -> Iterator[RenderableType]:
+    """Unclassified opcodes, then the files that could not be read."""
+    unknown = describe_unknown(facts for kernel in kernels for facts in kernel.stages.values())
+    if unknown is not None:
+        yield Text(f"\n{unknown}", "magenta")
+    all_problems = list(dict.fromkeys([*problems, *(x for kernel in kernels for x in kernel.problems)]))
+    if not all_problems:
+        return
+    yield Text(f"\n{len(all_problems)} problem{'s' if len(all_problems) != 1 else ''}", "bold red")
+    for problem in all_problems[:MAX_PROBLEMS]:
+        yield Padding(Text.assemble((problem.path, "bold"), ": ", problem.problem, overflow="fold"), (0, 0, 0, 2))
+    if len(all_problems) > MAX_PROBLEMS:
+        yield Text(f"  and {len(all_problems) - MAX_PROBLEMS} more; --json lists all", "dim")

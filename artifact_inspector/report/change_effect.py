@@ -1,0 +1,161 @@
+"""Whether a change of a kernel reached the compiled code, and what it changed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from artifact_inspector.comparison.likeness import BINARY, Likeness
+from artifact_inspector.comparison.matching import Axis
+from artifact_inspector.comparison.pair import FactPair
+from artifact_inspector.comparison.reach import Compared, Reach
+from artifact_inspector.report.diff import value_text
+from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
+from artifact_inspector.vocabulary.names import step_of
+from artifact_inspector.vocabulary.rows import brief_of
+
+MAX_EFFECTS = 8
+"""Most facts in the sentence; further ones are counted."""
+KILOBYTE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class EffectReport:
+    """The effect of one change for one target."""
+
+    before: str
+    """The name of the old state."""
+    label: str
+    """Kernel, target and configuration."""
+    reach: Reach
+    left: str
+    """The directory of the old entry."""
+    right: str
+
+    @property
+    def sentence(self) -> str:
+        """The effect in one or two sentences."""
+        return describe_effect(self.reach)
+
+    @property
+    def at(self) -> str | None:
+        """The first stage that differs."""
+        return None if self.reach.parts_at is None else self.reach.parts_at.suffix
+
+    @property
+    def same_from(self) -> str | None:
+        """The first stage from which all files are identical."""
+        return None if self.reach.same_from is None else self.reach.same_from.suffix
+
+    def brief(self) -> RenderableType:
+        """The sentence only."""
+        return Text(f"{self.label}: {self.sentence}", overflow="fold")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
+        yield Text(f"{self.label}, compared with {self.before}", "dim", overflow="fold")
+        yield Text(self.sentence, style, overflow="fold")
+        if self.reach.reached is not False:
+            yield Padding(Text(_describe_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
+        notes = [*self.reach.notes, *_diff_hint(self)]
+        yield from (Padding(Text(sentence, "dim", overflow="fold"), (0, 0, 0, 2)) for sentence in notes)
+
+
+def describe_effect(reach: Reach) -> str:
+    """The effect in one or two sentences.
+
+    `No change: TTGIR and all later stages are identical.`
+    `The code changed (from TTGIR on): num_stages 3→4, in flight 20→30 KB, registers 96→128, blocks 5→4.`
+    """
+    if reach.reached is None:
+        return "Unknown: the two have no readable file in common."
+    if not reach.reached:
+        first = reach.same_from
+        assert first is not None
+        if first.kind == BINARY:
+            return f"No change: the {first.suffix} is identical; only earlier stages differ."
+        last = reach.files[-1] is first
+        ending = " is identical." if last else " and all later stages are identical."
+        return f"No change: {first.suffix.upper()}{ending}"
+    first_difference = reach.parts_at
+    lead = (
+        "The launch changed"
+        if first_difference is None
+        else f"The code changed (from {first_difference.suffix.upper()} on)"
+    )
+    effects = list_effects(reach)
+    omitted = len(effects) - MAX_EFFECTS
+    shown_effects = [*effects[:MAX_EFFECTS], *([f"and {omitted} more"] if omitted > 0 else [])]
+    return f"{lead}: {', '.join(shown_effects) or 'no reported fact differs'}."
+
+
+def list_effects(reach: Reach) -> list[str]:
+    """The effects of a change: first the changed options, then the facts that differ, the worst first."""
+    change = reach.change
+    if change is None:
+        return []
+    option_changes = [
+        f"{named_facts.facet} {_format_change(*_differing_values(named_facts.left, named_facts.right))}"
+        for named_facts in change.differences
+        if named_facts.axis in (Axis.CONFIG, Axis.SOURCE, Axis.VERSION)
+    ]
+    steps = [] if change.pair is None else [step_of(stage) for stage in change.pair.left.stages]
+    named_facts = [(fact, brief_of(fact.key, fact.region, steps)) for fact in change.facts]
+    principal = "" if change.pair is None else next((r.name for r in change.pair.regions if r.is_principal), "")
+    # facts of the whole kernel or its main region first, then other regions
+    sorted_facts = sorted(
+        (named_fact for named_fact in named_facts if named_fact[1]),
+        key=lambda named_fact: named_fact[0].region not in ("", principal),
+    )
+    facts = [_describe_fact(fact, name, principal) for fact, name in sorted_facts]
+    return list(dict.fromkeys([*option_changes, *facts]))
+
+
+def _diff_hint(report: EffectReport) -> Iterator[str]:
+    if report.reach.change is not None:
+        yield f"All differences: inspect-kernel diff {shlex.join((report.left, report.right))}"
+
+
+def _describe_fact(fact: FactPair, name: str, principal: str) -> str:
+    prefix = f"{fact.region}: " if fact.region not in ("", principal) else ""
+    return f"{prefix}{name} {_format_change(fact.left, fact.right, is_bytes=fact.unit in BYTES_PER_BLOCK)}"
+
+
+def _differing_values(old: Value, new: Value) -> tuple[Value, Value]:
+    """The elements of two lists of equal length that differ."""
+    if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
+        return old, new
+    differing_pairs = [
+        (old_element, new_element)
+        for old_element, new_element in zip(old, new, strict=True)
+        if old_element != new_element
+    ]
+    return tuple(old_element for old_element, _ in differing_pairs), tuple(
+        new_element for _, new_element in differing_pairs
+    )
+
+
+def _format_change(old: Value, new: Value, *, is_bytes: bool = False) -> str:
+    both = [value for value in (old, new) if isinstance(value, int) and not isinstance(value, bool)]
+    if is_bytes and len(both) == 2:
+        if all(value % KILOBYTE == 0 for value in both):
+            return f"{both[0] // KILOBYTE}→{both[1] // KILOBYTE} KB"
+        return f"{both[0]}→{both[1]} B"
+    texts = value_text(old), value_text(new)
+    gap = " " if any(" " in text for text in texts) else ""
+    return f"{texts[0]}{gap}→{gap}{texts[1]}"
+
+
+def _describe_files(files: Sequence[Compared]) -> str:
+    descriptions = {
+        Likeness.IDENTICAL: "identical",
+        Likeness.ALIKE: "identical except names and locations",
+        Likeness.DIFFERENT: "differs",
+        Likeness.UNREADABLE: "not readable",
+    }
+    return ", ".join(f"{compared_file.suffix} {descriptions[compared_file.likeness]}" for compared_file in files)

@@ -1,0 +1,439 @@
+"""The full report on one kernel: resources, findings, every region at every stage, memory accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.analysis.order.reference_regions import STRAIGHT
+from artifact_inspector.analysis.order.region_facts import QUIET, RegionFacts
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import Completeness
+from artifact_inspector.files.autotuning import EntryTiming
+from artifact_inspector.files.cache import Cache
+from artifact_inspector.files.sources import SourceLineReader
+from artifact_inspector.findings.limit import find_limit
+from artifact_inspector.hardware.targets import Target
+from artifact_inspector.model import Basis, EventKind, OrderVerdict, RegionKind, Stage
+from artifact_inspector.model.region import RegionId
+from artifact_inspector.report.accesses import access_block
+from artifact_inspector.report.cache_report import problems_block
+from artifact_inspector.report.compiler_remarks import remarks_block
+from artifact_inspector.report.findings import describe_evidence, findings_block, no_source
+from artifact_inspector.report.layout import Signature, WrappedTexts, phrase_text
+from artifact_inspector.report.partitions import partitions_block
+from artifact_inspector.report.phrases import (
+    TERMS,
+    describe_changes,
+    describe_counts,
+    describe_notes,
+    describe_target,
+    describe_verdict,
+    legend,
+    load_statements,
+    plural,
+    shorten_locations,
+    span,
+)
+from artifact_inspector.report.region_work import describe_work, in_flight_text
+from artifact_inspector.report.resources import describe_resources
+from artifact_inspector.report.shared_memory import bill_block
+from artifact_inspector.report.tuning import describe_timings
+from artifact_inspector.report.waits import describe_copies, describe_waits
+from artifact_inspector.vocabulary.rows import story_facts
+
+if TYPE_CHECKING:
+    from artifact_inspector.passes.retargeting import RetargetedKernel
+
+
+@dataclass(frozen=True, slots=True)
+class _RegionHistory:
+    """A region and the stages that contain it."""
+
+    id: str
+    stages: dict[Stage, RegionFacts]
+
+    @property
+    def last(self) -> RegionFacts:
+        return next(reversed(self.stages.values()))
+
+    @property
+    def last_stage(self) -> Stage:
+        return next(reversed(self.stages))
+
+    @property
+    def in_program(self) -> bool:
+        return any(region.is_in_program for region in self.stages.values())
+
+    @property
+    def is_quiet(self) -> bool:
+        return all(region.verdict in QUIET and not region.unassigned for region in self.stages.values())
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """The full report on one kernel of a cache."""
+
+    cache: Cache
+    kernel: KernelFacts
+    other_targets: Sequence[Target] = ()
+    """Further targets to report the occupancy on."""
+    compiled_elsewhere: Sequence[RetargetedKernel] = ()
+    """The kernel compiled for some of them."""
+    is_one_region: bool = False
+    """True to omit everything that is not about a region."""
+    with_definitions: bool = True
+    """False to omit the definitions of terms."""
+    source_readers: Callable[[KernelFacts], SourceLineReader] = no_source
+    """Reads lines of its source."""
+    timings: Sequence[EntryTiming] = ()
+    """The times that Triton's autotuner measured of it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._header()
+        if not self.is_one_region:
+            yield ""
+            yield _limit(self.kernel)
+            yield ""
+            resources = describe_resources(self.kernel, self.other_targets, self.compiled_elsewhere)
+            yield _remark_grid([*resources, *story_facts(self.kernel), *describe_timings(self.timings)])
+            yield from _spaced_blocks(
+                findings_block(self.kernel, self.source_readers(self.kernel)),
+                remarks_block(self.kernel.remarks),
+            )
+        signatures: list[str] = []
+        quiet_regions: list[_RegionHistory] = []
+        compiler_loops: list[_RegionHistory] = []
+        for family in self._families():
+            first = family[0]
+            if first.id != self.kernel.principal and len(family) == 1:
+                if not first.in_program:
+                    compiler_loops.append(first)
+                    continue
+                if first.is_quiet:
+                    quiet_regions.append(first)
+                    continue
+            signatures += [region.signature for history in family for region in history.stages.values()]
+            yield ""
+            yield from _region_block(self.kernel, family)
+        if quiet_regions:
+            yield ""
+            yield _quiet_regions(quiet_regions)
+        if compiler_loops:
+            yield ""
+            yield _compiler_loops(compiler_loops)
+        if signatures:
+            yield ""
+            yield WrappedTexts(["signature: instructions in program order", *legend(signatures)], "dim")
+            if self.with_definitions:
+                yield from self._define_terms()
+        if not self.is_one_region:
+            kernel = self.kernel
+            yield from _spaced_blocks(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
+        own_problems = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
+        yield from problems_block([self.kernel], own_problems)
+
+    def brief(self) -> RenderableType:
+        """The kernel in a few lines: target, order of loads and computes, resources and findings."""
+        kernel, region = self.kernel, self.kernel.principal_region
+        head = list(self._header())[:2]
+        order = []
+        if region is not None:
+            changed = [f"{label} {detail}" for label, detail in describe_changes(kernel, region.id)]
+            order = [Text("; ".join([f"{region.id} {region.phrase}", *changed]), overflow="fold")]
+        findings = findings_block(kernel, self.source_readers(kernel))
+        blocks = [
+            _remark_grid(describe_resources(kernel, self.other_targets, self.compiled_elsewhere)),
+            *([] if findings is None else [findings]),
+        ]
+        return Group(*head, *order, *blocks)
+
+    def _define_terms(self) -> Iterator[RenderableType]:
+        """Definitions of the terms that the regions above use."""
+        stages = self.kernel.stages.values()
+        regions = [region for facts in stages for region in facts.regions]
+        used = {
+            "round": any(region.rounds for region in regions),
+            "main loop": any(len(facts.regions) > 1 for facts in stages),
+            "in flight": any(work.in_flight.max_loads for facts in stages for work in facts.work.values()),
+            "ahead": any(any(item.distances) for region in regions for item in region.rounds),
+        }
+        used["overlap"] = used["in flight"]
+        yield WrappedTexts([f"{term}: {definition}" for term, definition in TERMS.items() if used[term]], "dim")
+
+    def _header(self) -> Iterator[RenderableType]:
+        artifact = self.kernel.artifact
+        head = Text(artifact.display_name, "bold", overflow="fold")
+        if artifact.name != artifact.display_name:
+            head.append(f"  {artifact.name}", "dim")
+        yield head
+        texts = [describe_target(self.kernel)]
+        version = artifact.triton_version
+        texts.append("Triton unknown" if version is None else f"Triton {version}")
+        if artifact.num_warps is not None:
+            texts.append(f"{artifact.num_warps} {plural('warp', artifact.num_warps)}")
+        if artifact.num_stages is not None:
+            # not "4 stages": elsewhere a stage is a stage of the compiler
+            texts.append(f"num_stages {artifact.num_stages}")
+        if artifact.shared_bytes is not None:
+            texts.append(_describe_shared(artifact.shared_bytes, self.kernel))
+        if artifact.state is not Completeness.COMPLETE:
+            texts.append(_STATE_TEXTS.get(artifact.state, artifact.state))
+        yield WrappedTexts(texts)
+        yield Text(f"hash {artifact.hash}", "dim", no_wrap=True, overflow="ignore")
+        last = self.kernel.last
+        if last is not None:
+            # the terminal wraps a path, so that it can be copied
+            yield Text(last.file, "dim", no_wrap=True, overflow="ignore")
+            yield WrappedTexts([f"{last.instructions} instructions", *describe_counts(last)], "dim")
+
+    def _families(self) -> list[list[_RegionHistory]]:
+        """Regions, the main one first; the parts of a warp-specialised loop are grouped.
+
+        The loop that loads is named after the one that computes: `loop@9/loads`, `loop@9/2`.
+        """
+        histories: dict[str, _RegionHistory] = {}
+        for stage, facts in self.kernel.stages.items():
+            for region in facts.regions:
+                histories.setdefault(region.id, _RegionHistory(region.id, {})).stages[stage] = region
+        families: dict[str, list[_RegionHistory]] = {}
+        for history in histories.values():
+            loop_id = RegionId.parse(history.id).loop_id
+            families.setdefault(loop_id if loop_id in histories else history.id, []).append(history)
+        sorted_families = [
+            sorted(family, key=lambda history: history.id not in families) for family in families.values()
+        ]
+        return sorted(sorted_families, key=lambda family: all(x.id != self.kernel.principal for x in family))
+
+
+_STATE_TEXTS = {
+    Completeness.BINARY_ONLY: "binary only: pass --sass to disassemble it",
+    Completeness.PARTIAL: "partial: no metadata",
+}
+
+
+def _describe_shared(size: int, kernel: KernelFacts) -> str:
+    target = kernel.artifact.target
+    limit = None if target is None else target.limits.shared_per_block
+    if limit is None or size == 0:
+        return f"{size} B of shared memory"
+    share = "less than 1%" if 100 * size < limit else f"{size / limit:.0%}"
+    return f"{size} B of shared memory ({share} of {limit} per block)"
+
+
+def _spaced_blocks(*blocks: RenderableType | None) -> Iterator[RenderableType]:
+    """The blocks that are not None, each after an empty line."""
+    for block in blocks:
+        if block is not None:
+            yield ""
+            yield block
+
+
+def _belongs(path: str, directory: str) -> bool:
+    return directory in (".", path) or path.startswith(f"{directory}/")
+
+
+def _quiet_regions(regions: Sequence[_RegionHistory]) -> RenderableType:
+    """Regions with nothing to order, one line each: their last stage."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    grid.add_column()
+    for history in regions:
+        grid.add_row(
+            Text(history.id, "bold"),
+            Text(" → ".join(dict.fromkeys(region.phrase for region in history.stages.values())), "dim"),
+            Text(history.last_stage.value, "dim"),
+            Signature(history.last.signature, "dim"),
+        )
+    loadless_regions = [history.last for history in regions if history.last.verdict is OrderVerdict.NO_LOADS]
+    if not any(region.count(EventKind.GLOBAL_LOAD) + region.count(EventKind.ASYNC_COPY) for region in loadless_regions):
+        return grid
+    return Group(grid, Text("no-loads: its loads belong to a loop or to an atomic", "dim"))
+
+
+def _compiler_loops(regions: Sequence[_RegionHistory]) -> Text:
+    """Loops that the compiler added, on one line."""
+    texts = []
+    for stages in dict.fromkeys(tuple(history.stages) for history in regions):
+        names = ", ".join(history.id for history in regions if tuple(history.stages) == stages)
+        texts.append(f"{names} ({', '.join(stage.value for stage in stages)})")
+    retries = all(history.last.count(EventKind.ATOMIC) for history in regions)
+    lead = "atomic retry loops" if retries else f"{plural('loop', len(regions))} added by the compiler"
+    return Text(f"{lead}: {', '.join(texts)}", "dim", overflow="fold")
+
+
+def _region_block(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iterator[RenderableType]:
+    """A region, or the parts of a warp-specialised one, at every stage."""
+    first = family[0]
+    last = first.last
+    head = Text(first.id, "bold")
+    bases = {region.basis for history in family for region in history.stages.values()}
+    kind = next(iter(first.stages.values())).kind
+    is_main = first.id == kernel.principal and any(len(s.regions) > 1 for s in kernel.stages.values())
+    if kind is RegionKind.STRAIGHT:
+        texts = ["straight-line code", *(["main region"] if is_main else [])]
+    else:
+        line = first.id.partition("@")[2]
+        line_text = f" at line {line}" if line.isdecimal() else ""
+        texts = [f"{'main ' if is_main else ''}{kind}{line_text}"]
+    if last.parent not in (None, STRAIGHT):
+        texts.append(f"inside {last.parent}")
+    if len(bases) == 1:
+        texts.append("rounds matched by " + ("source line" if bases == {Basis.SOURCE} else str(bases.pop())))
+    head.append(f"  {', '.join(texts)}", "dim")
+    yield head
+    body: list[RenderableType] = [_stages(kernel, family, show_basis=len(bases) > 1)]
+    rounds = _rounds(family)
+    body += [] if rounds is None else ["", rounds]
+    remarks = dict.fromkeys(_remarks(kernel, family))
+    if remarks:
+        body += ["", _remark_grid(remarks)]
+    yield Padding(Group(*body), (0, 0, 0, 2))
+
+
+_LOUD = frozenset({"changed", "contradiction", "spills"})
+
+
+def _limit(kernel: KernelFacts) -> Text:
+    """One sentence: what limits the kernel, with its evidence."""
+    limit = find_limit(kernel)
+    text = Text(f"{limit.lead}: " if limit.lead else "", "bold", overflow="fold")
+    text.append(limit.description, "" if limit.lead else "bold")
+    return text.append(" ".join(filter(None, (" ", limit.code, describe_evidence(limit)))), "dim")
+
+
+def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:
+    """Sentences after their labels; a repeated label is printed once."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold")
+    previous_label = ""
+    for label, text in remarks:
+        loud = label in _LOUD and text != "none"
+        grid.add_row("" if label == previous_label else label, Text(text, "bold yellow" if loud else ""))
+        previous_label = label
+    return grid
+
+
+def _stages(kernel: KernelFacts, family: Sequence[_RegionHistory], *, show_basis: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    matrix = any(region.matrix for history in family for region in history.stages.values())
+    has_in_flight = any(
+        kernel.stages[stage].work[history.id].in_flight.max_loads
+        for history in family
+        for stage in history.stages
+        if history.id in kernel.stages[stage].work
+    )
+    for heading, is_shown, right in (
+        ("stage", True, False),
+        ("region", len(family) > 1, False),
+        ("verdict", True, False),
+        ("MMA", matrix, True),
+        ("in flight", has_in_flight, True),
+        ("overlap", has_in_flight, True),
+        ("lines", True, True),
+        ("matched by", show_basis, False),
+    ):
+        if is_shown:
+            table.add_column(heading, no_wrap=True, justify="right" if right else "left")
+    table.add_column("signature")
+    order = list(kernel.stages)
+    for stage in order[min(order.index(next(iter(history.stages))) for history in family) :]:
+        histories = [history for history in family if stage in history.stages]
+        if not histories:
+            absent: list[RenderableType] = [Text(stage.value), *([Text()] if len(family) > 1 else [])]
+            table.add_row(*absent, Text("no such loop", "dim"))
+        for history in histories:
+            region = history.stages[stage]
+            phrase = phrase_text(region)
+            if stage is kernel.changed.get(history.id):
+                phrase.stylize("yellow")
+            cells: list[RenderableType] = [Text(stage.value if history is histories[0] else "")]
+            cells += [Text(history.id, "dim")] if len(family) > 1 else []
+            cells += [phrase]
+            cells += [Text(str(region.matrix))] if matrix else []
+            if has_in_flight:
+                work = kernel.stages[stage].work.get(history.id)
+                overlap = None if work is None else work.in_flight.compute_overlap
+                cells.append(Text("?" if work is None else in_flight_text(work.in_flight)))
+                cells.append(Text("–" if overlap is None else f"{overlap:.0%}"))
+            cells.append(Text(span(*region.lines), "dim"))
+            cells += [Text(region.basis, "dim")] if show_basis else []
+            table.add_row(*cells, Signature(region.signature))
+    return table
+
+
+def _rounds(family: Sequence[_RegionHistory]) -> Table | None:
+    """The lines at which the last stage issues each round's loads and computes."""
+    stage = family[0].last_stage
+    regions = [history.last for history in family if history.last_stage is stage and history.last.rounds]
+    if not regions:
+        return None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("round", justify="right", no_wrap=True)
+    table.add_column("load statement", overflow="fold")
+    table.add_column("loads", justify="right", no_wrap=True)
+    table.add_column(f"{stage.value} lines", justify="right", no_wrap=True)
+    table.add_column("compute lines", justify="right", no_wrap=True)
+    has_distances = any(any(item.distances) for region in regions for item in region.rounds)
+    if has_distances:
+        table.add_column("ahead", justify="right", no_wrap=True)
+    for number, item in enumerate(regions[0].rounds):
+        same_rounds = [region.rounds[number] for region in regions if number < len(region.rounds)]
+        cells: list[RenderableType] = [
+            str(number + 1),
+            WrappedTexts(load_statements(item), gap=", "),
+            str(sum(round_facts.loads for round_facts in same_rounds)),
+            _join_spans((round_facts.first_load, round_facts.last_load) for round_facts in same_rounds),
+            _join_spans((round_facts.first_compute, round_facts.last_compute) for round_facts in same_rounds),
+        ]
+        if has_distances:
+            cells.append(", ".join(dict.fromkeys(str(d) for d in item.distances)))
+        table.add_row(*cells)
+    return table
+
+
+def _join_spans(spans: Iterable[tuple[int | None, int | None]]) -> str:
+    return ", ".join(span(first, last) for first, last in spans if first is not None) or "–"
+
+
+def _remarks(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iterator[tuple[str, str]]:
+    first, last = family[0], family[0].last
+    stage = kernel.stages[first.last_stage]
+    meaning = describe_verdict(last.verdict)
+    if meaning is not None:
+        yield last.verdict, meaning
+    yield from describe_changes(kernel, first.id)
+    for history in family:
+        copies = describe_copies(kernel, history.last)
+        if copies is not None:
+            yield "copies", copies
+    regions = [
+        region_facts for region_facts in (stage.region(history.id) for history in family) if region_facts is not None
+    ]
+    for sentence in describe_waits(kernel, stage, *regions):
+        yield f"{stage.stage.value} wait", sentence
+    for history in family:
+        yield from describe_work(kernel, history.id, is_loop=last.kind is RegionKind.LOOP)
+        yield from story_facts(kernel, history.id)
+    shared = dict.fromkeys(name for item in last.rounds for name in item.shared)
+    if shared and len(last.rounds) > 1:
+        yield "reused", f"later rounds also use {', '.join(shared)}"
+    for history in family:
+        for stage_of_region, region in history.stages.items():
+            for note in describe_notes(
+                x for x in region.region_notes if region is history.last or x not in history.last.region_notes
+            ):
+                yield "note", note if region is history.last else f"{note} ({stage_of_region.value})"
+        if history.last.unassigned:
+            yield (
+                "other",
+                f"loads that no compute uses: {', '.join(shorten_locations(history.last.unassigned))}",
+            )

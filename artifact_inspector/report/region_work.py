@@ -1,0 +1,189 @@
+"""Describes the work of a region: pipeline, matrix instructions, layout conversions, bounds checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from artifact_inspector.analysis.access.bounds_checks import CheckKind
+from artifact_inspector.analysis.flow.loop_range import LoopRange
+from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
+from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
+from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
+from artifact_inspector.analysis.overlap.pipeline import Pipeline
+from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
+from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
+from artifact_inspector.model import Stage
+from artifact_inspector.report.phrases import plural, span
+
+
+def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterator[tuple[str, str]]:
+    """The work of a region as (label, sentence), the most important first."""
+    pipeline = kernel.pipelines.get(region)
+    if pipeline is not None:
+        yield from _pipeline(pipeline)
+    last = _last_stage_with(kernel, region)
+    if last is None:
+        return
+    work = last.work[region]
+    yield from _matrix(kernel, region, work)
+    tensor = kernel.stages.get(Stage.TTGIR)
+    if tensor is not None and region in tensor.work:
+        yield from (("conversion", text) for text in _conversions(tensor.work[region].conversions))
+    yield from _trip_count(kernel, region)
+    if is_loop:
+        yield from (("bounds", text) for text in _checks(work, last.stage))
+    slots = [f"{slot.kind} {slot.memory + slot.matrix}" for slot in work.slots]
+    if slots:
+        yield "slots", f"between schedule hints: {' | '.join(slots)}"
+    if work.issue is not None and is_loop:
+        yield "issue", _issue(work.issue)
+    for note in work.in_flight.notes:
+        yield "in flight", f"{note} ({last.stage.value})"
+
+
+def in_flight_text(in_flight: LoadsInFlight) -> str:
+    """`15, 240 B`: loads and bytes per thread; `–` if there are none, `?` if unknown."""
+    if in_flight.max_loads is None:
+        return "?"
+    if not in_flight.max_loads:
+        return "–"
+    size = in_flight.max_bytes_per_thread
+    if size is None:
+        return f"{in_flight.max_loads}"
+    # a scalar that all threads share counts for a fraction of a byte per thread
+    return f"{in_flight.max_loads}, {size:.2g} B" if size < 1 else f"{in_flight.max_loads}, {round(size, 1):g} B"
+
+
+def _trip_count(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
+    """The trip count of the loop and its range, if the program has them as constants."""
+    for stage in (Stage.TTIR, Stage.TTGIR):
+        facts = kernel.stages.get(stage)
+        work = None if facts is None else facts.work.get(region)
+        if work is not None:
+            if work.trips is not None:
+                tiles = () if kernel.program is None else kernel.program.tiles
+                yield (
+                    "trip count",
+                    _describe_trips(work.trips, {tile.extents[-1] for tile in tiles if tile.is_dot and tile.extents}),
+                )
+            return
+
+
+def _describe_trips(trips: LoopRange, depths: set[int]) -> str:
+    """The values of the loop counter, or the ranges of K if the loop steps by the depth of a dot.
+
+    Args:
+        depths: K of the kernel's dots, in elements.
+    """
+    start, stop, step = trips
+    count = trips.trip_count
+    if not count:
+        return "0"
+
+    def nth(n: int) -> str:
+        first = start + n * step
+        return f"{first}–{first + step - 1}" if is_tiled else str(first)
+
+    is_tiled = step > 1 and step in depths
+    ranges = [nth(n) for n in range(min(count, 3))]
+    ranges += ["…", nth(count - 1)] if count > 4 else [nth(3)] if count == 4 else []
+    text = f"{count}: {', '.join(ranges)}"
+    if not is_tiled:
+        return f"{text}, in steps of {step} up to {stop}"
+    excess = start + count * step - stop
+    return f"{text} of K" + (f"; the last {excess} are past its end" if excess else "")
+
+
+def _last_stage_with(kernel: KernelFacts, region: str) -> StageFacts | None:
+    return next((facts for facts in reversed(kernel.stages.values()) if region in facts.work), None)
+
+
+def _pipeline(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    if pipeline.unpipelined_reason is not None:
+        lines = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:3])
+        yield "not pipelined", pipeline.unpipelined_reason + (f" ({lines})" if lines else "")
+    if pipeline.kind is None:
+        yield from (("pipeline", note) for note in pipeline.notes)
+        return
+    steps = [f"num_stages {pipeline.num_stages}"] if pipeline.num_stages is not None else []
+    if pipeline.buffers is not None:
+        steps.append(f"{pipeline.buffers} {plural('buffer', pipeline.buffers)}")
+    if pipeline.commits_per_iteration is not None:
+        groups = plural("group", pipeline.commits_per_iteration)
+        steps.append(f"{pipeline.commits_per_iteration} commit {groups} per iteration")
+    if pipeline.wait_depth is not None:
+        steps.append(f"the wait leaves {pipeline.wait_depth} in flight")
+    if pipeline.iterations_in_flight is not None:
+        count = pipeline.iterations_in_flight
+        steps.append(f"{count:g} {plural('iteration', count)} in flight after it")
+    if pipeline.distance is not None:
+        low, high = pipeline.distance if isinstance(pipeline.distance, tuple) else (pipeline.distance,) * 2
+        steps.append(f"loads {span(low, high)} {plural('iteration', high)} ahead")
+    yield "pipeline", f"{pipeline.kind}: {' → '.join(steps)}"
+    notes = []
+    if pipeline.prologue:
+        notes.append(f"{pipeline.prologue:g} {plural('iteration', pipeline.prologue)} of copies before the loop")
+    if pipeline.epilogue_line is not None:
+        notes.append(f"drained after it at line {pipeline.epilogue_line}")
+    if pipeline.overlaps_matrix:
+        notes.append("matrix operations stay in flight into the next iteration")
+    if notes:
+        yield "pipeline", ", ".join(notes)
+    yield from (("pipeline", note) for note in pipeline.notes)
+
+
+def _matrix(kernel: KernelFacts, region: str, work: RegionWork) -> Iterator[tuple[str, str]]:
+    for matrix_work in work.matrix:
+        yield "MMA", _matrix_work(matrix_work)
+    identity = kernel.identities.get(region)
+    if identity is not None:
+        if identity.is_balanced or identity.actual is None or identity.is_balanced is None:
+            yield "FLOP", identity.explanation + (f" = {identity.expected}" if identity.is_balanced else "")
+        else:
+            yield "FLOP", f"{identity.actual}, but the dots need {identity.expected}: {identity.explanation}"
+    intensity = kernel.intensity(region)
+    if intensity is not None:
+        yield (
+            "traffic",
+            f"{intensity.loaded} B loaded per CTA and iteration for {intensity.flop} FLOP: "
+            f"{intensity.flop_per_byte:.3g} FLOP/B",
+        )
+    generation = kernel.generations.get(region)
+    if generation is not None and generation.is_newest is False:
+        yield "MMA", generation.description + (f": {generation.reason}" if generation.reason else "")
+
+
+def _matrix_work(matrix_work: MatrixWork) -> str:
+    op = matrix_work.matrix
+    if op is None:
+        return f"{matrix_work.count} × {matrix_work.op}, unknown shape"
+    issuers = (
+        "" if matrix_work.issuers is None else f" by {matrix_work.issuers} {plural(op.issuer, matrix_work.issuers)}"
+    )
+    return f"{matrix_work.count} × {op.op} {op.shape} ({op.types}), {op.flop} FLOP each{issuers}"
+
+
+def _conversions(conversions: Iterable[LayoutConversion]) -> Iterator[str]:
+    for conversion in conversions:
+        location = f"{conversion.source}, " if conversion.source is not None else ""
+        paths = {True: "through shared memory", False: "inside each warp", None: "by an unknown path"}
+        yield (
+            f"{conversion.change}, {conversion.bytes} B {paths[conversion.through_shared]} "
+            f"({location}ttgir line {conversion.line})"
+        )
+
+
+def _issue(issue: IssueEstimate) -> str:
+    text = f"{issue.instructions} instructions, at least {issue.cycles} cycles per iteration (stall counts)"
+    if not issue.waits:
+        return text
+    lines = ", ".join(str(line) for line, _ in issue.waits[:4]) + (" …" if len(issue.waits) > 4 else "")
+    return f"{text}; {len(issue.waits)} also wait on scoreboards (lines {lines})"
+
+
+def _checks(work: RegionWork, stage: Stage) -> Iterator[str]:
+    compares, divisions = work.checks.get(CheckKind.COMPARE, 0), work.checks.get(CheckKind.DIVISION, 0)
+    texts = [f"{compares} mask {plural('compare', compares)}"] if compares else []
+    texts += [f"{divisions} integer {plural('division', divisions)}"] if divisions else []
+    if texts:
+        yield f"{' and '.join(texts)} per iteration in {stage.value}"

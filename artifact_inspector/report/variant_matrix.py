@@ -1,0 +1,187 @@
+"""One kernel in all its variants: a grid of verdicts and a table of configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
+from artifact_inspector.model import OrderVerdict
+from artifact_inspector.report.diff import value_text
+from artifact_inspector.report.layout import WrappedTexts, cut_text, phrase_text
+from artifact_inspector.report.phrases import describe_verdict
+from artifact_inspector.report.variant_causes import causes_block
+from artifact_inspector.vocabulary.fact import Column
+from artifact_inspector.vocabulary.names import STEPS
+
+MIN_LABEL_WIDTH = 16
+"""Least characters of a variant's label in a column."""
+UNBOUNDED = 10**4
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixReport:
+    """The grid of targets × stages, then a row for each variant."""
+
+    matrix: Matrix
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        count = len(self.matrix.forms)
+        yield Text(f"{self.matrix.name}: {count} variant{'s' if count != 1 else ''}", "bold")
+        yield ""
+        grid = _grid(self.matrix)
+        width = Measurement.get(console, options.update(width=UNBOUNDED), grid).minimum
+        fits = width <= options.max_width and _printed_width(console, options, grid) <= options.max_width
+        yield grid if fits else _cards(grid)
+        yield ""
+        constant, configurations, hidden = _fitting_configurations(self.matrix, console, options)
+        if constant:
+            yield Text(constant, "dim")
+        yield configurations
+        if hidden:
+            yield Text(f"Hidden at this width: {', '.join(hidden)}. --json has every column.", "dim")
+        yield ""
+        if count > 1:
+            yield causes_block(self.matrix.causes)
+            yield ""
+        yield _legend(self.matrix)
+
+
+def _printed_width(console: Console, options: ConsoleOptions, table: Table) -> int:
+    """The width of the printed table; cells that cannot be cut can make it wider than requested."""
+    lines = Segment.split_lines(console.render(table, options))
+    return max((sum(segment.cell_length for segment in line) for line in lines), default=0)
+
+
+def _grid(matrix: Matrix) -> Table:
+    """Verdicts of the main loop; targets with equal verdicts share a row."""
+    steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.forms)]
+    lines: dict[tuple[tuple[str, ...], tuple[str | None, ...]], list[Form]] = {}
+    for form in matrix.forms:
+        verdict_by_step = form.verdicts
+        verdicts = tuple(verdict_by_step[step] or "unknown" if step in verdict_by_step else None for step in steps)
+        lines.setdefault((_version_and_variant(form), verdicts), []).append(form)
+    headings = ("Triton", "variant")
+    varying = [at for at in range(len(headings)) if len({config[at] for config, _ in lines}) > 1]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for at in varying:
+        table.add_column(headings[at], no_wrap=True)
+    names = [len(form.summary.target or "unknown") for form in matrix.forms]
+    table.add_column("target", overflow="fold", min_width=max(names, default=0) + 1)
+    for step in steps:
+        table.add_column(step, no_wrap=True)
+    labels = [form.label or "?" for form in matrix.forms]  # in their numeric order
+    for (config, verdicts), forms in sorted(lines.items(), key=lambda x: (x[0][0][0], labels.index(x[0][0][1]))):
+        cells: list[RenderableType] = [config[at] for at in varying]
+        cells.append(", ".join(dict.fromkeys(form.summary.target or "unknown" for form in forms)))
+        previous = None
+        for step, verdict in zip(steps, verdicts, strict=True):
+            text = Text("–", "dim") if verdict is None else phrase_text(forms[0].regions[step], verdict)
+            if verdict is not None and previous is not None and verdict != previous:
+                text.stylize("yellow")
+            previous = verdict or previous
+            cells.append(text)
+        table.add_row(*cells)
+    return table
+
+
+def _cards(table: Table) -> RenderableType:
+    """Each row as lines of its own, with headings before the values: for a narrow terminal."""
+    columns = [(str(column.header), tuple(column.cells)) for column in table.columns]
+    lines: list[RenderableType] = []
+    for row in range(table.row_count):
+        pieces = [Text.assemble((f"{name} ", "dim"), cells[row]) for name, cells in columns]  # type: ignore[arg-type]
+        lines += [pieces[0], Padding(WrappedTexts(pieces[1:]), (0, 0, 0, 2))]
+    return Group(*lines)
+
+
+def _version_and_variant(form: Form) -> tuple[str, ...]:
+    return (form.summary.triton or "?", form.label or "?")
+
+
+def _fitting_configurations(
+    matrix: Matrix, console: Console, options: ConsoleOptions
+) -> tuple[str, RenderableType, tuple[str, ...]]:
+    """The shared values, the table of variants cut to the width, and the headings that it hides."""
+    figures = _figures(matrix)
+    longest = max(len(form.label) for form in matrix.forms)
+    for shown_count in range(len(figures), -1, -1):
+        constant, table = _configurations(matrix, None, figures[:shown_count])
+        excess = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum - options.max_width
+        if excess > 0 and longest - excess >= MIN_LABEL_WIDTH:
+            constant, table = _configurations(matrix, longest - excess, figures[:shown_count])
+            excess = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum
+            excess -= options.max_width
+        if excess <= 0:
+            return constant, table, tuple(column.heading for column in figures[shown_count:])
+    constant, table = _configurations(matrix, None, figures)
+    return constant, _cards(table), ()
+
+
+def _figures(matrix: Matrix) -> list[Column]:
+    """The columns of the vocabulary that some variant has."""
+    return [column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)]
+
+
+def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[Column]) -> tuple[str, Table]:
+    """The values that all variants share, and a row for each variant.
+
+    Args:
+        max_label: characters of a label.
+    """
+    headings = ["Triton", "variant", "target", *matrix.options]
+    rows = [[*_version_and_variant(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms]
+    same = [at for at in range(len(headings)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for at, heading in enumerate(headings):
+        if at not in same:
+            table.add_column(heading, no_wrap=True)
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("hash", style="dim", no_wrap=True)
+    for form, row in zip(matrix.forms, rows, strict=True):
+        row_cells = [cut_text(cell, max_label) if headings[at] == "variant" else cell for at, cell in enumerate(row)]
+        cells: list[RenderableType] = [cell for at, cell in enumerate(row_cells) if at not in same]
+        cells += [_figure_text(form, column.name) for column in columns]
+        region = form.kernel.principal_region
+        cells.append(Text("–") if region is None else phrase_text(region))
+        cells.append(form.kernel.artifact.hash[:8])
+        table.add_row(*cells)
+    return " · ".join(f"{headings[at]} {rows[0][at]}" for at in same), table
+
+
+def _options(form: Form, matrix: Matrix) -> list[str]:
+    return [value_text(form.summary.options.get(name)) for name in matrix.options]
+
+
+def _figure_text(form: Form, name: str) -> str:
+    value = form.figures.get(name)
+    return "?" if value is None and name in form.figures else value_text(value)
+
+
+def _legend(matrix: Matrix) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(overflow="fold", style="dim")
+    for term, meaning in _define_terms(matrix):
+        grid.add_row(term, meaning)
+    return grid
+
+
+def _define_terms(matrix: Matrix) -> Iterator[tuple[str, str]]:
+    verdicts = {region.verdict for form in matrix.forms for region in form.regions.values()}
+    for verdict in sorted(verdicts - {OrderVerdict.UNKNOWN}):
+        yield verdict, describe_verdict(verdict) or ""
+    for column in shown_columns():
+        if any(column.name in form.figures for form in matrix.forms):
+            yield column.heading, column.unit
+    if any(value is None for form in matrix.forms for value in form.figures.values()):
+        yield "?", "not available; registers, spills and blocks need a binary in the cache"

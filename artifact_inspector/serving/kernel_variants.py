@@ -1,0 +1,238 @@
+"""The compiled variants of the kernels of a file, and whether they are up to date."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from artifact_inspector.errors import CompileError, InspectorError, UsageError
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import Artifact, open_cache
+from artifact_inspector.files.records import artifact_time
+from artifact_inspector.model.text import parse_integer
+from artifact_inspector.serving.compiled_lines import CompiledVariant, source_location
+from artifact_inspector.serving.source_kernels import SourceKernel
+
+MAX_TARGETS = 4
+"""Variants of one kernel that an editor shows; the newest."""
+MAX_STEPS = 2_000_000
+"""Maximal steps of a launch that is simulated while an editor waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOptions:
+    """The options to compile a kernel with."""
+
+    targets: tuple[str, ...]
+    signature: str | None = None
+    constants: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """Options on record that are not passed to the compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVariants:
+    """Finds and compiles variants of kernels, and remembers the source text of each."""
+
+    caches: Sequence[Path]
+    """Caches to search; missing ones are ignored."""
+    targets: Sequence[str] = ()
+    """GPUs for kernels whose comment names none."""
+    out_directory: Path | None = None
+    """The cache to compile into; None for a cache of this package."""
+    _entries_by_cache: dict[Path, tuple[Artifact, ...]] = field(default_factory=dict)
+    _digest_by_hash: dict[str, str] = field(default_factory=dict)
+    """Hash of an entry → digest of the source it was compiled from."""
+
+    def newest_variants(self, file: Path, kernel: SourceKernel, *, is_saved: bool) -> list[CompiledVariant]:
+        """The newest variant of a kernel for each target, newest first.
+
+        An entry newer than the file is assumed to be compiled from its text, and stays up to date until the
+        function itself is edited. Any other entry is stale.
+
+        Args:
+            is_saved: whether the text of the kernel equals the file on disk.
+        """
+        newest: dict[str, tuple[float, Artifact, int]] = {}
+        for artifact, line in self._find_entries(file, kernel.name):
+            time, target = artifact_time(artifact) or 0.0, str(artifact.target)
+            if time > newest.get(target, (-1.0,))[0]:
+                newest[target] = (time, artifact, line)
+        file_time = _modification_time(file)
+        variants = []
+        for time, artifact, line in sorted(newest.values(), key=lambda entry: (-entry[0], entry[1].hash))[:MAX_TARGETS]:
+            if is_saved and file_time is not None and time >= file_time:
+                self._digest_by_hash.setdefault(artifact.hash, kernel.digest)
+            is_stale = self._digest_by_hash.get(artifact.hash) != kernel.digest
+            facts = inspect_artifact(artifact)
+            launch = None if is_stale else _simulate_launch(artifact)
+            variants.append(CompiledVariant(facts, file.name, line, kernel.def_line, is_stale, launch))
+        return variants
+
+    def compile(self, file: Path, kernel: SourceKernel) -> str | None:
+        """Compile a kernel with the options of its comment or of its newest record; imports the file.
+
+        Returns:
+            The error message; None on success.
+        """
+        from artifact_inspector.compiling import ConstantText, KernelRequest
+        from artifact_inspector.compiling.ask.compile import compile_kernels, default_directory
+        from artifact_inspector.compiling.untrusted import describe_dropped
+
+        try:
+            compile_options = (
+                parse_comment(kernel.compile_options)
+                if kernel.compile_options
+                else self._recorded_options(file, kernel.name)
+            )
+            targets = compile_options.targets or tuple(self.targets)
+            if not targets:
+                return (
+                    f"not compiled: {kernel.name} names no target. Add -t to its comment, or start the "
+                    "server with --target."
+                )
+            constants = {name: ConstantText(text) for name, text in compile_options.constants.items()}
+            request = KernelRequest(
+                f"{file}:{kernel.name}",
+                compile_options.signature,
+                constants,
+                compile_options.options,
+                is_untrusted=not kernel.compile_options,
+            )
+            rows = compile_kernels([request], targets, self.out_directory or default_directory())
+        except (UsageError, CompileError) as error:
+            return f"not compiled: {error}"
+        for row in rows:
+            if row.directory is not None:
+                for artifact in open_cache(row.directory).entries:
+                    self._digest_by_hash[artifact.hash] = kernel.digest
+        failed = [row for row in rows if row.message is not None]
+        if failed:
+            return f"not compiled: {failed[0].target}: {failed[0].message}"
+        return describe_dropped(compile_options.dropped) if compile_options.dropped else None
+
+    def _find_entries(self, file: Path, name: str) -> Iterator[tuple[Artifact, int]]:
+        """Entries of a kernel by name and file, each with the line of its `def`."""
+        matching = []
+        for directory in dict.fromkeys((*self.caches, *self._output_caches())):
+            if directory not in self._entries_by_cache:
+                self._entries_by_cache[directory] = ()
+                with suppress(InspectorError):
+                    self._entries_by_cache[directory] = open_cache(directory).entries
+            for artifact in self._entries_by_cache[directory]:
+                location = source_location(artifact) if artifact.display_name == name else None
+                if location is not None and Path(location[0].replace("\\", "/")).name == file.name:
+                    matching.append((artifact, *location))
+        # prefer entries of this very path; a cache from another machine has other paths
+        same_path = [match for match in matching if match[1] == str(file)] or matching
+        yield from ((artifact, line) for artifact, _, line in same_path)
+
+    def clear_cache(self) -> None:
+        """Forget the contents of the caches, which may have changed."""
+        self._entries_by_cache.clear()
+
+    def _output_caches(self) -> tuple[Path, ...]:
+        from artifact_inspector.compiling.ask.compile import default_directory
+
+        out = self.out_directory or default_directory()
+        return (out,) if out.is_dir() else ()
+
+    def _recorded_options(self, file: Path, name: str) -> CommentOptions:
+        """The options that the newest entry of a kernel was compiled with, from the record in its cache."""
+        from artifact_inspector.compiling.ask.manifest import read_manifest
+        from artifact_inspector.compiling.untrusted import UntrustedRecord
+
+        for directory in (*self.caches, *self._output_caches()):
+            for row in reversed(read_manifest(directory)):
+                source_file = row.get("place", "").rpartition(":")[0]
+                if row.get("kernel") == name and Path(source_file).name == file.name and row.get("directory"):
+                    record = UntrustedRecord.of_row(row)
+                    constants = {key: value.text for key, value in record.constants.items()}
+                    types = ", ".join(f"{key}={text}" for key, text in record.types.items())
+                    targets = (record.target,) if "target" in row else ()
+                    return CommentOptions(targets, types, constants, dict(record.options), record.dropped_options)
+        raise UsageError(
+            f"No options are known to compile {name}.",
+            "Write them above the kernel: # inspect-kernel: -t sm_90 -S '*fp16:16, i32' -c BLOCK=1024",
+        )
+
+
+def parse_comment(text: str) -> CommentOptions:
+    """Parse the options of a comment: `-t`, `-S`, `-c`, `--num-warps`, `--num-stages`, `--option`.
+
+    Raises:
+        UsageError: it has another option.
+
+    Example:
+        >>> parse_comment("-t sm_90,gfx942 -c BLOCK=64 --num-warps 8").options
+        {'num_warps': 8}
+    """
+    from artifact_inspector.compiling.signature import MISSING, parse_signature, read_literal
+
+    try:
+        tokens = iter(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"The comment {text!r} cannot be parsed: {error}.") from None
+    targets: list[str] = []
+    signature, constants, options = None, {}, {}
+    for token in tokens:
+        name, equals, inline_value = token.partition("=") if token.startswith("--") else (token, "", "")
+        value = inline_value if equals else next(tokens, "")
+        if not value:
+            raise UsageError(f"{name} in the comment {text!r} has no value.", "Add one.")
+        if name in ("-t", "--target"):
+            targets += [target for target in value.split(",") if target]
+        elif name in ("-S", "--signature"):
+            signature = value
+        elif name in ("-c", "--const", "--option"):
+            for key, value_text in parse_signature(value):
+                literal = read_literal(value_text)
+                if name == "--option":
+                    options[str(key)] = value_text if literal is MISSING else literal
+                else:
+                    constants[str(key)] = value_text
+        elif name in ("--num-warps", "--num-stages") and (number := parse_integer(value)) is not None:
+            options[name[2:].replace("-", "_")] = number
+        else:
+            raise UsageError(
+                f"Unknown option {token!r} in a kernel's comment.",
+                "Expected -t, -S, -c, --num-warps, --num-stages or --option.",
+            )
+    return CommentOptions(tuple(targets), signature, constants, options)
+
+
+def _modification_time(file: Path) -> float | None:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return None
+
+
+def _simulate_launch(artifact: Artifact) -> Any:
+    """The newest recorded launch of an entry, simulated; None if there is none or it cannot be simulated."""
+    from artifact_inspector.compiling.ask.manifest import read_launches
+
+    path = next(iter(artifact.files.values()))
+    if not isinstance(path, Path) or not {"cubin", "sass"} & set(artifact.files):
+        return None
+    rows = [row for row in read_launches(path.parent.parent) if row.get("hash") == artifact.hash]
+    if not rows:
+        return None
+    import json
+
+    from artifact_inspector.api.launches import predict_launches
+    from artifact_inspector.execution.launch_requests import parse_document
+    from artifact_inspector.files.objdump import binary_disassembler
+
+    try:
+        (request,) = parse_document(json.dumps(rows[-1]), "the record")
+        pairs = [(artifact, request)]
+        (prediction,) = predict_launches(pairs, binary_disassembler(), steps=MAX_STEPS)
+    except InspectorError:
+        return None
+    return prediction
