@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = frozenset({
-    "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings", "inspect",
+    "advise", "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings", "inspect",
     "lsp", "matrix", "mcp", "passes", "predict", "rank", "report", "try", "watch",
 })  # fmt: skip
 """All commands. A command name wins over a directory of the same name."""

@@ -171,7 +171,7 @@ def estimate_launch(
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0))
-    score, terms, waves = _score_launch(sample, costs, controls, gpu_model, resident_ctas)
+    score, terms, waves = score_launch(sample, costs, controls, gpu_model, resident_ctas)
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
         empty_estimate,
@@ -207,7 +207,7 @@ def _missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reasons))
 
 
-def _score_launch(
+def score_launch(
     sample: LaunchSample,
     costs: CtaCosts,
     controls: Sequence[ControlCode],

@@ -50,6 +50,7 @@ DOCUMENTS: Mapping[str, str] = {
     "bench": "bench:BenchDocument",
     "prediction": "prediction:PredictionDocument",
     "ranking": "ranking:RankingDocument",
+    "advice": "advise:AdviceDocument",
     "pressure": "pressure:PressureDocument",
     "timeline": "timeline:TimelineDocument",
     "passes": "passes:PassesDocument",
