@@ -196,7 +196,7 @@ def without_work(sample: LaunchSample, fractions: Mapping[int, float]) -> Launch
         for index, fraction in fractions.items():
             per_step[index] = per_step[index] * fraction
     traffic = sample.traffic
-    scaled = {name: dict(getattr(traffic, name)) for name in _SCALED_TRAFFIC}
+    scaled: dict[str, Any] = {name: dict(getattr(traffic, name)) for name in _SCALED_TRAFFIC}
     for values in scaled.values():
         for index, fraction in fractions.items():
             if index in values:
