@@ -17,8 +17,8 @@ from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import (
     COMPILER_OPTIONS,
     LaunchRequest,
-    parse_document,
     parse_grid,
+    parse_recorded,
 )
 from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
@@ -120,7 +120,7 @@ def recorded_launches(
     if not rows:
         return _workload_launch(artifacts)
     rows = _select_rows(rows, {entry.hash for entry in artifacts}, has_grid=has_grid, all_variants=all_variants)
-    return parse_document(json.dumps({"launches": rows}), "the record")
+    return parse_recorded(rows, cache.root)
 
 
 def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.stored_values import StoredValues
 
 ELEMENT_BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
@@ -41,7 +42,7 @@ class Tensor:
     """In elements; contiguous if empty."""
     pointer: int | None = None
     """Its address; None if one is to be assigned."""
-    values: tuple[int | float, ...] | None = None
+    values: tuple[int | float, ...] | StoredValues | None = None
     """All elements in memory order, if given."""
 
     @property

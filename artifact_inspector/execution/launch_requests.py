@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import ELEMENT_BITS, KernelLaunch, Tensor, evaluate_extent
+from artifact_inspector.execution.stored_values import StoredValues, ValuesReader
 from artifact_inspector.model.limits import LAUNCHES
 from artifact_inspector.model.text import parse_integer
 
@@ -99,8 +101,10 @@ def _tensor(
         raise UsageError(f"{name} has {len(shape)} dimensions but {len(stride)} strides.", _ARGUMENT_FORM)
     if any(extent < 0 for extent in shape):
         raise UsageError(f"{name} has a negative dimension.", _ARGUMENT_FORM)
-    flat_values = None if values is None else tuple(_flat(values))
-    if flat_values is not None and not all(isinstance(element, float) or _is_word(element) for element in flat_values):
+    flat_values = values if values is None or isinstance(values, StoredValues) else tuple(_flat(values))
+    if isinstance(flat_values, tuple) and not all(
+        isinstance(element, float) or _is_word(element) for element in flat_values
+    ):
         raise UsageError(f"{name} has values that are not numbers of at most 64 bits.", _ARGUMENT_FORM)
     tensor = Tensor(tuple(shape), element_type, tuple(stride), pointer, flat_values)
     if not 0 <= (pointer or 0) <= _ADDRESS_SPACE - min(tensor.bytes, _ADDRESS_SPACE + 1):
@@ -190,6 +194,24 @@ def parse_document_of(document: Any, name: str) -> tuple[LaunchRequest, ...]:
         return tuple(_request(row, name) for row in rows)
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply.", _DOCUMENT_FORM) from None
+
+
+def parse_recorded(rows: Iterable[Mapping[str, Any]], directory: Path) -> tuple[LaunchRequest, ...]:
+    """The launches of a record, as `read_launches` returns them.
+
+    Args:
+        directory: of the record, which has the values of large tensors.
+
+    Raises:
+        UsageError: as for `parse_document`.
+    """
+    reader = ValuesReader(directory)
+    resolved = [reader.resolve_row(row) for row in rows]
+    requests = parse_document_of({"launches": [row for row, _ in resolved]}, "the record")
+    return tuple(
+        replace(request, notes=(*request.notes, *notes)) if notes else request
+        for request, (_, notes) in zip(requests, resolved, strict=True)
+    )
 
 
 _DOCUMENT_FORM = 'Write {"grid": [x, y, z], "args": {NAME: number or {"shape", "dtype"}}}, or several under "launches".'

@@ -16,8 +16,8 @@ from artifact_inspector.model import TritonVersion
 
 MANIFEST = "inspect-kernel.json"
 """The record that `compile` and `capture` write beside their entries."""
-MAX_RECORD_BYTES = 16 << 20
-"""Maximum bytes of a record; the record of 10,000 compiles has 6 million."""
+MAX_RECORD_BYTES = 64 << 20
+"""Maximum bytes of a record; the record of 10,000 compiles has 6 million. Values of tensors have their own files."""
 
 
 class CompileRecord(NamedTuple):

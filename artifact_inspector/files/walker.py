@@ -22,6 +22,7 @@ from artifact_inspector.files.artifact import (
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reader import describe_error
 from artifact_inspector.files.records import MANIFEST, CompileRecord, read_entry_record, read_records
+from artifact_inspector.files.tensor_values import VALUES_DIRECTORY
 
 MAX_DEPTH = 6
 """Levels of directories that are searched."""
@@ -73,6 +74,8 @@ def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) 
         contents.others.append(OtherFile(path, "link to a directory, not followed"))
     elif entry.name.startswith(("tmp.pid_", ".compiling-")):
         contents.others.append(OtherFile(path, _TEMPORARY))
+    elif entry.name == VALUES_DIRECTORY:
+        contents.others.append(OtherFile(path, "values of recorded tensors"))
     else:
         return entry.name != "__pycache__"  # written by Python
     return False

@@ -56,6 +56,8 @@ ROUNDS = InputLimit("rounds", 4096, "rounds of a region below tensor-level IR th
 LAYOUT = InputLimit("layout", 1_000_000, "characters of expanded layout aliases of a file")
 """Layouts above the limit are kept as written."""
 PROBLEMS = InputLimit("problems", 100, "problems of one file that are reported one by one")
+VALUES_MIB = InputLimit("values_mib", 1024, "MiB of recorded tensor values that one command reads")
+"""A captured tensor has 0.5 MiB of values at most."""
 CTAS = InputLimit("ctas", 1 << 22, "CTAs of a launch that is simulated")
 LAUNCHES = InputLimit("launches", 1000, "launches of one record that are simulated")
 """`capture` and `bench` keep as many launches of one directory."""

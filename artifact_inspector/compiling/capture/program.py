@@ -27,7 +27,7 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
         settings: `targets`, `directory`, `configs`, `time_limit`, `launches` as in `capture_program`, and
             `events`, the file to append events to.
     """
-    recorder = Recorder(event_writer(Path(settings["events"])), settings.get("launches"))
+    recorder = Recorder(event_writer(Path(settings["events"])), settings.get("launches"), Path(settings["directory"]))
     recorder.write_event("started", process=os.getpid())
     targets = [parse_target(text) for text in settings["targets"]]
 
