@@ -13,7 +13,7 @@ from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
-from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.kernel_loader import load_kernel, parameter_names
 from artifact_inspector.execution.launch_requests import (
     COMPILER_OPTIONS,
     LaunchRequest,
@@ -26,6 +26,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, choose
 from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.reader import read_binary
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
@@ -68,7 +69,12 @@ def find_launches(
     if given_launches is None:
         _check_names(arguments, launches or ())
     return tuple(
-        LaunchRequest(extents or launch.grid, {**launch.arguments, **arguments}, launch.kernel_hash, launch.notes)
+        replace(
+            launch,
+            grid=extents or launch.grid,
+            arguments={**launch.arguments, **arguments},
+            inherited_names=launch.inherited_names - arguments.keys(),
+        )
         for launch in launches or ()
     )
 
@@ -119,8 +125,12 @@ def recorded_launches(
     artifacts = choose(cache, name, targets)
     if not rows:
         return _workload_launch(artifacts)
-    rows = _select_rows(rows, {entry.hash for entry in artifacts}, has_grid=has_grid, all_variants=all_variants)
-    return parse_recorded(rows, cache.root)
+    hashes = {entry.hash for entry in artifacts}
+    rows, is_inherited = _select_rows(rows, hashes, has_grid=has_grid, all_variants=all_variants)
+    requests = parse_recorded(rows, cache.root)
+    if not is_inherited:
+        return requests
+    return tuple(replace(request, inherited_names=frozenset(request.arguments)) for request in requests)
 
 
 def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]:
@@ -137,8 +147,11 @@ def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]
 
 def _select_rows(
     rows: list[dict[str, Any]], hashes: set[str], *, has_grid: bool, all_variants: bool
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], bool]:
     """The recorded launches of the chosen kernels by hash, or those of other variants without a hash.
+
+    Returns:
+        The launches, and whether variants that were not launched inherit them.
 
     Launches that an autotuner measured and did not choose count only if `all_variants`, or if there are no others.
     """
@@ -149,7 +162,7 @@ def _select_rows(
         rows_by_arguments = {
             json.dumps(row.get("args"), sort_keys=True): {**row, "hash": None} for row in matching_rows or rows
         }
-        return list(rows_by_arguments.values())
+        return list(rows_by_arguments.values()), True
     if not matching_rows:
         raise UsageError(
             "The recorded launches are of other variants of this kernel: "
@@ -161,7 +174,7 @@ def _select_rows(
             + ".",
             "Their arguments apply here too. Give the grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
         )
-    return matching_rows
+    return matching_rows, False
 
 
 def _format_grid(grid: object) -> str:
@@ -193,17 +206,10 @@ def pair_launches(
     runnable = [entry for entry in artifacts if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
     if not runnable:
         raise CacheError("No kernel of this cache has machine code.", "Expected a cubin, SASS, PTX or AMDGCN file.")
-    pairs = []
+    names_by_entry: dict[int, frozenset[str]] = {}
+    pairs: dict[Any, tuple[Artifact, LaunchRequest]] = {}
     for request in requests:
-        matching_entries = [
-            entry
-            for entry in runnable
-            if request.kernel_hash is None
-            or request.kernel_hash in entry.hash
-            or request.kernel_hash in entry.directory
-        ]
-        if not matching_entries and len(runnable) == 1:
-            matching_entries = runnable
+        matching_entries = _matching_entries(runnable, request.kernel_hash)
         if len(matching_entries) != 1 and not (all_variants and matching_entries and request.kernel_hash is None):
             raise UsageError(
                 f"A launch{f' of {request.kernel_hash}' if request.kernel_hash else ''} matches {len(matching_entries)} kernels, not 1.",
@@ -211,8 +217,35 @@ def pair_launches(
                 + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (matching_entries or runnable)[:8])
                 + ".",
             )
-        pairs += [(entry, request) for entry in matching_entries]
-    return pairs
+        for entry in matching_entries:
+            fitted_request, key = request, object()
+            if request.inherited_names:
+                names = names_by_entry.setdefault(id(entry), parameter_names(entry))
+                fitted_request = request.fit_variant(names) if names else request
+                # launches that differ only by constants of the variants that were launched
+                key = (id(entry), request.grid, tuple(fitted_request.arguments.items()))
+            pairs.setdefault(key, (entry, fitted_request))
+    return list(pairs.values())
+
+
+def _matching_entries(entries: Sequence[Artifact], kernel_hash: str | None) -> Sequence[Artifact]:
+    """The compiled kernels that a launch may be of; the first if the cache holds one binary several times."""
+    if kernel_hash is None:
+        return entries
+    matches = [entry for entry in entries if entry.hash == kernel_hash] or [
+        entry for entry in entries if kernel_hash in entry.hash or kernel_hash in entry.directory
+    ]
+    if len({entry.hash for entry in matches}) == 1 < len(matches) and _have_equal_files(matches):
+        return matches[:1]
+    return matches or (entries if len(entries) == 1 else ())
+
+
+def _have_equal_files(entries: Sequence[Artifact]) -> bool:
+    """Whether entries have the same machine code."""
+    try:
+        return len({read_binary(entry) for entry in entries}) == 1 and read_binary(entries[0]) is not None
+    except CacheError:
+        return False
 
 
 def predict_launches(

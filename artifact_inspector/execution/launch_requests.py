@@ -34,6 +34,17 @@ class LaunchRequest:
     kernel_hash: str | None = None
     """Part of the hash of the compiled variant that is launched; None means any."""
     notes: tuple[str, ...] = field(default=())
+    inherited_names: frozenset[str] = frozenset()
+    """Arguments of a recorded launch of another variant. Some may be that variant's constants."""
+
+    def fit_variant(self, parameters: Container[str]) -> LaunchRequest:
+        """The request without inherited arguments that are not parameters of the compiled kernel."""
+        arguments = {
+            name: value
+            for name, value in self.arguments.items()
+            if name not in self.inherited_names or name in parameters
+        }
+        return replace(self, arguments=arguments)
 
     def kernel_arguments(self, constants: Container[str]) -> dict[str, Any]:
         """The arguments without compiler options and without constants of the kernel."""
@@ -267,13 +278,25 @@ def resolve_launch(
         parameters: names of the parameters of the compiled kernel.
         constants: what it was compiled with, if known.
     """
-    names = {**request.arguments, **constants}
-    extents = [evaluate_extent(extent, names) if isinstance(extent, str) else int(extent) for extent in request.grid]
+    parameter_names = {name.partition(".")[0] for name in parameters}
+    # the constants of this variant only: those of the variant that was launched give another grid
+    names = {**request.fit_variant(parameter_names).arguments, **constants}
+    try:
+        extents = [
+            evaluate_extent(extent, names) if isinstance(extent, str) else int(extent) for extent in request.grid
+        ]
+    except UsageError as error:
+        if not request.inherited_names:
+            raise
+        raise UsageError(
+            error.message,
+            f"{error.remedy} The constants of this variant are not on record, and those of another one are not used. "
+            "Write their values in the grid.",
+        ) from None
     if not all(abs(extent) < 1 << 63 for extent in extents):
         raise UsageError("A dimension of the grid is too large.")
     if len(extents) > 3:
         raise UsageError(f"The grid has {len(extents)} dimensions.", "Expected at most three.")
-    parameter_names = {name.partition(".")[0] for name in parameters}
     unused_arguments = [
         name
         for name, value in request.kernel_arguments(constants).items()
