@@ -6,7 +6,6 @@ constants and specialized arguments are left out, and types and divisibility rul
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import NoneType

@@ -44,6 +44,8 @@ class Tensor:
     """Its address; None if one is to be assigned."""
     values: tuple[int | float, ...] | StoredValues | None = None
     """All elements in memory order, if given."""
+    block_shape: tuple[int, ...] = field(default=(), compare=False)
+    """Elements of a block, if it is the tensor of a descriptor."""
 
     @property
     def bits(self) -> int:
@@ -125,7 +127,7 @@ def place_tensors(launch: KernelLaunch) -> KernelLaunch:
     arguments: dict[str, Any] = {}
     for name, argument in launch.arguments.items():
         if isinstance(argument, Tensor) and argument.pointer is None:
-            argument = Tensor(argument.shape, argument.dtype, argument.strides, address, argument.values)
+            argument = replace(argument, stride=argument.strides, pointer=address)
             address += -(-max(argument.bytes, 1) // TENSOR_SPACING) * TENSOR_SPACING
         arguments[name] = argument
     return replace(launch, arguments=arguments)

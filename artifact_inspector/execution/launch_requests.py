@@ -253,7 +253,7 @@ def _argument(name: str, value: Any) -> Any:
         stride = value.get("stride", value.get("strides")) or ()
         pointer = value.get("ptr", value.get("pointer"))
         try:
-            return _tensor(
+            tensor = _tensor(
                 name,
                 [int(e) for e in shape],
                 dtype,
@@ -261,6 +261,7 @@ def _argument(name: str, value: Any) -> Any:
                 None if pointer is None else int(pointer),
                 value.get("values"),
             )
+            return replace(tensor, block_shape=tuple(int(extent) for extent in value.get("block_shape") or ()))
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"{name} has dimensions or strides that are not numbers.", _DOCUMENT_FORM) from None
     if isinstance(value, str):

@@ -83,16 +83,16 @@ def _parse_array(content: bytes) -> NDArray[Any]:
     Raises:
         ValueError: it is not a plain array of numbers.
     """
+    problem = "the file is not a NumPy array of numbers"
     try:
         stream = io.BytesIO(content)
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError("another version")
+        is_known_version = np.lib.format.read_magic(stream) == (1, 0)
         shape, _, kind = np.lib.format.read_array_header_1_0(stream)
-        size = len(content) - stream.tell()
-        if len(shape) != 1 or kind.kind not in "iufb" or shape[0] * kind.itemsize != size:
-            raise ValueError("not an array of numbers")
         # the header is checked first: NumPy allocates what it states
-        array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
+        stated_bytes = shape[0] * kind.itemsize if len(shape) == 1 else -1
+        if is_known_version and kind.kind in "iufb" and stated_bytes == len(content) - stream.tell():
+            array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
+            return array
     except (ValueError, TypeError, SyntaxError, EOFError, RecursionError, MemoryError):
-        raise ValueError("the file is not a NumPy array of numbers") from None
-    return array
+        raise ValueError(problem) from None
+    raise ValueError(problem)
