@@ -40,17 +40,20 @@ def encode_values(elements: Sequence[int]) -> bytes:
         TypeError: an element is not an integer.
     """
     low, high = (min(elements), max(elements)) if elements else (0, 0)
-    for code, numpy_type in _TYPES:
-        bits = 8 * array(code).itemsize
-        first = -(1 << (bits - 1)) if code.islower() else 0
-        if first <= low and high < first + (1 << bits):
-            break
+    code, numpy_type = next((kind for kind in _TYPES if _holds(kind[0], low, high)), _TYPES[-1])
     values = array(code, elements)
     if sys.byteorder == "big":
         values.byteswap()
     header = f"{{'descr': '{numpy_type}', 'fortran_order': False, 'shape': ({len(values)},), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values.tobytes()
+
+
+def _holds(code: str, low: int, high: int) -> bool:
+    """Whether a type of Python's arrays holds integers from `low` to `high`."""
+    bits = 8 * array(code).itemsize
+    first = -(1 << (bits - 1)) if code.islower() else 0
+    return first <= low and high < first + (1 << bits)
 
 
 def store_arguments(

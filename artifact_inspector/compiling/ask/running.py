@@ -163,6 +163,7 @@ class _ProgramProcess:
             "directory": str(directory),
             **settings,
             "events": str(self._events),
+            "parent": os.getpid(),
             "own": {"artifact_inspector": str(Path(__file__).parents[3])},
         }
         self._process: subprocess.Popen[bytes] | None = None
