@@ -45,7 +45,7 @@ def read_records(path: Path, display_directory: str) -> dict[str, CompileRecord]
         display_directory: the directory of the record, relative to the cache directory.
     """
     try:
-        entries = json.loads(read_content(path, MAX_RECORD_BYTES))["entries"]
+        entries = json.loads(read_content(path, MAX_RECORD_BYTES, follow_links=False))["entries"]
         return {
             join_display_path(display_directory, entry["directory"].replace("\\", "/")): _parse_record(entry)
             for entry in entries

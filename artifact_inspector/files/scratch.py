@@ -30,6 +30,13 @@ def scratch_directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=owned_prefix(_PREFIX))
 
 
+def is_own_scratch(path: Path) -> bool:
+    """Whether a path without links is inside a temporary directory of this process."""
+    parent = Path(os.path.realpath(tempfile.gettempdir()))
+    names = path.relative_to(parent).parts if path.is_relative_to(parent) else ()
+    return bool(names) and names[0].startswith(owned_prefix(_PREFIX))
+
+
 def owned_prefix(prefix: str) -> str:
     """The beginning of the name of a temporary directory of this process."""
     return f"{prefix}{machine_name()}-{os.getpid()}-"

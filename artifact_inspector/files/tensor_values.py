@@ -126,7 +126,7 @@ def read_values(directory: Path, digest: str) -> bytes:
     if not _DIGEST.fullmatch(digest):
         raise ValueError("the record has no valid reference to them")
     try:
-        content = read_content(directory / VALUES_DIRECTORY / f"{digest}.npy")
+        content = read_content(directory / VALUES_DIRECTORY / f"{digest}.npy", follow_links=False)
     except FileNotFoundError:
         raise ValueError(f"{VALUES_DIRECTORY}/{digest[:12]}….npy is missing") from None
     except OSError as error:

@@ -60,6 +60,9 @@ def walk(root: Path, contents: CacheContents) -> None:
             except OSError as error:
                 contents.problems.append(Problem(path, describe_error(error)))
         if MANIFEST in names:
+            if (directory / MANIFEST).is_symlink():
+                path = join_display_path(display_directory, MANIFEST)
+                contents.problems.append(Problem(path, "a link: the record is not read"))
             records |= read_records(directory / MANIFEST, display_directory)
         stems = _classify_files(directory, display_directory, names, records, contents)
         for entry in specials:

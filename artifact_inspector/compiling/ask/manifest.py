@@ -90,7 +90,7 @@ def _validate_row(row: dict[str, Any]) -> dict[str, Any]:
 def _read_document(directory: Path) -> dict[str, Any] | None:
     """The contents of a directory's manifest, empty if there is none; None if it cannot be read."""
     try:
-        document = json.loads(read_content(directory / MANIFEST, MAX_RECORD_BYTES))
+        document = json.loads(read_content(directory / MANIFEST, MAX_RECORD_BYTES, follow_links=False))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError):
