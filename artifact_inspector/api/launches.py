@@ -13,6 +13,7 @@ from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import load_kernel, parameter_names
 from artifact_inspector.execution.launch_requests import (
     COMPILER_OPTIONS,
@@ -256,8 +257,9 @@ def predict_launches(
     steps: int = 50_000_000,
     ctas_per_wave: int | None = None,
     progress: Callable[[Artifact], None] = lambda entry: None,
+    simulated: list[int] | None = None,
 ) -> list[Prediction]:
-    """Simulate each launch.
+    """Simulate each launch; only some, if a budget of `limit_simulation` is spent.
 
     Args:
         disassemble: disassembles machine code.
@@ -265,6 +267,7 @@ def predict_launches(
         steps: instructions after which a kernel counts as endless.
         ctas_per_wave: CTAs that run at the same time; by default occupancy × SMs.
         progress: called with each kernel before it is simulated.
+        simulated: receives the indices of the launches that were simulated, in order.
 
     Raises:
         UsageError: the arguments do not fit the kernel.
@@ -273,16 +276,23 @@ def predict_launches(
     for index, (entry, _) in enumerate(pairs):
         indices_by_entry.setdefault(id(entry), []).append(index)
     predictions: dict[int, Prediction] = {}
+    budget = current_budget()
     for indices in indices_by_entry.values():  # read each kernel once, even if it is launched several times
+        if predictions and budget is not None and budget.is_spent():
+            break
         entry = pairs[indices[0]][0]
         loaded_kernel = load_kernel(entry, disassemble)
         wave, cache_bytes = _wave_size(entry, disassemble, gpu, ctas_per_wave), _cache_bytes(entry, gpu)
         for index in indices:
+            if predictions and budget is not None and budget.is_spent():
+                break
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None)
             predictions[index] = predict_counters(run, cache_bytes, wave)
-    return [predictions[index] for index in range(len(pairs))]
+    if simulated is not None:
+        simulated += sorted(predictions)
+    return [predictions[index] for index in sorted(predictions)]
 
 
 def _wave_size(

@@ -302,6 +302,11 @@ def simulate_launch(
         )
         if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > limit:
             break
+        budget = counters.budget
+        if budget is not None and first < len(selected_ctas) and budget.is_spent():
+            remaining = len(selected_ctas) - first
+            unfinished.append(UnfinishedCtas(loaded.program.steps[0], remaining, (budget.reason,)))
+            break
     reclassify_unknown_pointers(setup)
     return SimulatedLaunch(
         loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None
@@ -334,8 +339,7 @@ def run_machines(machine: Machine) -> list[UnfinishedCtas]:
         except UndecidedPath as stop:
             unfinished.append(UnfinishedCtas(stop.step, current.rows, stop.reasons))
         except StepLimitReached as stop:
-            reason = f"no end after {stop.limit} steps"
-            unfinished.append(UnfinishedCtas(stop.step, current.rows, (reason,)))
+            unfinished.append(UnfinishedCtas(stop.step, current.rows, (stop.reason,)))
             break
         except MALFORMED_OPERAND_ERRORS:
             unfinished.append(UnfinishedCtas(current.step, current.rows, ("invalid operands",)))

@@ -61,6 +61,8 @@ VALUES_MIB = InputLimit("values_mib", 1024, "MiB of recorded tensor values that 
 CTAS = InputLimit("ctas", 1 << 22, "CTAs of a launch that is simulated")
 LAUNCHES = InputLimit("launches", 1000, "launches of one record that are simulated")
 """`capture` and `bench` keep as many launches of one directory."""
+SIMULATION_SECONDS = InputLimit("simulation_seconds", 300, "seconds of processor time of all simulations of a command")
+"""The slowest launches of the reference kernels take 170."""
 TOOL_SECONDS = InputLimit("tool_seconds", 60, "seconds that a disassembler or an assembler may take for one file")
 """A disassembler takes less than ten seconds for the largest cubins measured."""
 TOOL_MIB = InputLimit("tool_mib", 8192, "MiB of address space of a disassembler or an assembler")

@@ -11,6 +11,7 @@ from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.facts.selection import choose, narrow, parse_filters
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
+from artifact_inspector.model.limits import SIMULATION_SECONDS
 from artifact_inspector.serving.bounds import AnswerBound, Item, ToolAnswer, size_of, take_fitting
 from artifact_inspector.serving.items import (
     DEFAULT_PARTS,
@@ -252,6 +253,7 @@ def _find_launches(
 
 def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.launches import predict_launches
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.files.objdump import binary_disassembler
 
     pairs = _find_launches(service, arguments)
@@ -259,7 +261,8 @@ def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: A
     # simulate only the launches that fit; `next` requests the others
     while pairs and (len(items) <= offset or sum(map(size_of, items[offset:])) <= bound.characters):
         entry, request = pairs.pop(0)
-        (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=arguments.get("gpu"))
+        with limit_simulation(SIMULATION_SECONDS.value):
+            (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=arguments.get("gpu"))
         items += _prediction_items(entry, prediction)
     pending = f"{len(pairs)} launches" if pairs else None
     return make_page("predict", arguments, items, bound, "items", pending=pending)
@@ -284,6 +287,7 @@ def _prediction_items(entry: Artifact, prediction: Prediction) -> list[Item]:
 
 def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.ranking_problems import rank_recorded
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.files.objdump import binary_disassembler
     from artifact_inspector.report.json import encode
@@ -291,7 +295,8 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
 
     pairs = _find_launches(service, arguments, all_variants=True)
     problem = rank_recorded(pairs)
-    ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=arguments.get("gpu"))
+    with limit_simulation(SIMULATION_SECONDS.value):
+        ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=arguments.get("gpu"))
     rows = encode(RankingDocument(rank=tuple(ranking)))["rank"]
     if problem.problem_labels:
         rows = [{"problem": problem.problem_labels[row["launch"]], **row} for row in rows]

@@ -20,6 +20,7 @@ from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.usage import Resources, find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import (
@@ -330,10 +331,15 @@ def rank_launches(
         UsageError: the rates of the GPU are unknown, arguments are missing or wrong, or a grid is empty.
         CacheError: a kernel has no readable machine code.
     """
+    budget = current_budget()
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
     def estimate(at: int) -> RankedLaunch:
         candidate = candidates[at]
+        if budget is not None and budget.is_spent():
+            return RankedLaunch(
+                at, candidate.artifact.hash, labels[at], None, None, {}, True, None, None, (budget.reason,)
+            )
         with without_collection():
             loaded = load_kernel(candidate.artifact, disassemble)
             target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")

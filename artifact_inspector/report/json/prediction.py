@@ -40,12 +40,14 @@ class PredictionDocument(Document):
     """The first launch; its keys stand in the document itself."""
     launches: tuple[LaunchRow, ...]
     """Every launch, where there are several; empty for one."""
+    notes: tuple[str, ...] = ()
+    """What was not simulated, and why."""
 
 
 shape(PredictionDocument, inline="first")
 
 
-def prediction_document(found: Sequence[Prediction]) -> PredictionDocument:
+def prediction_document(found: Sequence[Prediction], notes: Sequence[str] = ()) -> PredictionDocument:
     """What was found, as JSON."""
     rows = tuple(LaunchRow(prediction, find_launch_findings(prediction)) for prediction in found)
-    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else ())
+    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else (), notes=tuple(notes))
