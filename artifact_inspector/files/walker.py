@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from artifact_inspector.files.artifact import (
+    LINKED_DIRECTORY,
     SUFFIXES,
     CacheContents,
     File,
@@ -74,7 +75,7 @@ def walk(root: Path, contents: CacheContents) -> None:
 def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) -> bool:
     """Whether a directory is to be searched; others are recorded in `contents`."""
     if entry.is_symlink():
-        contents.others.append(OtherFile(path, "link to a directory, not followed"))
+        contents.others.append(OtherFile(path, LINKED_DIRECTORY))
     elif entry.name.startswith(("tmp.pid_", ".compiling-")):
         contents.others.append(OtherFile(path, _TEMPORARY))
     elif entry.name == VALUES_DIRECTORY:
