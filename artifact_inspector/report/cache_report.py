@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.artifact import LINKED_DIRECTORY
+from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
