@@ -80,7 +80,11 @@ def test_a_finding_is_a_reason_where_it_is_new(reason):
 
 def test_else_the_first_verdict_that_differs_names_its_stage(reason):
     later = pair("loop1.verdict.assembly", Category.VERDICT)
-    assert reason(VERDICT, later) == ("loop1: the verdict first differs at ttgir (Triton's GPU passes)", "", "mine.py:40")
+    assert reason(VERDICT, later) == (
+        "loop1: the verdict first differs at ttgir (Triton's GPU passes)",
+        "",
+        "mine.py:40",
+    )
     assert reason(later).description.startswith("loop1: the verdict first differs at ptx (")
     assert reason(VERDICT, place=None).source is None
     assert reason(VERDICT._replace(region="loop2")).source is None
