@@ -6,7 +6,7 @@ from typing import Any
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Of, RegionSubject, StageSubject, Subject
-from artifact_inspector.vocabulary.rows import recorded
+from artifact_inspector.vocabulary.rows import record_values
 
 
 def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
         "triton_version": artifact.triton_version,
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,
-        **recorded(Subject(kernel), Of.KERNEL),
+        **record_values(Subject(kernel), Of.KERNEL),
     }
     rows = []
     for stage, facts in kernel.stages.items():
@@ -45,8 +45,8 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "first_line": region.lines[0],
                 "last_line": region.lines[1],
                 "rounds": len(region.rounds),
-                **recorded(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
-                **recorded(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
+                **record_values(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
+                **record_values(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
             }
             # enumerations, versions and architectures are texts, and here nothing but texts
             rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})

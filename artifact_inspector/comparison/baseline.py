@@ -38,7 +38,7 @@ DEFAULT_GATES = ("verdict", "spills", "waits", "mma", "shared", "gone")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recorded(Candidate):
+class BaselineKernel(Candidate):
     """One kernel of a baseline; its artifact has no files."""
 
     summary: Summary
@@ -72,33 +72,33 @@ class Baseline:
 
     generator: str
     """The version of this package that recorded it."""
-    kernels: tuple[Recorded, ...]
+    kernels: tuple[BaselineKernel, ...]
 
 
-def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> Recorded:
+def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> BaselineKernel:
     """A kernel as a baseline keeps it.
 
     Args:
         find: the path of a source file from the root of the working tree; None for one that is not there.
     """
     artifact = kernel.artifact
-    place = None if kernel.program is None else kernel.program.location
-    file = None if place is None else place.file.replace("\\", "/")
+    location = None if kernel.program is None else kernel.program.location
+    file = None if location is None else location.file.replace("\\", "/")
     source = None if file is None else find(file) or file.rpartition("/")[2]
-    return Recorded(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
+    return BaselineKernel(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
 
 
 def digests_of(artifact: Artifact) -> dict[str, str]:
     """Suffix → digest, of every text and binary that can be read."""
-    found = {stage.value: digest_of(artifact, stage) for stage in Stage}
+    digests = {stage.value: digest_of(artifact, stage) for stage in Stage}
     for suffix in BINARIES:
         if suffix in artifact.files:
             try:
                 content = read_file(artifact, suffix)
             except CacheError:
                 continue
-            found[suffix] = _digest_of_binary(content, suffix)
-    return {suffix: digest for suffix, digest in found.items() if digest is not None}
+            digests[suffix] = _digest_of_binary(content, suffix)
+    return {suffix: digest for suffix, digest in digests.items() if digest is not None}
 
 
 def _digest_of_binary(content: bytes, suffix: str) -> str:
@@ -114,7 +114,7 @@ def _digest_of_binary(content: bytes, suffix: str) -> str:
 
 
 def compare_with_baseline(
-    recorded: Sequence[Recorded],
+    recorded: Sequence[BaselineKernel],
     artifacts: Iterable[Artifact],
     inspect: Callable[[Artifact], KernelFacts],
     *,
@@ -137,38 +137,41 @@ def compare_with_baseline(
     Raises:
         UsageError: the baseline is of other targets.
     """
-    found = [Candidate(artifact) for artifact in artifacts]
+    candidates = [Candidate(artifact) for artifact in artifacts]
     allowed = set(across)
-    if {x.artifact.triton_version for x in recorded}.isdisjoint(x.artifact.triton_version for x in found):
+    if {x.artifact.triton_version for x in recorded}.isdisjoint(x.artifact.triton_version for x in candidates):
         allowed.add(Axis.VERSION)
     if Axis.TARGET not in allowed:
-        _refuse_other_targets(recorded, found)
+        _check_targets(recorded, candidates)
     digests: dict[int, Mapping[str, str]] = {}
-    for candidate in found:
+    for candidate in candidates:
         if progress is not None:
             progress(candidate.artifact.display_name)
         digests[id(candidate)] = digests_of(candidate.artifact)
-    same, ours, theirs = _unchanged(recorded, found, digests)
+    same, ours, theirs = _unchanged(recorded, candidates, digests)
     matching = match_candidates(ours, theirs, frozenset(allowed))
     changes = [Change(*pair, Degree.BENIGN, (), (), None) for pair in same]
-    told = dict.fromkeys(("cache", problem) for problem in problems)
-    for one, other in matching.pairs:
-        assert isinstance(one, Recorded)
-        if one.digests == digests[id(other)] and one.artifact.shared_bytes == other.artifact.shared_bytes:
-            changes.append(Change(one, other, Degree.BENIGN, find_differences(one, other), (), None))
+    problem_log = dict.fromkeys(("cache", problem) for problem in problems)
+    for entry, counterpart in matching.pairs:
+        assert isinstance(entry, BaselineKernel)
+        if (
+            entry.digests == digests[id(counterpart)]
+            and entry.artifact.shared_bytes == counterpart.artifact.shared_bytes
+        ):
+            changes.append(Change(entry, counterpart, Degree.BENIGN, find_differences(entry, counterpart), (), None))
             continue
-        kernel = inspect(other.artifact)
-        told.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
-        changes.append(_change(one, other, kernel))
+        kernel = inspect(counterpart.artifact)
+        problem_log.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
+        changes.append(_compare_kernel(entry, counterpart, kernel))
     changes.sort(key=lambda change: (change.severity, str(change.right)))
     matching = replace(matching, pairs=(*same, *matching.pairs))
     sides = Sides("in the baseline", "in the cache", "as recorded")
-    return Corpus(tuple(changes), matching, tuple(told), sides)
+    return Corpus(tuple(changes), matching, tuple(problem_log), sides)
 
 
 def _unchanged(
-    recorded: Sequence[Recorded], candidates: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
-) -> tuple[list[tuple[Recorded, Candidate]], list[Recorded], list[Candidate]]:
+    recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
+) -> tuple[list[tuple[BaselineKernel, Candidate]], list[BaselineKernel], list[Candidate]]:
     """Pairs that are the same in all that is known of them, and what is left of both sides.
 
     Of several kernels that are all the same, any is the like of any: they need no telling apart.
@@ -179,24 +182,24 @@ def _unchanged(
         known_by = (artifact.display_name, artifact.name, x.target, artifact.triton_version)
         return (*known_by, artifact.shared_bytes, tuple(x.options.items()), tuple(sorted(of.items())))
 
-    left: dict[Hashable, list[Recorded]] = {}
-    for one in recorded:
-        if one.digests:
-            left.setdefault(key(one, one.digests), []).append(one)
-    pairs, rest = [], []
-    for other in candidates:
-        alike = left.get(key(other, digests[id(other)]))
-        if alike:
-            pairs.append((alike.pop(0), other))
+    unmatched: dict[Hashable, list[BaselineKernel]] = {}
+    for entry in recorded:
+        if entry.digests:
+            unmatched.setdefault(key(entry, entry.digests), []).append(entry)
+    pairs, changed = [], []
+    for candidate in candidates:
+        same = unmatched.get(key(candidate, digests[id(candidate)]))
+        if same:
+            pairs.append((same.pop(0), candidate))
         else:
-            rest.append(other)
-    done = {id(one) for one, _ in pairs}
-    return pairs, [one for one in recorded if id(one) not in done], rest
+            changed.append(candidate)
+    done = {id(entry) for entry, _ in pairs}
+    return pairs, [entry for entry in recorded if id(entry) not in done], changed
 
 
 def lines_of(kernel: KernelFacts) -> dict[str, int]:
     """Region by its name → its first line in the source, where the kernel's stages tell it."""
-    found: dict[str, int] = {}
+    line_by_name: dict[str, int] = {}
     for region, name in name_regions(kernel).items():
         sources = [
             int(line)
@@ -207,30 +210,30 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
             for line in (source.chain[-1].rpartition(":")[2] for source in placed.sources)
             if line.isdecimal()
         ]
-        own = RegionId.parse(region)
-        line = own.position if own.position is not None and own.is_line else min(sources, default=0)
+        region_id = RegionId.parse(region)
+        line = region_id.position if region_id.position is not None and region_id.is_line else min(sources, default=0)
         if line:
-            found[name] = line
-    return found
+            line_by_name[name] = line
+    return line_by_name
 
 
-def _change(recorded: Recorded, candidate: Candidate, kernel: KernelFacts) -> Change:
-    held = tuple(_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
-    degree = Degree.CHANGED if any(fact.differs for fact in held) else Degree.CODE
+def _compare_kernel(recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts) -> Change:
+    fact_pairs = tuple(_mark_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
+    degree = Degree.CHANGED if any(fact.differs for fact in fact_pairs) else Degree.CODE
     differences = find_differences(recorded, candidate)
     lines = lines_of(kernel)
-    reason = find_reason(kernel, held, name_regions(kernel), lines)
-    return Change(recorded, candidate, degree, differences, held, None, lines, reason)
+    reason = find_reason(kernel, fact_pairs, name_regions(kernel), lines)
+    return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, reason)
 
 
-def _lost(fact: FactPair) -> FactPair:
+def _mark_lost(fact: FactPair) -> FactPair:
     """A fact that is not known any more as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more", unknown=(PairSide.RIGHT,))
+    return fact._replace(state=State.ONE_SIDED, right=None, reason="not known any more", unknown=(PairSide.RIGHT,))
 
 
-def _refuse_other_targets(recorded: Sequence[Recorded], candidates: Sequence[Candidate]) -> None:
+def _check_targets(recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate]) -> None:
     ours, theirs = ({x.target or "no known target" for x in side} for side in (recorded, candidates))
     if ours and theirs and ours.isdisjoint(theirs):
         raise UsageError(

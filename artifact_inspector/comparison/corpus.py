@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.comparison.cause import Reason
+from artifact_inspector.comparison.cause import ChangeReason
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
@@ -19,7 +19,7 @@ from artifact_inspector.comparison.matching import (
     find_differences,
     match,
 )
-from artifact_inspector.comparison.pair import FactPair, Pair, PairSide, compare_kernels
+from artifact_inspector.comparison.pair import Comparison, FactPair, PairSide, compare_kernels
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
@@ -59,11 +59,11 @@ class Change:
     differences: tuple[Difference, ...]
     compared_facts: tuple[FactPair, ...]
     """All facts of both; empty where the texts already say that nothing differs."""
-    pair: Pair | None
+    pair: Comparison | None
     """None also where one side is a record of facts."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Region by its name → its line in the source, on the right."""
-    reason: Reason | None = None
+    reason: ChangeReason | None = None
     """What explains it, where one side is a record of facts; of a pair, the pair tells."""
 
     @property
@@ -83,8 +83,8 @@ class Change:
     @property
     def facts(self) -> tuple[FactPair, ...]:
         """Those that differ, most telling first."""
-        found = [fact for fact in self.compared_facts if fact.differs]
-        return tuple(sorted(found, key=lambda x: (rank_of(x), CATEGORIES.index(x.category))))
+        differing = [fact for fact in self.compared_facts if fact.differs]
+        return tuple(sorted(differing, key=lambda x: (rank_of(x), CATEGORIES.index(x.category))))
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -93,10 +93,10 @@ class Change:
 
     def failures(self, gates: Collection[str]) -> tuple[str, ...]:
         """Those of some gates that this kernel shuts, in their order."""
-        shut = set(self.categories)
+        failing = set(self.categories)
         if self.degree in (Degree.CODE, Degree.CHANGED):
-            shut |= {"code", "any"}
-        return tuple(gate for gate in GATES if gate in gates and gate in shut)
+            failing |= {"code", "any"}
+        return tuple(gate for gate in GATES if gate in gates and gate in failing)
 
     @property
     def severity(self) -> tuple[int, ...]:
@@ -104,8 +104,8 @@ class Change:
         if self.degree is Degree.CHANGED:
             worst = min((rank_of(fact) for fact in self.facts), default=Consequence.OTHER.rank)
             return (0, worst, *(CATEGORIES.index(name) for name in self.categories))
-        rest = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
-        return (1 + rest.index(self.degree),)
+        degrees = (Degree.CODE, Degree.UNKNOWN, Degree.BENIGN, Degree.IDENTICAL)
+        return (1 + degrees.index(self.degree),)
 
 
 class Sides(NamedTuple):
@@ -143,29 +143,29 @@ class Corpus:
     @property
     def is_same(self) -> bool:
         """True where nothing but names, places and numbering differs."""
-        alone = self.matching.left or self.matching.right or self.matching.ambiguous
-        return not alone and all(x.degree in (Degree.IDENTICAL, Degree.BENIGN) for x in self.changes)
+        unmatched = self.matching.left or self.matching.right or self.matching.ambiguous
+        return not unmatched and all(x.degree in (Degree.IDENTICAL, Degree.BENIGN) for x in self.changes)
 
     def failures(self, gates: Collection[str]) -> tuple[str, ...]:
         """Those of some gates that are shut, in their order."""
-        shut = {gate for change in self.changes for gate in change.failures(GATES)}
-        shut |= {"gone", "any"} if self.matching.left else set()
-        shut |= {"new", "any"} if self.matching.right else set()
-        shut |= {"gone", "any"} if self.matching.ambiguous else set()
-        return tuple(gate for gate in GATES if gate in gates and gate in shut)
+        failing = {gate for change in self.changes for gate in change.failures(GATES)}
+        failing |= {"gone", "any"} if self.matching.left else set()
+        failing |= {"new", "any"} if self.matching.right else set()
+        failing |= {"gone", "any"} if self.matching.ambiguous else set()
+        return tuple(gate for gate in GATES if gate in gates and gate in failing)
 
 
-def parse_gates(words: Iterable[str]) -> tuple[str, ...]:
+def parse_gates(values: Iterable[str]) -> tuple[str, ...]:
     """Gates of repeated or comma-separated options.
 
     Raises:
         UsageError: a word is none.
     """
-    found = [word.lower() for word in split_option_values(words)]
-    for name in found:
+    gates = [value.lower() for value in split_option_values(values)]
+    for name in gates:
         if name not in GATES:
             raise UsageError(f"{name!r} is nothing to fail on.", f"There are {', '.join(GATES)}.")
-    return tuple(found)
+    return tuple(gates)
 
 
 def compare_corpora(
@@ -175,7 +175,7 @@ def compare_corpora(
     *,
     across: Collection[Axis] = (),
     progress: Callable[[str], None] | None = None,
-    together: bool = False,
+    is_one_pair: bool = False,
     always: bool = False,
 ) -> Corpus:
     """Match the kernels of two sides and compare each pair.
@@ -184,21 +184,21 @@ def compare_corpora(
         inspect: makes facts of a kernel; asked only where texts differ.
         across: what may differ between two kernels of a pair.
         progress: is told of each kernel beforehand.
-        together: the two sides are one kernel each, chosen by hand: they are compared whatever they differ
+        is_one_pair: the two sides are one kernel each, chosen by hand: they are compared whatever they differ
             in.
         always: inspect even those whose texts are the same.
     """
     left, right = tuple(left), tuple(right)
-    matching = match(left, right, tuple(Axis) if together else across)
-    if together and not matching.pairs:
+    matching = match(left, right, tuple(Axis) if is_one_pair else across)
+    if is_one_pair and not matching.pairs:
         pair = (Candidate(left[0]), Candidate(right[0]))
         matching = Matching((pair,), (), (), (), matching.across)
     changes = []
     problems: dict[tuple[str, Problem], None] = {}
-    for one, other in matching.pairs:
+    for candidate, counterpart in matching.pairs:
         if progress is not None:
-            progress(one.artifact.display_name)
-        change = compare_candidates(one, other, inspect, always=always)
+            progress(candidate.artifact.display_name)
+        change = compare_candidates(candidate, counterpart, inspect, always=always)
         if change.pair is not None:
             for side, kernel in ((PairSide.LEFT, change.pair.left), (PairSide.RIGHT, change.pair.right)):
                 problems.update(dict.fromkeys((side, problem) for problem in kernel.problems))
@@ -212,42 +212,44 @@ def compare_candidates(
 ) -> Change:
     """Compare one pair; `inspect` and `always` are those of `compare_corpora`."""
     differences = find_differences(left, right)
-    degree = _degree(left.artifact, right.artifact)
+    degree = _find_degree(left.artifact, right.artifact)
     if degree in (Degree.IDENTICAL, Degree.BENIGN) and not always:
         return Change(left, right, degree, differences, (), None)
-    pair = _compare_alike(left, right, inspect)
+    pair = _compare_common_stages(left, right, inspect)
     changed = any(fact.differs for fact in pair.facts)
     return Change(left, right, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
 
 
-def _compare_alike(left: Candidate, right: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Pair:
+def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Comparison:
     """Compare two kernels by the stages that both have.
 
     A stage tells what later ones are measured by: with one that the other lacks, a kernel is told by another
     measure.
     """
-    found = inspect(left.artifact), inspect(right.artifact)
-    here, there = ({step_of(stage) for stage in kernel.stages} for kernel in found)
-    both = here & there
-    if not both or here == there:
-        return compare_kernels(*found, (left, right))
-    ours, theirs = (_limited(kernel, both, inspect) for kernel in found)
+    kernels = inspect(left.artifact), inspect(right.artifact)
+    our_steps, their_steps = ({step_of(stage) for stage in kernel.stages} for kernel in kernels)
+    both = our_steps & their_steps
+    if not both or our_steps == their_steps:
+        return compare_kernels(*kernels, (left, right))
+    ours, theirs = (_limit_stages(kernel, both, inspect) for kernel in kernels)
     lacking = tuple(
         f"the {side} one has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
-        for side, lacks in ((PairSide.LEFT, there - here), (PairSide.RIGHT, here - there))
+        for side, lacks in ((PairSide.LEFT, their_steps - our_steps), (PairSide.RIGHT, our_steps - their_steps))
         if lacks
     )
     pair = compare_kernels(ours, theirs)
     return replace(pair, notes=(*lacking, *pair.notes))
 
 
-def _limited(kernel: KernelFacts, steps: Collection[str], inspect: Callable[[Artifact], KernelFacts]) -> KernelFacts:
+def _limit_stages(
+    kernel: KernelFacts, steps: Collection[str], inspect: Callable[[Artifact], KernelFacts]
+) -> KernelFacts:
     beyond = {stage.value for stage in kernel.stages if step_of(stage) not in steps}
     files = {suffix: path for suffix, path in kernel.artifact.files.items() if suffix not in beyond}
     return kernel if len(files) == len(kernel.artifact.files) else inspect(replace(kernel.artifact, files=files))
 
 
-def _degree(left: Artifact, right: Artifact) -> Degree:
+def _find_degree(left: Artifact, right: Artifact) -> Degree:
     """By the files that both have; PTX and AMDGCN are two files of one kind."""
     theirs = kinds_of(right)
     both = [kind for kind in kinds_of(left) if kind in theirs]
@@ -257,8 +259,8 @@ def _degree(left: Artifact, right: Artifact) -> Degree:
         return Degree.CODE
     degree = Degree.IDENTICAL
     for kind in both:
-        found = likeness_of(left, right, kind)
-        if found in (Likeness.DIFFERENT, Likeness.UNREADABLE):
+        likeness = likeness_of(left, right, kind)
+        if likeness in (Likeness.DIFFERENT, Likeness.UNREADABLE):
             return Degree.CODE
-        degree = Degree.BENIGN if found is Likeness.ALIKE else degree
+        degree = Degree.BENIGN if likeness is Likeness.ALIKE else degree
     return degree

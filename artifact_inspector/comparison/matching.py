@@ -24,8 +24,8 @@ from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.vocabulary.fact import Value
-from artifact_inspector.vocabulary.forms import Compiled, label_form
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
+from artifact_inspector.vocabulary.variant_labels import Compiled, label_form
 
 
 class Axis(Enum):
@@ -88,14 +88,14 @@ class Candidate:
 
     def __str__(self) -> str:
         """Name, target, version, configuration and hash: enough to choose it by."""
-        return self.told(label_form(Compiled(self.artifact, self.program), {}))
+        return self.describe(label_form(Compiled(self.artifact, self.program), {}))
 
-    def told(self, label: str) -> str:
+    def describe(self, label: str) -> str:
         """The same with the label that tells it from others."""
         artifact = self.artifact
-        said = [artifact.display_name, self.target or "target unknown"]
-        said += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
-        return " · ".join([*said, *([label] if label else []), artifact.hash[:12]])
+        fields = [artifact.display_name, self.target or "target unknown"]
+        fields += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
+        return " · ".join([*fields, *([label] if label else []), artifact.hash[:12]])
 
 
 def digest_of(artifact: Artifact, stage: Stage) -> str | None:
@@ -145,10 +145,10 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
     ambiguous: list[_Group] = []
     for key in _keys(allowed):
         for group in _groups(ours, theirs, key):
-            found, rest = _pair_up(group)
-            pairs += found
-            if rest.left and rest.right:
-                ambiguous.append(rest)  # what a strict key leaves open, a loose one cannot settle
+            matched, unmatched = _pair_up(group)
+            pairs += matched
+            if unmatched.left and unmatched.right:
+                ambiguous.append(unmatched)  # what a strict key leaves open, a loose one cannot settle
         done = {id(x) for pair in pairs for x in pair}
         done |= {id(x) for group in ambiguous for x in (*group.left, *group.right)}
         ours, theirs = [x for x in ours if id(x) not in done], [x for x in theirs if id(x) not in done]
@@ -166,30 +166,32 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
 def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...]:
     """In what two kernels are not the same: target, version, options, tiles, name, signature."""
     ours, theirs = left.program, right.program
-    said: list[tuple[Axis, str, Value, Value]] = [
+    compared: list[tuple[Axis, str, Value, Value]] = [
         (Axis.SOURCE, Facet.NAME, left.artifact.display_name, right.artifact.display_name),
         (Axis.TARGET, Facet.TARGET, left.target, right.target),
         (Axis.VERSION, Facet.VERSION, left.artifact.triton_version, right.artifact.triton_version),
     ]
     if ours is not None and theirs is not None:
-        said.append((Axis.SOURCE, Facet.SIGNATURE, ours.signature, theirs.signature))
-        said.append((Axis.CONFIG, Facet.TILES, ours.tiles, theirs.tiles))
-    said += [(Axis.CONFIG, key, left.options[key], right.options[key]) for key in left.options if key in right.options]
-    return tuple(Difference(*parts) for parts in said if parts[2] != parts[3])
+        compared.append((Axis.SOURCE, Facet.SIGNATURE, ours.signature, theirs.signature))
+        compared.append((Axis.CONFIG, Facet.TILES, ours.tiles, theirs.tiles))
+    compared += [
+        (Axis.CONFIG, key, left.options[key], right.options[key]) for key in left.options if key in right.options
+    ]
+    return tuple(Difference(*entry) for entry in compared if entry[2] != entry[3])
 
 
-def parse_axes(words: Iterable[str]) -> tuple[Axis, ...]:
+def parse_axes(values: Iterable[str]) -> tuple[Axis, ...]:
     """Axes of repeated or comma-separated options.
 
     Raises:
         UsageError: a word is none.
     """
-    known = {axis.value: axis for axis in Axis}
-    found = [word.lower() for word in split_option_values(words)]
-    for name in found:
-        if name not in known:
-            raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(known)}.")
-    return tuple(known[name] for name in found)
+    axes = {axis.value: axis for axis in Axis}
+    names = [value.lower() for value in split_option_values(values)]
+    for name in names:
+        if name not in axes:
+            raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(axes)}.")
+    return tuple(axes[name] for name in names)
 
 
 class _Group(NamedTuple):
@@ -202,15 +204,15 @@ _Key = Callable[[Candidate], Hashable]
 
 def _disjoint(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> frozenset[Axis]:
     """Axes on which the two sides have nothing in common."""
-    found = set()
+    disjoint = set()
     for axis, of in _OF.items():
-        here, there = {of(x) for x in ours}, {of(x) for x in theirs}
-        apart = here.isdisjoint(there)
-        if here - {None} and there - {None}:  # what neither side knows is nothing in common
-            apart = (here & there) <= {None}
-        if here and there and apart:
-            found.add(axis)
-    return frozenset(found)
+        our_values, their_values = {of(x) for x in ours}, {of(x) for x in theirs}
+        is_disjoint = our_values.isdisjoint(their_values)
+        if our_values - {None} and their_values - {None}:  # what neither side knows is nothing in common
+            is_disjoint = (our_values & their_values) <= {None}
+        if our_values and their_values and is_disjoint:
+            disjoint.add(axis)
+    return frozenset(disjoint)
 
 
 _OF: dict[Axis, Callable[[Candidate], str | None]] = {
@@ -228,25 +230,29 @@ def _keys(allowed: frozenset[Axis]) -> Iterator[_Key]:
 
 
 def _key(x: Candidate, allowed: frozenset[Axis], *, signature: bool, options: bool) -> Hashable:
-    parts: list[Hashable] = [None if axis in allowed else of(x) for axis, of in _OF.items()]
+    values: list[Hashable] = [None if axis in allowed else of(x) for axis, of in _OF.items()]
     if Axis.SOURCE not in allowed:
-        parts.append(x.artifact.display_name)
+        values.append(x.artifact.display_name)
         if signature:
-            parts.append(None if x.program is None else x.program.signature)
+            values.append(None if x.program is None else x.program.signature)
     if Axis.CONFIG not in allowed:
-        parts.append(None if x.program is None else frozenset(x.program.tiles))
+        values.append(None if x.program is None else frozenset(x.program.tiles))
         if options:
             names = SHARED_OPTIONS if allowed & set(_OF) else sorted(x.options)
-            parts += [(name, x.options.get(name)) for name in names]
-    return tuple(parts)
+            values += [(name, x.options.get(name)) for name in names]
+    return tuple(values)
 
 
 def _groups(ours: Sequence[Candidate], theirs: Sequence[Candidate], key: _Key) -> list[_Group]:
     sides: dict[Hashable, tuple[list[Candidate], list[Candidate]]] = {}
-    for place, side in enumerate((ours, theirs)):
-        for one in side:
-            sides.setdefault(key(one), ([], []))[place].append(one)
-    return [_Group(tuple(here), tuple(there)) for here, there in sides.values() if here and there]
+    for index, side in enumerate((ours, theirs)):
+        for candidate in side:
+            sides.setdefault(key(candidate), ([], []))[index].append(candidate)
+    return [
+        _Group(tuple(our_group), tuple(their_group))
+        for our_group, their_group in sides.values()
+        if our_group and their_group
+    ]
 
 
 def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
@@ -294,6 +300,6 @@ def _is_similar(left: Candidate, right: Candidate, allowed: frozenset[Axis]) -> 
         return True
     if left.program.signature != right.program.signature and Axis.VERSION not in allowed:
         return False
-    here, there = set(left.program.tiles), set(right.program.tiles)
-    dots = {tile for tile in here ^ there if tile.is_dot}
-    return not dots and 2 * len(here & there) >= len(here | there)
+    our_tiles, their_tiles = set(left.program.tiles), set(right.program.tiles)
+    dots = {tile for tile in our_tiles ^ their_tiles if tile.is_dot}
+    return not dots and 2 * len(our_tiles & their_tiles) >= len(our_tiles | their_tiles)

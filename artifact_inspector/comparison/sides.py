@@ -12,7 +12,7 @@ from artifact_inspector.files.cache import Artifact, Cache
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CacheSelector:
     """A cache directory, and which of its kernels are meant."""
 
     directory: Path
@@ -20,25 +20,25 @@ class Place:
     """Part of a name or hash; None for all."""
 
 
-def parse_place(text: str) -> Place:
+def parse_cache_selector(text: str) -> CacheSelector:
     """`CACHE`, or `CACHE:NAME` where no directory bears the whole as its name.
 
     Example:
         >>> parse_place("fixtures/3.2.0:gemv")
         Place(directory=PosixPath('fixtures/3.2.0'), name='gemv')
     """
-    whole = Path(text).expanduser()
+    path = Path(text).expanduser()
     directory, _, name = text.rpartition(":")
     # a drive of Windows is no cache, and a name has no separator
     is_drive = len(directory) == 1 and not Path(directory).is_dir()
-    if whole.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
-        return Place(whole, None)
-    return Place(Path(directory).expanduser(), name)
+    if path.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
+        return CacheSelector(path, None)
+    return CacheSelector(Path(directory).expanduser(), name)
 
 
 def narrow_side(
     cache: Cache,
-    place: Place,
+    selector: CacheSelector,
     selectors: Sequence[str],
     choose: Callable[[Cache, str | None], tuple[Artifact, ...]],
 ) -> tuple[Artifact, ...]:
@@ -52,13 +52,13 @@ def narrow_side(
     Raises:
         UsageError: none is left.
     """
-    chosen = choose(cache, place.name)
-    for word in selectors:
-        which = parse_filters([word], otherwise_target=False)
-        if which:
-            chosen = filter_kernels(chosen, which, counted=False)
+    artifacts = choose(cache, selector.name)
+    for value in selectors:
+        filters = parse_filters([value], otherwise_target=False)
+        if filters:
+            artifacts = filter_kernels(artifacts, filters, with_counts=False)
             continue
-        chosen = tuple(x for x in choose(cache, word) if x in chosen)
-        if not chosen:
-            raise UsageError(f"No kernel here is called {word!r} too.", "Say less of it.")
-    return chosen
+        artifacts = tuple(x for x in choose(cache, value) if x in artifacts)
+        if not artifacts:
+            raise UsageError(f"No kernel here is called {value!r} too.", "Say less of it.")
+    return artifacts

@@ -19,7 +19,7 @@ set:
   and elected lanes produce. Only a step that ignores inactive lanes (`Step.by_lane`) receives one part.
 - `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
   `place(launch)`, which assigns addresses to tensors without one, and `evaluate_extent` for grid expressions.
-- `counters`: `StepCounters`, one list per counter with one entry per step; `why` names what a count depends on.
+- `counters`: `StepCounters`, one list per counter with one entry per step; `reason` names what a count depends on.
 - `wavefronts`: `count_sectors`, `count_wavefronts` …: the cost of an access, from addresses (warps, lanes).
 - `banks`: banks and wavefronts of one warp's access to shared memory, as `StepCounters` keeps it (`WarpAccess`).
 - `runs`: merged intervals of integers, for footprints that many CTAs share at different offsets.

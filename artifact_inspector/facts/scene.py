@@ -48,23 +48,23 @@ def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collectio
     """
     name = kernel.artifact.display_name
     have = list(kernel.stages)
-    wanted = [stage for stage in have if stages is None or stage in stages]
-    if not wanted:
+    selected = [stage for stage in have if stages is None or stage in stages]
+    if not selected:
         listed = ", ".join(stage.value for stage in have) or "none"
         raise UsageError(f"{name} has no such stage that could be read.", f"It has {listed}.")
-    every: list[Lane] = [lane for stage in wanted for lane in _lanes(kernel, stage)]
-    lanes = [lane for lane in every if region is None or lane.stretch(region) is not None]
+    every: list[Lane] = [lane for stage in selected for lane in _lanes(kernel, stage)]
+    lanes = [lane for lane in every if region is None or lane.span_of(region) is not None]
     if not lanes:
-        ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.stretches)
+        ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.spans)
         raise UsageError(f"{name} has no region {region!r} that can be drawn.", f"It has {', '.join(ids) or 'none'}.")
     target = "" if kernel.artifact.target is None else str(kernel.artifact.target)
-    meant = region or kernel.principal
+    region_name = region or kernel.principal
     verdicts = {
-        stage: found.phrase
-        for stage in wanted
-        if meant is not None and (found := kernel.stages[stage].region(meant)) is not None
+        stage: region_facts.phrase
+        for stage in selected
+        if region_name is not None and (region_facts := kernel.stages[stage].region(region_name)) is not None
     }
-    missing = tuple(_missing(wanted, lanes))
+    missing = tuple(_missing(selected, lanes))
     return Scene(name, target, region, kernel.principal, tuple(lanes), verdicts, missing)
 
 

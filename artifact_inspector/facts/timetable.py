@@ -64,8 +64,12 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
     unrolled = max(1, next(facts.unroll_factor for facts in kernel.stages[stage].regions if facts.id == name))
     if unrolled > 1:
         notes.append(f"one trip of {stage.value} holds {unrolled} iterations")
-    found = [one.flight for one in lane.loadings if not one.flight.is_after_loop and one.flight.end is not None]
-    lags = [one.back_edges for one in found if lane.events[one.step].step.region == name]
+    flights = [
+        load_span.flight
+        for load_span in lane.load_spans
+        if not load_span.flight.is_after_loop and load_span.flight.end is not None
+    ]
+    lags = [load_span.back_edges for load_span in flights if lane.events[load_span.step].step.region == name]
     return Timetable(
         kernel=kernel.artifact.display_name,
         region=name,
@@ -85,15 +89,15 @@ def _order(lane: Lane, region: str) -> tuple[EventKind, ...]:
     """Loads, waits and computes of a loop in the order in which it has them first."""
     has_matrix = any(e.step.kind is EventKind.MATRIX and e.step.region == region for e in lane.events)
     computes = {EventKind.MATRIX} if has_matrix else COMPUTES
-    found: dict[str, EventKind] = {}
+    first_events: dict[str, EventKind] = {}
     for event in lane.events:
         kind = event.step.kind
         if event.step.region != region:
             continue
         if kind in LOADS:
-            found.setdefault("load", kind)
+            first_events.setdefault("load", kind)
         elif kind is EventKind.WAIT:
-            found.setdefault("wait", kind)
+            first_events.setdefault("wait", kind)
         elif kind in computes:
-            found.setdefault("compute", kind)
-    return tuple(found.values())
+            first_events.setdefault("compute", kind)
+    return tuple(first_events.values())

@@ -88,16 +88,16 @@ RULES: tuple[Rule, ...] = (
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
     """What the rules say of a kernel: what decides most first, of that the warnings first."""
-    return _in_order((rule, finding) for rule in RULES for finding in _find(rule, kernel))
+    return _in_order((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel))
 
 
-def _find(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:
+def _apply_rule(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:
     """What one rule says; its own fault is a problem of the kernel, and costs the other rules nothing."""
     try:
         return tuple(rule.find(kernel))
     except FAULTS as fault:
-        said = f"{rule.code} {rule.name}: the inspector itself failed here ({type(fault).__name__}: {fault})"
-        kernel.tell(Problem(kernel.artifact.directory, f"{said}; please report it"))
+        message = f"{rule.code} {rule.name}: the inspector itself failed here ({type(fault).__name__}: {fault})"
+        kernel.report(Problem(kernel.artifact.directory, f"{message}; please report it"))
         return ()
 
 
@@ -107,5 +107,7 @@ def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:
 
 
 def _in_order(ranked_findings: Iterable[tuple[Rule, Finding]]) -> tuple[Finding, ...]:
-    ranked = [(rule.consequence.rank, one.severity is not Severity.WARNING, one) for rule, one in ranked_findings]
+    ranked = [
+        (rule.consequence.rank, finding.severity is not Severity.WARNING, finding) for rule, finding in ranked_findings
+    ]
     return tuple(finding for *_, finding in sorted(ranked, key=lambda item: item[:2]))

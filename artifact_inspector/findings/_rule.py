@@ -14,7 +14,7 @@ from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
 
-__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "dots_of", "nothing"]
+__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "find_dots", "report_nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class Rule:
         return cleandoc(self.page or "")
 
 
-def nothing(_kernel: KernelFacts) -> Iterable[Remark]:
+def report_nothing(_kernel: KernelFacts) -> Iterable[Remark]:
     """What a rule about launches says of a kernel that none is known of."""
     return ()
 
 
-def dots_of(
+def find_dots(
     kernel: KernelFacts, region: str, of: Collection[str] = ()
 ) -> tuple[Stage | None, tuple[int, ...], tuple[str, ...]]:
     """Where the dots of a region stand: tensor-level stage, lines there, lines of the user's code.
@@ -103,7 +103,7 @@ def dots_of(
         facts = kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(region)
         if work is not None and work.matrix:
-            meant = [found for found in work.matrix if not of or not set(of).isdisjoint(found.sources)]
-            lines = tuple(found.lines[0] for found in meant)
-            return stage, lines, tuple(dict.fromkeys(s for found in meant for s in found.sources))
+            matching_dots = [dot for dot in work.matrix if not of or not set(of).isdisjoint(dot.sources)]
+            lines = tuple(dot.lines[0] for dot in matching_dots)
+            return stage, lines, tuple(dict.fromkeys(s for dot in matching_dots for s in dot.sources))
     return None, (), ()

@@ -64,19 +64,19 @@ def shallower(kernel: KernelFacts) -> Iterator[Switch]:
 
 def fewer_registers(kernel: KernelFacts, limit: int) -> Iterator[Switch]:
     """A bound on registers, as each vendor's compiler takes it."""
-    target, held = kernel.artifact.target, kernel.occupancy
+    target, occupancy = kernel.artifact.target, kernel.occupancy
     if target is not None and target.backend is Backend.CUDA:
         yield Switch(SwitchKind.OPTION, "maxnreg", limit)
-    elif held is not None and held.blocks and kernel.artifact.num_warps:
+    elif occupancy is not None and occupancy.blocks and kernel.artifact.num_warps:
         # waves of a SIMD, four of which make a compute unit
-        waves = (held.blocks + 1) * kernel.artifact.num_warps // 4
+        waves = (occupancy.blocks + 1) * kernel.artifact.num_warps // 4
         if waves:
             yield Switch(SwitchKind.OPTION, "waves_per_eu", waves)
 
 
 def divisible(accesses: Iterable[LoadWidth]) -> Iterator[Switch]:
     """Arguments whose divisibility, were it known of all, would let accesses be wider."""
-    found = [access.causes for access in accesses if all(cause.is_promise for cause in access.causes)]
-    names = dict.fromkeys(cause.name for causes in found for cause in causes)
+    promised = [access.causes for access in accesses if all(cause.is_promise for cause in access.causes)]
+    names = dict.fromkeys(cause.name for causes in promised for cause in causes)
     if names:
         yield Switch(SwitchKind.DIVISIBLE, ", ".join(names), VECTOR)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, report_nothing
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
@@ -30,4 +30,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         )
 
 
-RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.OTHER, nothing, __doc__, _look)
+RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.OTHER, report_nothing, __doc__, _look)

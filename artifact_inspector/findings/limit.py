@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings._rule import Finding, Severity, dots_of
+from artifact_inspector.findings._rule import Finding, Severity, find_dots
 from artifact_inspector.hardware.peaks import PEAK_TYPES, find_peaks
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
@@ -57,7 +57,7 @@ def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
     first = find_first(find_findings(kernel), launch)
     if first is not None:
         return _of_finding(first)
-    return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _nothing(kernel))
+    return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _describe_no_limit(kernel))
 
 
 def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> Finding | None:
@@ -71,7 +71,7 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
     """
     first = next((finding for finding in findings if finding.code not in _NO_LIMIT), None)
     if first is None or first.severity is not Severity.WARNING:
-        return next((found for found in launch if found.severity is Severity.WARNING), first)
+        return next((finding for finding in launch if finding.severity is Severity.WARNING), first)
     return first
 
 
@@ -98,18 +98,18 @@ def _of_work(kernel: KernelFacts) -> Limit | None:
         if ratio < ridge
         else "its matrix work bounds it, even if no cache serves a load"
     )
-    words = (
+    description = (
         f"{region} does {ratio:.3g} FLOP per byte that it loads ({work.flop} for {work.loaded} B), where "
         f"{peaks.product} can do {ridge:.0f} in the time of one: {bound}"
     )
-    stage, lines, sources = dots_of(kernel, region)
-    return Limit(LimitedBy.WORK, "By its work", words, "", stage, lines, sources)
+    stage, lines, sources = find_dots(kernel, region)
+    return Limit(LimitedBy.WORK, "By its work", description, "", stage, lines, sources)
 
 
-def _nothing(kernel: KernelFacts) -> str:
-    held = kernel.occupancy
-    said = "No finding says what limits this kernel"
-    if held is None or held.warps is None or not held.limited_by:
-        return f"{said}."
-    by = " and ".join(held.limited_by)
-    return f"{said}; {held.warps} of {held.max_warps} warps per {held.unit} fit, limited by {by}."
+def _describe_no_limit(kernel: KernelFacts) -> str:
+    occupancy = kernel.occupancy
+    message = "No finding says what limits this kernel"
+    if occupancy is None or occupancy.warps is None or not occupancy.limited_by:
+        return f"{message}."
+    by = " and ".join(occupancy.limited_by)
+    return f"{message}; {occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit} fit, limited by {by}."

@@ -30,7 +30,7 @@ NUMBERED = {
     NarrowReason.MODULO: "addresses are taken modulo {}",
 }
 """Words where a number stands in place of an argument."""
-OF_THE_TILE = frozenset({NarrowReason.TILE, NarrowReason.LAYOUT, NarrowReason.SCALAR})
+TILE_REASONS = frozenset({NarrowReason.TILE, NarrowReason.LAYOUT, NarrowReason.SCALAR})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -65,18 +65,18 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -
 
 def _accesses(group: list[AccessWidth], noun: str) -> str:
     """`x, y move 4 B per thread at a time (8 instructions each)`."""
-    alike: dict[tuple[int | None, int], list[AccessWidth]] = {}
+    by_width: dict[tuple[int | None, int], list[AccessWidth]] = {}
     for access in group:
-        alike.setdefault((access.width, sum(access.widths.values())), []).append(access)
-    said = []
-    for (width, count), some in alike.items():
-        names = list(dict.fromkeys(access.name for access in some if access.name))
-        if len(some) > len(names):
-            names = [f"{len(some)} {noun}s"] if len(some) > 1 else [f"a {noun}"]
-        verb, each = ("move", " each") if len(some) > 1 else ("moves", "")
-        times = f" ({count} instructions{each})" if count > 1 else ""
-        said.append(f"{', '.join(names)} {verb} {width} B per thread at a time{times}")
-    return ", ".join(said)
+        by_width.setdefault((access.width, sum(access.widths.values())), []).append(access)
+    clauses = []
+    for (width, count), accesses in by_width.items():
+        names = list(dict.fromkeys(access.name for access in accesses if access.name))
+        if len(accesses) > len(names):
+            names = [f"{len(accesses)} {noun}s"] if len(accesses) > 1 else [f"a {noun}"]
+        verb, suffix = ("move", " each") if len(accesses) > 1 else ("moves", "")
+        times = f" ({count} instructions{suffix})" if count > 1 else ""
+        clauses.append(f"{', '.join(names)} {verb} {width} B per thread at a time{times}")
+    return ", ".join(clauses)
 
 
 def _reasons(causes: Iterable[NarrowCause]) -> tuple[str, ...]:
@@ -84,15 +84,18 @@ def _reasons(causes: Iterable[NarrowCause]) -> tuple[str, ...]:
     names: dict[NarrowReason | str, dict[str, None]] = {}
     for cause in causes:
         by_number = cause.name.isdigit() and cause.reason in NUMBERED
-        words = NUMBERED[cause.reason].format(cause.name) if by_number else cause.reason
-        names.setdefault(words, {}).update({} if by_number or not cause.name else {cause.name: None})
-    return tuple(f"{words}" + (f" ({', '.join(of)})" if of else "") for words, of in names.items())
+        description = NUMBERED[cause.reason].format(cause.name) if by_number else cause.reason
+        names.setdefault(description, {}).update({} if by_number or not cause.name else {cause.name: None})
+    return tuple(
+        f"{description}" + (f" ({', '.join(arguments)})" if arguments else "")
+        for description, arguments in names.items()
+    )
 
 
 def causes_of(access: AccessWidth) -> list[NarrowCause]:
     """What keeps an access narrow: what no promise of the caller undoes, where there is such a thing."""
-    found = [cause for cause in access.causes if cause.reason not in OF_THE_TILE]
-    return [cause for cause in found if not cause.is_promise] or found
+    causes = [cause for cause in access.causes if cause.reason not in TILE_REASONS]
+    return [cause for cause in causes if not cause.is_promise] or causes
 
 
 def _is_by_nature(access: AccessWidth) -> bool:

@@ -42,7 +42,7 @@ def read_options(metadata: Mapping[str, object]) -> dict[str, Value]:
     for key in OPTIONS:
         value = metadata.get(key)
         if isinstance(value, list | tuple):
-            options[key] = tuple(str(one) for one in value)
+            options[key] = tuple(str(item) for item in value)
         elif isinstance(value, bool | int | float | str):
             options[key] = value
     return options

@@ -19,7 +19,7 @@ from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
     Fact,
-    Found,
+    FactValue,
     Of,
     RegionSubject,
     Row,
@@ -108,7 +108,7 @@ def story_facts(kernel: KernelFacts, region: str | None = None) -> Iterator[tupl
             yield fact.story_label, f"{value_words(value)} {fact.unit}".strip()
 
 
-def value_words(value: Found) -> str:
+def value_words(value: FactValue) -> str:
     """A value for people."""
     if isinstance(value, tuple):
         return ", ".join(value)
@@ -117,8 +117,8 @@ def value_words(value: Found) -> str:
 
 def columns(facts: Sequence[Fact] | None = None) -> tuple[Fact, ...]:
     """The facts that tables of kernels have a column for, in the order of these."""
-    found = [fact for fact in (FACTS if facts is None else facts) if fact.column is not None]
-    return tuple(sorted(found, key=lambda fact: 0 if fact.column is None else fact.column.place))
+    with_column = [fact for fact in (FACTS if facts is None else facts) if fact.column is not None]
+    return tuple(sorted(with_column, key=lambda fact: 0 if fact.column is None else fact.column.position))
 
 
 def figure_of(fact: Fact, kernel: KernelFacts) -> Value | Absent:
@@ -154,9 +154,9 @@ def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
         steps: stages that were read: of what is said at each stage, the last assembly is told.
     """
     fact = fact_of(key, region)
-    told = [step for step in steps if step != "sass"][-1:] or steps[-1:]
-    is_told = fact is not None and any(key.endswith(fact.key.format("", step=one)) for one in told)
-    return fact.brief if fact is not None and is_told else ""
+    reported_steps = [step for step in steps if step != "sass"][-1:] or steps[-1:]
+    is_reported = fact is not None and any(key.endswith(fact.key.format("", step=step)) for step in reported_steps)
+    return fact.brief if fact is not None and is_reported else ""
 
 
 def fact_of(key: str, region: str) -> Fact | None:
@@ -172,20 +172,20 @@ def fact_of(key: str, region: str) -> Fact | None:
 _BY_KEY = {fact.key.format("", step=step): fact for fact in FACTS if fact.is_row for step in STEPS}
 
 
-def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:
+def record_values(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:
     """The facts that stand in flat records, by the name that they have there; None where one does not apply.
 
     Args:
         of: what the facts are said of.
     """
-    found: dict[str, bool | int | float | str | None] = {}
+    values: dict[str, bool | int | float | str | None] = {}
     for fact in FACTS:
         if fact.record and fact.of in of:
             value = fact(subject)
             assert not isinstance(value, Mapping)
             value = None if value is Absent.ABSENT else value
-            found[fact.record] = ", ".join(value) if isinstance(value, tuple) else value
-    return found
+            values[fact.record] = ", ".join(value) if isinstance(value, tuple) else value
+    return values
 
 
 def verdict_words(region: RegionFacts) -> str | None:
@@ -197,7 +197,7 @@ def verdict_words(region: RegionFacts) -> str | None:
 
 
 def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) -> Iterator[Row]:
-    of: dict[Of, list[Fact]] = {which: [] for which in Of}
+    of: dict[Of, list[Fact]] = {kind: [] for kind in Of}
     for fact in facts:
         if fact.is_row and fact.category is not Category.FINDINGS:
             of[fact.of].append(fact)
@@ -205,8 +205,8 @@ def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) 
     yield from _rows_of(of[Of.KERNEL], Subject(kernel))
     if last is not None:
         yield from _rows_of(of[Of.FILE], StageSubject(kernel, last), step_of(last.stage))
-    for stage, found in kernel.stages.items():
-        yield from _rows_of(of[Of.STAGE], StageSubject(kernel, found), step_of(stage))
+    for stage, stage_facts in kernel.stages.items():
+        yield from _rows_of(of[Of.STAGE], StageSubject(kernel, stage_facts), step_of(stage))
     for region in sorted(names, key=lambda region: region != kernel.principal):
         yield from _of_region(kernel, region, names[region], of)
     yield from _rows_of([fact for fact in facts if fact.category is Category.FINDINGS], Subject(kernel))
@@ -215,10 +215,12 @@ def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) 
 def _of_region(kernel: KernelFacts, region: str, name: str, of: Mapping[Of, Sequence[Fact]]) -> Iterator[Row]:
     latest: RegionFacts | None = None
     for stage, facts in kernel.stages.items():
-        found = facts.region(region)
-        if found is not None:
-            latest = found
-            yield from _rows_of(of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, found), step_of(stage), name)
+        region_facts = facts.region(region)
+        if region_facts is not None:
+            latest = region_facts
+            yield from _rows_of(
+                of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, region_facts), step_of(stage), name
+            )
     if kernel.last is not None and latest is not None:
         step = step_of(kernel.last.stage)
         yield from _rows_of(of[Of.REGION], RegionSubject(kernel, kernel.last, latest), step, name)
@@ -230,7 +232,7 @@ def _rows_of(facts: Sequence[Fact], subject: Subject, step: str = "", region: st
         if value is Absent.ABSENT:
             continue
         members = value.items() if isinstance(value, Mapping) else (("", value),)
-        for member, one in members:
+        for member, member_value in members:
             key, label = (text.format(member, step=step) for text in (fact.key, fact.label))
             key = f"{region}.{key}" if region else key
-            yield Row(key, fact.category, label, fact.unit, one, fact.step or step, region)
+            yield Row(key, fact.category, label, fact.unit, member_value, fact.step or step, region)

@@ -125,7 +125,8 @@ def describe_redundancy(dot: KnownMatrixWork, works: tuple[KnownMatrixWork, ...]
     warps = "×".join(str(extent) for extent in tiling.warps)
     return (
         (f"{tiling.copies} times " if tiling.copies > 1 else "")
-        + f"{warps} warps of {_format_extents((*tiling.instruction, 1), shown_axes)} cover {_format_extents(tiling.padded_extents, shown_axes)}, "
+        + f"{warps} warps of {_format_extents((*tiling.instruction, 1), shown_axes)} "
+        f"cover {_format_extents(tiling.padded_extents, shown_axes)}, "
         f"but the tile is {_format_extents(tile, shown_axes)}: ×{padded_flop / dot.op.flop:.3g} the work"
     )
 

@@ -10,57 +10,57 @@ from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import (
+    Comparison,
     FactPair,
     FirstDivergence,
-    Pair,
+    KernelRegion,
     RegionPair,
-    Side,
     StagePair,
     VerdictChange,
 )
-from artifact_inspector.comparison.why import Causes
+from artifact_inspector.comparison.variant_causes import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._encoding import TextExamples, define_shape
 from artifact_inspector.report.json.stages import Verdict
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
-CategoryName = Annotated[str, Words(CATEGORIES)]
-GateName = Annotated[str, Words(GATES)]
-SideName = Annotated[str, Words(("left", "right"))]
-StepName = Annotated[str, Words(STEPS)]
+CategoryName = Annotated[str, TextExamples(CATEGORIES)]
+GateName = Annotated[str, TextExamples(GATES)]
+SideName = Annotated[str, TextExamples(("left", "right"))]
+StepName = Annotated[str, TextExamples(STEPS)]
 
-shape(
+define_shape(
     Candidate,
     "name=artifact.display_name hash=artifact.hash directory=artifact.directory target"
     " triton_version=artifact.triton_version signature=program.signature tiles=program.tiles options",
     without="artifact problems",
     title="Identity",
 )
-shape(
+define_shape(
     FactPair,
     "key category label=title unit region",
     without="step unknown",
-    empty="unit region why",
-    types={"category": Annotated[str, Words((*CATEGORIES, "options"))]},
+    empty="unit region reason",
+    types={"category": Annotated[str, TextExamples((*CATEGORIES, "options"))]},
     title="Fact",
 )
-shape(FirstDivergence, types={"step": StepName})
-shape(VerdictChange, types={"step": StepName, "side": SideName})
-shape(
-    Side,
+define_shape(FirstDivergence, types={"step": StepName})
+define_shape(VerdictChange, types={"step": StepName, "side": SideName})
+define_shape(
+    KernelRegion,
     "stage verdict=region.verdict phrase=region.phrase signature=region.signature rounds",
     without="region",
     types={"verdict": Verdict},
 )
-shape(StagePair, "step agree", without="compared", types={"step": StepName})
-shape(RegionPair, "name left right principal=is_principal")
-shape(
+define_shape(StagePair, "step agree", without="compared", types={"step": StepName})
+define_shape(RegionPair, "name left right is_main=is_principal")
+define_shape(
     Change,
-    "left right degree categories differences parting=pair.parting facts not_compared=notes",
-    without="held pair lines",
+    "left right degree categories differences first_divergence=pair.first_divergence facts not_compared=notes",
+    without="compared_facts pair lines",
     types={"categories": tuple[CategoryName, ...]},
 )
 
@@ -75,7 +75,7 @@ class PairDocument(Document):
     same: bool
     differences: tuple[Difference, ...]
     """In what they are not the same kernel."""
-    parting: FirstDivergence | None
+    first_divergence: FirstDivergence | None
     """Of the first region that parts, the principal one before all others."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
@@ -85,7 +85,7 @@ class PairDocument(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AmbiguousGroup:
     """Kernels of both sides of which several could be meant."""
 
     left: tuple[Candidate, ...]
@@ -97,10 +97,10 @@ class SideProblem:
     """Something on one side that could not be read, or only in part."""
 
     side: SideName
-    found: Problem
+    problem: Problem
 
 
-shape(SideProblem, inline="found")
+define_shape(SideProblem, inline="problem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +123,18 @@ class CorpusDocument(Document):
     """Worst first."""
     only_left: tuple[Candidate, ...]
     only_right: tuple[Candidate, ...]
-    ambiguous: tuple[Group, ...]
+    ambiguous: tuple[AmbiguousGroup, ...]
     problems: tuple[SideProblem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FormDocument:
+class VariantDocument:
     """One compilation of a kernel."""
 
     kernel: Candidate
     verdicts: Mapping[StepName, str | None]
     """Of the principal region, by stage; null where it is not known, absent without the stage."""
-    figures: Mapping[Annotated[str, Words(tuple(column.name for column in shown_columns()))], Value]
+    figures: Mapping[Annotated[str, TextExamples(tuple(column.name for column in shown_columns()))], Value]
     """Absent where it does not apply, null where it is not known."""
 
 
@@ -144,12 +144,12 @@ class MatrixDocument(Document):
 
     document: Literal["matrix"] = "matrix"
     name: str
-    forms: tuple[FormDocument, ...]
+    variants: tuple[VariantDocument, ...]
     causes: Causes
     """Why it was compiled so often."""
 
 
-def pair_document(pair: Pair) -> PairDocument:
+def pair_document(pair: Comparison) -> PairDocument:
     """Two kernels: what they are, what differs, and who made them differ."""
     left, right = pair.sides
     return PairDocument(
@@ -157,7 +157,7 @@ def pair_document(pair: Pair) -> PairDocument:
         right=right,
         same=pair.is_same,
         differences=pair.differences,
-        parting=pair.first_divergence,
+        first_divergence=pair.first_divergence,
         options=pair.options,
         facts=pair.facts,
         regions=pair.regions,
@@ -184,8 +184,8 @@ def corpus_document(corpus: Corpus, gates: Sequence[str]) -> CorpusDocument:
 
 def matrix_document(matrix: Matrix) -> MatrixDocument:
     """One kernel in all its forms."""
-    forms = [FormDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.forms]
-    return MatrixDocument(name=matrix.name, forms=tuple(forms), causes=matrix.causes)
+    forms = [VariantDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.variants]
+    return MatrixDocument(name=matrix.name, variants=tuple(forms), causes=matrix.causes)
 
 
 def across(matching: Matching) -> tuple[Axis, ...]:
@@ -193,6 +193,6 @@ def across(matching: Matching) -> tuple[Axis, ...]:
     return tuple(axis for axis in Axis if axis in matching.across)
 
 
-def ambiguous(matching: Matching) -> tuple[Group, ...]:
+def ambiguous(matching: Matching) -> tuple[AmbiguousGroup, ...]:
     """Groups in which several could be meant."""
-    return tuple(Group(left, right) for left, right in matching.ambiguous)
+    return tuple(AmbiguousGroup(left, right) for left, right in matching.ambiguous)

@@ -14,7 +14,7 @@ class IndexDocument(Document):
     """What is kept of what was found before: `inspect-kernel index --json`."""
 
     document: Literal["index"] = "index"
-    place: Path
+    file: Path
     """The file."""
     kernels: int
     bytes: int

@@ -9,15 +9,15 @@ from typing import Literal
 from artifact_inspector.execution.prediction import LinePrediction, Prediction
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 from artifact_inspector.report.json._finding import Finding
 
-shape(
+define_shape(
     Prediction,
     "kernel hash target grid threads counters unknown sampled cta_order",
     without="shared_accesses",
 )
-shape(LinePrediction, without="is_copy")
+define_shape(LinePrediction, without="is_copy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LaunchRow:
     findings: tuple[Finding, ...]
 
 
-shape(LaunchRow, inline="prediction")
+define_shape(LaunchRow, inline="prediction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class PredictionDocument(Document):
     """Every launch, where there are several; empty for one."""
 
 
-shape(PredictionDocument, inline="first")
+define_shape(PredictionDocument, inline="first")
 
 
 def prediction_document(found: Sequence[Prediction]) -> PredictionDocument:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.comparison.why import Causes, Reason
+from artifact_inspector.comparison.variant_causes import Causes, EntryDifference
 from artifact_inspector.report.json._document import Document
 
 
@@ -18,7 +18,7 @@ class ReasonsDocument(Document):
     """Hash of the entry."""
     right: str
     """Hash of the other."""
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EntryDifference, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
