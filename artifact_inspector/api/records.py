@@ -35,7 +35,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "region": region.id,
                 "kind": region.kind,
                 "depth": region.depth,
-                "principal": region.id == kernel.principal,
+                "is_main": region.id == kernel.principal,
                 "is_in_program": region.is_in_program,
                 "verdict": region.verdict,
                 "phrase": region.phrase,

@@ -293,7 +293,7 @@ def _names(left: KernelFacts, right: KernelFacts) -> tuple[dict[str, str], dict[
     ours, theirs = name_regions(left), name_regions(right)
     principal = ours.get(left.principal or ""), theirs.get(right.principal or "")
     if None not in principal and principal[0] != principal[1]:
-        ours[left.principal or ""] = theirs[right.principal or ""] = "principal"
+        ours[left.principal or ""] = theirs[right.principal or ""] = "main"
     return ours, theirs
 
 

@@ -88,8 +88,8 @@ def max_bytes(of: RegionSubject) -> int | float | None:
 
 
 @region_fact(
-    "compute_covered", "compute behind loads", Unit.SHARE, category=Category.IN_FLIGHT,
-    direction=Direction.MORE_IS_BETTER, is_row=False, record="compute_covered",
+    "compute_overlap", "compute behind loads", Unit.SHARE, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER, is_row=False, record="compute_overlap",
 )  # fmt: skip
 def overlap_share(of: RegionSubject) -> float | None:
     """Share of compute that is issued while a load is in flight."""
@@ -280,7 +280,7 @@ def _in_flight(of: RegionSubject) -> LoadsInFlight | None:
 
 
 @region_fact(
-    "in_flight.covered", "compute behind loads in flight", Unit.PERCENT, category=Category.IN_FLIGHT,
+    "in_flight.overlap", "compute behind loads in flight", Unit.PERCENT, category=Category.IN_FLIGHT,
     direction=Direction.MORE_IS_BETTER,
 )  # fmt: skip
 def overlap_percentage(of: RegionSubject) -> int | Absent:

@@ -29,6 +29,7 @@ from artifact_inspector.report.json.comparison import (
     across,
     ambiguous,
 )
+from artifact_inspector.report.json.version1 import upgrade_document
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.names import STEPS
@@ -154,13 +155,14 @@ def parse_baseline(text: str, name: str) -> Baseline:
     if not isinstance(document, dict) or document.get("document") != "baseline":
         raise CacheError(f"{name} is no baseline.", again)
     version, generator = document.get("schema_version"), document.get("generator")
-    if version != SCHEMA_VERSION:
+    if version not in (1, SCHEMA_VERSION):
         raise CacheError(
             f"{name} is of schema version {version}, and this inspect-kernel ({__version__}) reads "
-            f"version {SCHEMA_VERSION}.",
+            f"versions 1 to {SCHEMA_VERSION}.",
             again if generator is None else f"{again}, or check with inspect-kernel {generator}.",
         )
     try:
+        document = upgrade_document(document)
         kernels = tuple(_parse_recorded(record) for record in document["kernels"])
         return Baseline(str(document["generator"]), kernels)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

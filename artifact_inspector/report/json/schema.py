@@ -58,8 +58,8 @@ DOCUMENTS: Mapping[str, str] = {
     "watched": "watched:WatchedDocument",
     "reach": "reach:ReachDocument",
     "remedies": "remedies:RemediesDocument",
-    "reasons": "why:ReasonsDocument",
-    "causes": "why:CausesDocument",
+    "reasons": "variant_causes:ReasonsDocument",
+    "causes": "variant_causes:CausesDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""
