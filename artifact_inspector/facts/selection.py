@@ -24,6 +24,9 @@ _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _TILE = re.compile(r"\d+(?:[x×]\d+)+")
 
 
+TARGET = "target"
+
+
 class KernelFilter(NamedTuple):
     """One thing that a kernel must be to be meant: for a GPU, of a version, of so many warps, of a tile."""
 
@@ -34,6 +37,11 @@ class KernelFilter(NamedTuple):
     values_of: Callable[[Artifact], Iterable[str]]
     """What a kernel is in this respect, to say what there is; nothing where that is not known."""
     matches: Callable[[Artifact], bool]
+
+    @property
+    def is_target(self) -> bool:
+        """Whether it selects by GPU."""
+        return self.kind == TARGET
 
 
 def parse_targets(values: Iterable[str]) -> tuple[Target, ...]:
@@ -107,7 +115,7 @@ def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> Kern
 
 def _of_target(target: Target) -> KernelFilter:
     return KernelFilter(
-        "target",
+        TARGET,
         f"is for {target}",
         lambda x: [] if x.target is None else [str(x.target.arch)],
         lambda x: x.target is not None and x.target.arch == target.arch,
@@ -159,11 +167,11 @@ def _no_match(
     kind: str, filters: Sequence[KernelFilter], artifacts: Iterable[Artifact], *, with_counts: bool
 ) -> tuple[str, str]:
     available = Counter(value for x in artifacts for value in (list(filters[0].values_of(x)) or ["unknown"]))
-    lead = "is for " if kind == "target" else ""
+    lead = "is for " if kind == TARGET else ""
     condition = lead + " or ".join(sorted({kernel_filter.description.removeprefix(lead) for kernel_filter in filters}))
     if not with_counts:
         listed = ", ".join(sorted(set(available) - {"unknown"}))
-        none = "none" if kind == "target" else "none that is known"
+        none = "none" if kind == TARGET else "none that is known"
         return f"No kernel here {condition}.", f"There are {listed or none}."
     return f"No kernel here {condition}.", "There are " + ", ".join(
         f"{value} ({count})" for value, count in sorted(available.items())
