@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from saved import ROOT
+from typer.testing import CliRunner
 
+from artifact_inspector import UsageError, cli, from_json, inspect, to_json
+from artifact_inspector.model import EventKind
 from artifact_inspector.report.json.schema import DOCUMENTS, schema_of
 from artifact_inspector.report.json.version1 import RENAMED_KEYS, path_in_version_2, upgrade_document
 
@@ -146,3 +149,71 @@ def _closed(schema: Any) -> Any:
         return schema
     closed = {key: _closed(member) for key, member in schema.items()}
     return closed | {"additionalProperties": False} if "properties" in closed else closed
+
+
+@pytest.mark.usefixtures("recalled")
+def test_check_reads_a_baseline_of_version_1(tmp_path: Path) -> None:
+    document = json.loads((CASES / "baseline.json").read_text(encoding="utf-8"))
+    path = tmp_path / "baseline.json"
+    cache = str(ROOT / "fixtures" / "3.9.0" / "sm_80")
+    for kernel in document["kernels"]:
+        kernel["digests"] = {}  # so that every fact is compared
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = CliRunner().invoke(cli.app, ["check", cache, "--baseline", str(path), "--json"])
+    checked = json.loads(result.stdout)
+    assert (result.exit_code, checked["passed"], checked["by_category"]) == (0, True, {})
+    assert checked["counts"]["code"] == len(document["kernels"])
+    assert all(kernel["change"]["facts"] for kernel in checked["kernels"]) or not checked["failures"]
+
+
+def test_a_changed_fact_of_a_baseline_of_version_1_fails(tmp_path: Path) -> None:
+    document = json.loads((CASES / "baseline.json").read_text(encoding="utf-8"))
+    for kernel in document["kernels"]:
+        kernel["digests"] = {}
+        for row in kernel["facts"]:
+            if row["key"].endswith("in_flight.covered"):
+                row["value"] = 1
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    cache = str(ROOT / "fixtures" / "3.9.0" / "sm_80")
+    result = CliRunner().invoke(
+        cli.app, ["check", cache, "--baseline", str(path), "--json", "--fail-on", "in-flight"], catch_exceptions=False
+    )
+    checked = json.loads(result.stdout)
+    keys = {fact["key"].partition(".")[2] for kernel in checked["kernels"] for fact in kernel["change"]["facts"]}
+    assert result.exit_code == 1
+    assert keys == {"in_flight.overlap"}
+
+
+def objects() -> list[str]:
+    return (CASES / "objects.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("text", objects(), ids=lambda text: json.loads(text)["type"])
+def test_from_json_reads_objects_of_version_1(text: str) -> None:
+    value = from_json(text)
+    assert to_json(from_json(to_json(value))) == to_json(value)
+
+
+def test_an_object_of_version_1_has_the_facts_of_its_files() -> None:
+    (text,) = [text for text in objects() if json.loads(text)["type"] == "Inspection"]
+    old, new = from_json(text).details, inspect(ROOT / "fixtures" / "3.6.0" / "gfx942" / "flash_attention").details
+    assert (old.verdict, old.principal, old.resources.registers) == (
+        new.verdict,
+        new.principal,
+        new.resources.registers,
+    )
+    for stage, facts in new.stages.items():
+        for region in facts.regions:
+            before = old.stages[stage].region(region.id)
+            assert before.phrase == region.phrase
+            assert before.rounds == region.rounds
+            letters = {kind.count_name for kind in EventKind if kind.letter}
+            counts = {name: number for name, number in region.counts.items() if name in letters}
+            assert before.counts == counts
+
+
+def test_an_unknown_object_is_refused() -> None:
+    text = json.dumps({"form": "artifact-inspector object 1", "type": "Wait", "value": [1, 2]})
+    with pytest.raises(UsageError, match="not written by to_json"):
+        from_json(text)
