@@ -10,9 +10,9 @@ from artifact_inspector.vocabulary.rows import record_values
 
 
 def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
-    """A row for each region at each stage; numbers, strings and None alone, in columns that never change.
+    """A row for each region at each stage; numbers, strings and None only, in columns that never change.
 
-    What is said of the kernel as a whole (registers, shared memory …) is repeated on each of its rows.
+    Facts of the whole kernel (registers, shared memory …) are repeated on each of its rows.
     """
     artifact = kernel.artifact
     kernel_values = {
@@ -48,6 +48,6 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 **record_values(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
                 **record_values(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
             }
-            # enumerations, versions and architectures are texts, and here nothing but texts
+            # enumerations, versions and architectures are subclasses of str
             rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})
     return rows

@@ -1,7 +1,7 @@
-"""Kernels as they were once recorded, and a cache held against them.
+"""Recorded kernels, and the comparison of a cache with them.
 
-A record holds what a kernel is known by, its facts, and a digest of each of its files: enough to find the
-same kernel again and to say what became of it, without the cache that it was made from.
+A record holds the identity of a kernel, its facts, and a digest of each of its files. That is enough to find the
+same kernel again and to report its changes without the original cache.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import Summary, summarise
 
 DEFAULT_GATES = ("verdict", "spills", "waits", "mma", "shared", "gone")
-"""What does not shift by itself from one build of a compiler to the next."""
+"""Facts that are stable from one build of a compiler to the next."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,10 +43,9 @@ class BaselineKernel(Candidate):
 
     summary: Summary
     digests: Mapping[str, str]
-    """By suffix: of a stage's text without names, places and numbering; of what a GPU loads of a binary."""
+    """By suffix: of a stage's text without names, locations and numbering; of the loaded sections of a binary."""
     source: str | None
-    """The file that it was compiled from, from the directory that it was recorded in; only its name where
-    it does not lie there."""
+    """The source file, relative to the directory of the recording; only its name if it is elsewhere."""
 
     @cached_property
     def program(self) -> KernelProgram | None:
@@ -68,7 +67,7 @@ class BaselineKernel(Candidate):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a baseline file says."""
+    """The content of a baseline file."""
 
     generator: str
     """The version of this package that recorded it."""
@@ -76,10 +75,10 @@ class Baseline:
 
 
 def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> BaselineKernel:
-    """A kernel as a baseline keeps it.
+    """The record of a kernel in a baseline.
 
     Args:
-        find: the path of a source file from the root of the working tree; None for one that is not there.
+        find: the path of a source file from the root of the working tree; None if it is not in the tree.
     """
     artifact = kernel.artifact
     location = None if kernel.program is None else kernel.program.location
@@ -102,7 +101,7 @@ def digests_of(artifact: Artifact) -> dict[str, str]:
 
 
 def _digest_of_binary(content: bytes, suffix: str) -> str:
-    """Of what a GPU is given: the rest tells the lines and the path of the program."""
+    """Of the sections that a GPU loads; the others hold line numbers and the path of the source."""
     digest = blake2b(digest_size=16)
     try:
         for name, section in sorted(read_loaded_sections(content, suffix).items()):
@@ -122,20 +121,19 @@ def compare_with_baseline(
     problems: Iterable[Problem] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Corpus:
-    """A cache held against a baseline: the left side is the baseline.
+    """A cache compared with a baseline, which is the left side.
 
-    A new version of Triton is what a baseline is held against most, so where the two have no version in
-    common, that may differ unasked; another target may not. A fact that was known and is not known any
-    more differs: a gate that nobody can look through is shut.
+    If the two have no version of Triton in common, the version may differ; a different target may not, unless
+    `across` allows it. A fact that was known and is unknown now counts as a difference, so its gate fails.
 
     Args:
-        inspect: makes facts of a kernel; asked only where its files are not those recorded.
+        inspect: computes the facts of a kernel; called only if its files differ from the record.
         across: what may differ.
         problems: of the cache.
-        progress: is told of each kernel beforehand.
+        progress: called with the name of each kernel before it is compared.
 
     Raises:
-        UsageError: the baseline is of other targets.
+        UsageError: the targets of the baseline and of the cache differ.
     """
     candidates = [Candidate(artifact) for artifact in artifacts]
     allowed = set(across)
@@ -172,9 +170,9 @@ def compare_with_baseline(
 def _unchanged(
     recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
 ) -> tuple[list[tuple[BaselineKernel, Candidate]], list[BaselineKernel], list[Candidate]]:
-    """Pairs that are the same in all that is known of them, and what is left of both sides.
+    """Pairs of identical records, and the remaining kernels of both sides.
 
-    Of several kernels that are all the same, any is the like of any: they need no telling apart.
+    Identical kernels are interchangeable, so any of them may be paired with any other.
     """
 
     def key(x: Candidate, of: Mapping[str, str]) -> Hashable:
@@ -198,7 +196,7 @@ def _unchanged(
 
 
 def lines_of(kernel: KernelFacts) -> dict[str, int]:
-    """Region by its name → its first line in the source, where the kernel's stages tell it."""
+    """Name of a region → its first source line, if the kernel's stages have locations."""
     line_by_name: dict[str, int] = {}
     for region, name in name_regions(kernel).items():
         sources = [
@@ -227,16 +225,16 @@ def _compare_kernel(recorded: BaselineKernel, candidate: Candidate, kernel: Kern
 
 
 def _mark_lost(fact: FactPair) -> FactPair:
-    """A fact that is not known any more as one that only the baseline has."""
+    """Report a fact that became unknown as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(state=State.ONE_SIDED, right=None, reason="not known any more", unknown=(PairSide.RIGHT,))
+    return fact._replace(state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,))
 
 
 def _check_targets(recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate]) -> None:
-    ours, theirs = ({x.target or "no known target" for x in side} for side in (recorded, candidates))
+    ours, theirs = ({x.target or "an unknown target" for x in side} for side in (recorded, candidates))
     if ours and theirs and ours.isdisjoint(theirs):
         raise UsageError(
-            f"The baseline is of {', '.join(sorted(ours))}, the cache of {', '.join(sorted(theirs))}.",
-            "Record one of that target, or compare the two: --across target.",
+            f"The baseline is for {', '.join(sorted(ours))}, but the cache is for {', '.join(sorted(theirs))}.",
+            "Record a baseline for that target, or pass --across target.",
         )

@@ -1,4 +1,4 @@
-"""Why the facts of a kernel are others than those that were recorded: what its own files say of them now."""
+"""Why the facts of a kernel differ from its record, according to its files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
 
 
 class ChangeReason(NamedTuple):
-    """What explains a change, with the line of the user's code that it is about."""
+    """What explains a change, with the line of the user's code."""
 
     description: str
     evidence: str
-    """`ttir line 27`; empty where the words or the line of the source are all."""
+    """`ttir line 27`; empty if only the source line is known."""
     source: str | None
-    """`matmul.py:40`; None where no line is known."""
+    """`matmul.py:40`; None if no line is known."""
 
 
 def find_reason(
     kernel: KernelFacts, facts: Sequence[FactPair], names: Mapping[str, str], lines: Mapping[str, int]
 ) -> ChangeReason | None:
-    """The reason for the facts that differ, as the kernel on the right tells it.
+    """The reason for the differing facts, from the files of the right kernel.
 
-    Why a loop is not pipelined, else what a new finding says, else the first stage that made another verdict.
+    Why a loop is not pipelined, else the message of a new finding, else the first stage with a different verdict.
 
     Args:
         names: of the kernel's regions.
@@ -55,7 +55,7 @@ def find_reason(
     stage = next((candidate_stage for candidate_stage in kernel.stages if step_of(candidate_stage) == first.step), None)
     if stage is None:
         return None
-    description = f"{first.region}: other from {stage.value} on, by {stage.producer}"
+    description = f"{first.region}: differs from {stage.value} on ({stage.producer})"
     return ChangeReason(description, "", _line_of(kernel, lines.get(first.region)))
 
 

@@ -1,4 +1,4 @@
-"""Two caches: every kernel of one held against its like in the other, and how much each changed."""
+"""Comparison of two caches: each kernel with its counterpart, and how much it changed."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Degree(Enum):
     """How much a kernel changed."""
 
     IDENTICAL = "identical"
-    """Every text and binary that both have is the same to the byte."""
+    """All texts and binaries that both have are identical."""
     BENIGN = "benign"
     """Names, line numbers, numbering of registers or metadata: the same program."""
     CODE = "code"
-    """Texts or binaries differ in more than that, and no fact does."""
+    """Texts or binaries differ in more than that, but no fact does."""
     CHANGED = "changed"
     """Facts differ."""
     UNKNOWN = "unknown"
-    """No file of one has its like in the other, and no fact that both tell differs."""
+    """The two have no kind of file in common, and no common fact differs."""
 
 
 GATES = (*CATEGORIES, "code", "gone", "new", "any")
-"""What a comparison can be asked to fail on: a category of facts, any change of text, a kernel that is
-gone or new, or anything at all."""
+"""What a comparison can fail on: a category of facts, any change of code, a missing or new kernel, or
+anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Change:
     degree: Degree
     differences: tuple[Difference, ...]
     compared_facts: tuple[FactPair, ...]
-    """All facts of both; empty where the texts already say that nothing differs."""
+    """All facts of both; empty if the texts prove that nothing differs."""
     pair: Comparison | None
-    """None also where one side is a record of facts."""
+    """None if one side is a record of facts."""
     lines: Mapping[str, int] = field(default_factory=dict)
-    """Region by its name → its line in the source, on the right."""
+    """Name of a region → its source line, on the right."""
     reason: ChangeReason | None = None
-    """What explains it, where one side is a record of facts; of a pair, the pair tells."""
+    """What explains the change, if one side is a record of facts; `pair` explains others."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -73,26 +73,26 @@ class Change:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Kinds of files that one side alone has; nothing where one side is a record of facts."""
+        """Kinds of files that only one side has; empty if one side is a record of facts."""
         ours, theirs = kinds_of(self.left.artifact), kinds_of(self.right.artifact)
         if not ours or not theirs:
             return ()
         lacks = ((PairSide.LEFT, theirs.keys() - ours.keys()), (PairSide.RIGHT, ours.keys() - theirs.keys()))
-        return tuple(f"the {side} one has no {', '.join(sorted(kinds))}" for side, kinds in lacks if kinds)
+        return tuple(f"the {side} kernel has no {', '.join(sorted(kinds))}" for side, kinds in lacks if kinds)
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
-        """Those that differ, most telling first."""
+        """Those that differ, the most important first."""
         differing = [fact for fact in self.compared_facts if fact.differs]
         return tuple(sorted(differing, key=lambda x: (rank_of(x), CATEGORIES.index(x.category))))
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """What the differing facts are about, most telling first."""
+        """Categories of the differing facts, the most important first."""
         return tuple(dict.fromkeys(fact.category for fact in self.facts))
 
     def failures(self, gates: Collection[str]) -> tuple[str, ...]:
-        """Those of some gates that this kernel shuts, in their order."""
+        """Those of some gates that fail for this kernel, in their order."""
         failing = set(self.categories)
         if self.degree in (Degree.CODE, Degree.CHANGED):
             failing |= {"code", "any"}
@@ -109,7 +109,7 @@ class Change:
 
 
 class Sides(NamedTuple):
-    """How a report speaks of two sides."""
+    """What a report calls the two sides."""
 
     left: str = "on the left"
     right: str = "on the right"
@@ -127,7 +127,7 @@ class Corpus:
     """Worst first."""
     matching: Matching
     problems: tuple[tuple[str, Problem], ...]
-    """What could not be read, each with its side."""
+    """Unreadable files, each with its side."""
     sides: Sides = TWO_CACHES
 
     def count(self, degree: Degree) -> int:
@@ -136,18 +136,18 @@ class Corpus:
 
     @property
     def by_category(self) -> dict[str, int]:
-        """Category → kernels whose facts differ in it, most telling first."""
+        """Category → kernels whose facts differ in it, the most important first."""
         counts = Counter(name for change in self.changes for name in change.categories)
         return {name: counts[name] for name in CATEGORIES if counts[name]}
 
     @property
     def is_same(self) -> bool:
-        """True where nothing but names, places and numbering differs."""
+        """True if nothing but names, locations and numbering differs."""
         unmatched = self.matching.left or self.matching.right or self.matching.ambiguous
         return not unmatched and all(x.degree in (Degree.IDENTICAL, Degree.BENIGN) for x in self.changes)
 
     def failures(self, gates: Collection[str]) -> tuple[str, ...]:
-        """Those of some gates that are shut, in their order."""
+        """Those of some gates that fail, in their order."""
         failing = {gate for change in self.changes for gate in change.failures(GATES)}
         failing |= {"gone", "any"} if self.matching.left else set()
         failing |= {"new", "any"} if self.matching.right else set()
@@ -159,12 +159,12 @@ def parse_gates(values: Iterable[str]) -> tuple[str, ...]:
     """Gates of repeated or comma-separated options.
 
     Raises:
-        UsageError: a word is none.
+        UsageError: a value is no gate.
     """
     gates = [value.lower() for value in split_option_values(values)]
     for name in gates:
         if name not in GATES:
-            raise UsageError(f"{name!r} is nothing to fail on.", f"There are {', '.join(GATES)}.")
+            raise UsageError(f"Unknown gate {name!r} for --fail-on.", f"Expected one of {', '.join(GATES)}.")
     return tuple(gates)
 
 
@@ -181,11 +181,10 @@ def compare_corpora(
     """Match the kernels of two sides and compare each pair.
 
     Args:
-        inspect: makes facts of a kernel; asked only where texts differ.
+        inspect: computes the facts of a kernel; called only if texts differ.
         across: what may differ between two kernels of a pair.
-        progress: is told of each kernel beforehand.
-        is_one_pair: the two sides are one kernel each, chosen by hand: they are compared whatever they differ
-            in.
+        progress: called with the name of each kernel before it is compared.
+        is_one_pair: each side is one selected kernel: the two are compared even if they differ in everything.
         always: inspect even those whose texts are the same.
     """
     left, right = tuple(left), tuple(right)
@@ -223,8 +222,7 @@ def compare_candidates(
 def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Comparison:
     """Compare two kernels by the stages that both have.
 
-    A stage tells what later ones are measured by: with one that the other lacks, a kernel is told by another
-    measure.
+    Later stages are compared with the first: an additional first stage would change the reference.
     """
     kernels = inspect(left.artifact), inspect(right.artifact)
     our_steps, their_steps = ({step_of(stage) for stage in kernel.stages} for kernel in kernels)
@@ -233,7 +231,7 @@ def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[
         return compare_kernels(*kernels, (left, right))
     ours, theirs = (_limit_stages(kernel, both, inspect) for kernel in kernels)
     lacking = tuple(
-        f"the {side} one has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
+        f"the {side} kernel has no readable {', '.join(step for step in STEPS if step in lacks)}"
         for side, lacks in ((PairSide.LEFT, their_steps - our_steps), (PairSide.RIGHT, our_steps - their_steps))
         if lacks
     )
@@ -250,7 +248,7 @@ def _limit_stages(
 
 
 def _find_degree(left: Artifact, right: Artifact) -> Degree:
-    """By the files that both have; PTX and AMDGCN are two files of one kind."""
+    """From the files that both have; PTX and AMDGCN are the same kind of file."""
     theirs = kinds_of(right)
     both = [kind for kind in kinds_of(left) if kind in theirs]
     if not both:

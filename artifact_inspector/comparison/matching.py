@@ -1,9 +1,9 @@
-"""Which kernels of two sides belong together, and in what they may differ.
+"""Which kernels of two sides form a pair, and in what they may differ.
 
-A kernel is known by its name, its signature, its tiles (what is left of constexprs in a cache), its
-options, its target and the version of Triton. What compares across one of these lets exactly that one
-differ. Kernels whose source was edited keep their name, signature and options, so tiles and signature are
-given up last, where one kernel alone is left on each side.
+The identity of a kernel is its name, its signature, its tiles (a cache keeps no constexprs), its options, its
+target and the version of Triton. A comparison across one of these lets only that one differ. Kernels with edited
+source keep their name, signature and options, so different tiles and signatures are accepted last, and only if a
+single kernel remains on each side.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Axis(Enum):
 
 
 class Facet(StringEnum):
-    """In what two kernels may differ, beside their options."""
+    """Properties besides the options in which two kernels may differ."""
 
     NAME = "name"
     TARGET = "target"
@@ -50,7 +50,7 @@ class Facet(StringEnum):
 
 
 class Difference(NamedTuple):
-    """One thing in which two kernels are not the same kernel."""
+    """One property in which two kernels differ."""
 
     axis: Axis
     facet: str
@@ -61,7 +61,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One kernel of a side, with what it is known by."""
+    """One kernel of a side, with its identity."""
 
     artifact: Artifact
     problems: list[Problem] = field(default_factory=list)
@@ -78,20 +78,20 @@ class Candidate:
 
     @cached_property
     def options(self) -> dict[str, Value]:
-        """What was chosen when it was compiled, by the metadata."""
+        """Options of the compile, from the metadata."""
         return read_options(self.artifact.metadata)
 
     @property
     def target(self) -> str | None:
-        """Architecture, None where it is not known."""
+        """Architecture, None if unknown."""
         return None if self.artifact.target is None else str(self.artifact.target)
 
     def __str__(self) -> str:
-        """Name, target, version, configuration and hash: enough to choose it by."""
+        """Name, target, version, configuration and hash: enough to select it."""
         return self.describe(label_form(Compiled(self.artifact, self.program), {}))
 
     def describe(self, label: str) -> str:
-        """The same with the label that tells it from others."""
+        """The same with a label that distinguishes it from other variants."""
         artifact = self.artifact
         fields = [artifact.display_name, self.target or "target unknown"]
         fields += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
@@ -99,7 +99,7 @@ class Candidate:
 
 
 def digest_of(artifact: Artifact, stage: Stage) -> str | None:
-    """A digest of a stage's canonical text, which names, places and numbering leave as it is.
+    """A digest of a stage's canonical text, which names, locations and numbering do not affect.
 
     None without a readable text.
     """
@@ -114,14 +114,14 @@ def digest_of(artifact: Artifact, stage: Stage) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The kernels of two sides, sorted out."""
+    """The pairs of two sides, and the unmatched kernels."""
 
     pairs: tuple[tuple[Candidate, Candidate], ...]
     left: tuple[Candidate, ...]
     """Without a partner."""
     right: tuple[Candidate, ...]
     ambiguous: tuple[tuple[tuple[Candidate, ...], tuple[Candidate, ...]], ...]
-    """Groups in which several could be meant."""
+    """Groups in which several pairs are possible."""
     across: frozenset[Axis]
     """What was allowed to differ."""
 
@@ -129,8 +129,8 @@ class Matching:
 def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collection[Axis] = ()) -> Matching:
     """Pair the kernels of two sides.
 
-    Where the two sides have no target, or no version of Triton, in common, that is allowed to differ
-    unasked: nothing could be compared otherwise.
+    If the two sides have no target, or no version of Triton, in common, it may differ: otherwise nothing could
+    be compared.
 
     Args:
         across: what may differ.
@@ -140,7 +140,7 @@ def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collectio
 
 
 def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]) -> Matching:
-    """Pair the kernels of two sides, letting just what is allowed differ."""
+    """Pair the kernels of two sides, where only the allowed axes may differ."""
     pairs: list[tuple[Candidate, Candidate]] = []
     ambiguous: list[_Group] = []
     for key in _keys(allowed):
@@ -148,7 +148,7 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
             matched, unmatched = _pair_up(group)
             pairs += matched
             if unmatched.left and unmatched.right:
-                ambiguous.append(unmatched)  # what a strict key leaves open, a loose one cannot settle
+                ambiguous.append(unmatched)  # a looser key cannot resolve what a strict one leaves open
         done = {id(x) for pair in pairs for x in pair}
         done |= {id(x) for group in ambiguous for x in (*group.left, *group.right)}
         ours, theirs = [x for x in ours if id(x) not in done], [x for x in theirs if id(x) not in done]
@@ -164,7 +164,7 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
 
 
 def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...]:
-    """In what two kernels are not the same: target, version, options, tiles, name, signature."""
+    """The properties in which two kernels differ: target, version, options, tiles, name, signature."""
     ours, theirs = left.program, right.program
     compared: list[tuple[Axis, str, Value, Value]] = [
         (Axis.SOURCE, Facet.NAME, left.artifact.display_name, right.artifact.display_name),
@@ -184,13 +184,13 @@ def parse_axes(values: Iterable[str]) -> tuple[Axis, ...]:
     """Axes of repeated or comma-separated options.
 
     Raises:
-        UsageError: a word is none.
+        UsageError: a value is no axis.
     """
     axes = {axis.value: axis for axis in Axis}
     names = [value.lower() for value in split_option_values(values)]
     for name in names:
         if name not in axes:
-            raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(axes)}.")
+            raise UsageError(f"Unknown axis {name!r} for --across.", f"Expected one of {', '.join(axes)}.")
     return tuple(axes[name] for name in names)
 
 
@@ -208,7 +208,7 @@ def _disjoint(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> frozens
     for axis, of in _OF.items():
         our_values, their_values = {of(x) for x in ours}, {of(x) for x in theirs}
         is_disjoint = our_values.isdisjoint(their_values)
-        if our_values - {None} and their_values - {None}:  # what neither side knows is nothing in common
+        if our_values - {None} and their_values - {None}:  # two unknown values have nothing in common
             is_disjoint = (our_values & their_values) <= {None}
         if our_values and their_values and is_disjoint:
             disjoint.add(axis)
@@ -222,9 +222,9 @@ _OF: dict[Axis, Callable[[Candidate], str | None]] = {
 
 
 def _keys(allowed: frozenset[Axis]) -> Iterator[_Key]:
-    """What must be equal: all that is known first, then less where versions or targets differ."""
+    """What must be equal: first the whole identity, then less if versions or targets differ."""
     yield lambda x: _key(x, allowed, signature=True, options=True)
-    if allowed & {Axis.TARGET, Axis.VERSION}:  # defaults, and arguments of 1, are treated anew
+    if allowed & {Axis.TARGET, Axis.VERSION}:  # defaults, and arguments of 1, may differ
         yield lambda x: _key(x, allowed, signature=False, options=True)
         yield lambda x: _key(x, allowed, signature=False, options=False)
 
@@ -256,7 +256,7 @@ def _groups(ours: Sequence[Candidate], theirs: Sequence[Candidate], key: _Key) -
 
 
 def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
-    """Pairs of one entry, of one program, then what is left alone; and what stays open."""
+    """Pairs of the same entry, of the same program, then the single remaining kernels; and the unpaired ones."""
     pairs = []
     left, right = list(group.left), list(group.right)
     for key in (_rank, lambda x: x.fingerprint or id(x)):
@@ -273,14 +273,14 @@ def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
 
 
 def _rank(x: Candidate) -> Hashable:
-    """An entry of a cache that is compared with itself, or with a copy: it may hold one kernel twice."""
+    """The cache entry: a cache that is compared with itself or a copy may have a kernel twice."""
     return (x.artifact.directory, x.artifact.stem, x.artifact.hash, tuple(sorted(x.artifact.files)))
 
 
 def _similar(
     ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]
 ) -> Iterator[tuple[Candidate, Candidate]]:
-    """Kernels of one name whose edited source loads or stores some other shapes too."""
+    """Pairs of one name whose edited source loads or stores different shapes."""
 
     def key(x: Candidate) -> Hashable:
         return (

@@ -1,4 +1,4 @@
-"""One kernel in every form that a cache holds: its targets, versions and configurations."""
+"""All variants of a kernel in a cache: its targets, versions and configurations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying,
 
 
 def shown_columns() -> tuple[FactColumn, ...]:
-    """What the forms of a kernel can be listed and sorted by."""
+    """Columns by which variants can be listed and sorted."""
     return tuple(fact.column for fact in columns() if fact.column is not None)
 
 
@@ -27,16 +27,16 @@ class Variant:
 
     kernel: KernelFacts
     label: str
-    """What tells its configuration from the others."""
+    """What distinguishes its configuration from the others."""
     summary: Summary
     regions: Mapping[str, RegionFacts]
-    """Step → the principal region there."""
+    """Step → the main loop there."""
     figures: Mapping[str, Value]
-    """By column name; absent where it does not apply, None where it is not known."""
+    """By column name; absent if it does not apply, None if unknown."""
 
     @property
     def verdicts(self) -> dict[str, str | None]:
-        """Step → verdict of the principal region; None where it is not known, absent without the stage."""
+        """Step → verdict of the main loop; None if unknown, absent without the stage."""
         return {step: verdict_words(region) for step, region in self.regions.items()}
 
     @property
@@ -48,21 +48,21 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All forms of one kernel."""
+    """All variants of one kernel."""
 
     name: str
     variants: tuple[Variant, ...]
     causes: Causes
     """Why it was compiled so often."""
     options: tuple[str, ...]
-    """Options besides warps and stages in which forms of one target and version differ."""
+    """Options besides warps and stages in which variants of one target and version differ."""
 
 
 def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Matrix:
-    """The forms of one kernel, in the order of targets, versions and configurations, or sorted.
+    """The variants of one kernel, in the order of targets, versions and configurations, or sorted.
 
     Args:
-        sort: column names, each with `-` in front for the greatest first; what is not known comes last.
+        sort: column names, each with `-` in front for the greatest first; unknown values come last.
 
     Raises:
         UsageError: no kernel, kernels of several names, or no such column.
@@ -71,8 +71,8 @@ def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Mat
     names = sorted({kernel.artifact.display_name for kernel in kernel_list})
     if len(names) != 1:
         raise UsageError(
-            f"{len(names)} kernels fit, and a matrix is of one.",
-            f"Give the whole name of one: {', '.join(names)}." if names else "Name a cache that has some.",
+            f"{len(names)} kernels match, but a matrix shows one.",
+            f"Give the full name of one: {', '.join(names)}." if names else "Name a cache that has kernels.",
         )
     compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernel_list]
     labels = label_forms(compiled, find_varying(form.artifact for form in compiled))
@@ -110,7 +110,7 @@ def _natural(form: Variant) -> tuple[str, ...]:
     artifact = form.kernel.artifact
     target = "" if artifact.target is None else f"{len(artifact.target.arch):02}{artifact.target.arch}"
     return (
-        # 256 stands in front of 1024
+        # 256 comes before 1024
         " ".join(f"{extent:08}" for extent in Tile(tiles).extents) or tiles,
         f"{warps or 0:04}",
         f"{stages or 0:04}",
@@ -134,7 +134,7 @@ def _sorted(forms: Sequence[Variant], sort_key: str) -> list[Variant]:
     name = sort_key.lstrip("-")
     columns_by_name = (*(column.name for column in shown_columns()), *_SORT_KEYS)
     if name not in columns_by_name:
-        raise UsageError(f"There is no column {name!r} to sort by.", f"There are {', '.join(columns_by_name)}.")
+        raise UsageError(f"Unknown column {name!r} for --sort.", f"Expected one of {', '.join(columns_by_name)}.")
     values = {id(f): _SORT_KEYS[name](f) if name in _SORT_KEYS else f.figures.get(name) for f in forms}
     with_value = [form for form in forms if values[id(form)] is not None]
     without_value = [form for form in forms if values[id(form)] is None]

@@ -1,4 +1,4 @@
-"""Two kernels side by side: every fact, every region at every stage, and who made them differ."""
+"""Comparison of two kernels: every fact, every region at every stage, and which component made them differ."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ SIDES = (PairSide.LEFT, PairSide.RIGHT)
 
 
 class State(Enum):
-    """How the two values of a fact stand to each other."""
+    """How the two values of a fact compare."""
 
     SAME = "same"
     DIFFERENT = "different"
     ONE_SIDED = "one side"
-    """Only one kernel has it (its waits, its loop): a difference."""
+    """Only one kernel has the fact (its waits, its loop): a difference."""
     NOT_COMPARED = "not compared"
-    """One side is not known, or lacks the stage that would tell."""
+    """One side is unknown, or lacks the stage of the fact."""
 
 
 class FactPair(NamedTuple):
-    """One fact of two kernels; None on a side that lacks it or does not know it."""
+    """One fact of two kernels; None on a side that lacks it or where it is unknown."""
 
     key: str
     category: str
@@ -58,11 +58,11 @@ class FactPair(NamedTuple):
     right: Value
     state: State
     reason: str = ""
-    """For what is not compared: the reason."""
+    """Why it is not compared."""
     step: str = ""
-    """The stage that it was read from; empty for what no single text says."""
+    """The stage that it was read from; empty for a fact of no single text."""
     unknown: tuple[PairSide, ...] = ()
-    """The sides for which it is unknown."""
+    """The sides where it is unknown."""
 
     @property
     def title(self) -> str:
@@ -71,7 +71,7 @@ class FactPair(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """True where the two kernels are known to differ in it."""
+        """True if the two kernels are known to differ in it."""
         return self.state in (State.DIFFERENT, State.ONE_SIDED)
 
 
@@ -83,23 +83,23 @@ class KernelRegion(NamedTuple):
 
     @property
     def rounds(self) -> tuple[RoundPlacement, ...]:
-        """Where each round stands."""
+        """The lines of each round."""
         return tuple(located_round.placement for located_round in self.region.rounds)
 
 
 @dataclass(frozen=True, slots=True)
 class StagePair:
-    """A region at one stage of both kernels; None where a kernel lacks the stage, or the loop there."""
+    """A region at one stage of both kernels; None if a kernel lacks the stage, or the loop there."""
 
     step: str
     left: KernelRegion | None
     right: KernelRegion | None
     compared: bool
-    """False where one kernel lacks the whole stage, or a verdict is unknown."""
+    """False if one kernel lacks the whole stage, or a verdict is unknown."""
 
     @property
     def agree(self) -> bool | None:
-        """Whether both have the same verdict; None where it cannot be told."""
+        """Whether both have the same verdict; None if unknown."""
         if not self.compared:
             return None
         ours = None if self.left is None else verdict_words(self.left.region)
@@ -113,7 +113,7 @@ class VerdictChange(NamedTuple):
     """`left` or `right`."""
     step: str
     components: tuple[str, ...]
-    """Who may have done it: one, or several where stages in between are missing."""
+    """The responsible component, or several candidates if stages in between are missing."""
     before: str
     after: str
     lines: tuple[tuple[int, int], ...]
@@ -125,7 +125,7 @@ class FirstDivergence(NamedTuple):
 
     step: str
     components: tuple[str, ...]
-    """Who may have done it; `the program itself` where two sources or configurations differ to begin with."""
+    """The candidates for the cause; `the program itself` if the sources or configurations differ."""
     left: str
     right: str
     left_lines: tuple[tuple[int, int], ...]
@@ -139,7 +139,7 @@ class RegionPair:
     name: str
     """`loop1`, `straight`: by its order in the program."""
     left: str | None
-    """Its id there; None where that kernel has no such region."""
+    """Its id there; None if that kernel has no such region."""
     right: str | None
     is_principal: bool
     stages: tuple[StagePair, ...]
@@ -149,43 +149,43 @@ class RegionPair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two kernels held against each other."""
+    """Two kernels, compared."""
 
     left: KernelFacts
     right: KernelFacts
     sides: tuple[Candidate, Candidate]
-    """What the two are known by."""
+    """The identities of the two."""
     differences: tuple[Difference, ...]
-    """In what they are not the same kernel."""
+    """The properties in which they are not the same kernel."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
     regions: tuple[RegionPair, ...]
-    """The principal one first."""
+    """The main loop first."""
     notes: tuple[str, ...]
     """What could not be compared."""
 
     @property
     def is_same(self) -> bool:
-        """True where no known fact differs."""
+        """True if no known fact differs."""
         return not any(fact.differs for fact in self.facts) and not any(
             stage.agree is False for region in self.regions for stage in region.stages
         )
 
     @property
     def first_divergence(self) -> FirstDivergence | None:
-        """Of the first region that parts, the principal one before all others."""
+        """Of the first region that differs, the main loop before all others."""
         return next((region.first_divergence for region in self.regions if region.first_divergence is not None), None)
 
 
 def compare_kernels(
     left: KernelFacts, right: KernelFacts, sides: tuple[Candidate, Candidate] | None = None
 ) -> Comparison:
-    """Everything that two kernels have in common, and what they have not.
+    """Compare every fact of two kernels.
 
     `compare_kernels(a, b)` is the mirror image of `compare_kernels(b, a)`.
 
     Args:
-        sides: what the two are known by, where it was read before.
+        sides: the identities of the two, if they are read already.
     """
     our_identity, their_identity = sides or (Candidate(left.artifact), Candidate(right.artifact))
     names = _names(left, right)
@@ -205,7 +205,7 @@ def compare_kernels(
 
 
 def compare_rows(left: Summary, right: Summary) -> tuple[FactPair, ...]:
-    """The facts of both, in the order of reports: those of the left, those of the right where they belong.
+    """The facts of both, in the order of reports: merged from the left and the right.
 
     A fact that only one side has differs; a fact of a stage that only one side has is not compared.
     """
@@ -226,7 +226,7 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         lacking = PairSide.RIGHT if right_row is None else PairSide.LEFT
         state = State.ONE_SIDED
         if row.step and row.step not in lacking_summary.steps:
-            state, reason = State.NOT_COMPARED, f"the {lacking} one has no {row.step}"
+            state, reason = State.NOT_COMPARED, f"the {lacking} kernel has no {row.step}"
         elif row.value is None:
             unknown = SIDES
     elif left_row.step != right_row.step:
@@ -240,10 +240,10 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         state = State.DIFFERENT
         if row.category == Category.FINDINGS and bool(left.options) != bool(right.options):
             lacking = PairSide.RIGHT if left.options else PairSide.LEFT
-            state, reason = State.NOT_COMPARED, f"the {lacking} one has no metadata"
+            state, reason = State.NOT_COMPARED, f"the {lacking} kernel has no metadata"
     if unknown:
         state = State.NOT_COMPARED
-        reason = "not known" if unknown == SIDES else f"not known on the {unknown[0]}"
+        reason = "unknown" if unknown == SIDES else f"unknown on the {unknown[0]}"
     return FactPair(
         key=row.key,
         category=row.category,
@@ -289,7 +289,7 @@ def _options(ours: Summary, theirs: Summary) -> Iterator[FactPair]:
 
 
 def _names(left: KernelFacts, right: KernelFacts) -> tuple[dict[str, str], dict[str, str]]:
-    """Region id → name, on both sides; what each kernel is known by has one name, whatever its number."""
+    """Region id → name, on both sides; the main loop has the same name in both, whatever its number."""
     ours, theirs = name_regions(left), name_regions(right)
     principal = ours.get(left.principal or ""), theirs.get(right.principal or "")
     if None not in principal and principal[0] != principal[1]:
@@ -397,7 +397,7 @@ def _verdict_change(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Ker
 
 
 def _components(last_agreeing: str | None, step: str) -> tuple[str, ...]:
-    """Who stands between two stages; all that came before the first one where none is known."""
+    """The components between two stages; all before the second if the first is unknown."""
     by_step = {step_of(stage): stage.component for stage in Stage}
     first = 0 if last_agreeing is None else STEPS.index(last_agreeing) + 1
     return tuple(by_step[name] for name in STEPS[first : STEPS.index(step) + 1])
@@ -433,12 +433,12 @@ def _notes(
     for side, summary, counterpart in ((PairSide.LEFT, ours, theirs), (PairSide.RIGHT, theirs, ours)):
         missing = [step for step in STEPS if step in counterpart.steps and step not in summary.steps]
         if missing:
-            yield f"the {side} one has no {', '.join(missing)}: what only that tells was not compared"
+            yield f"the {side} kernel has no {', '.join(missing)}: facts of these stages are not compared"
         unknown = [fact.label.strip() for fact in facts if fact.unknown == (side,)]
         if unknown:
-            yield f"not known on the {side}: {', '.join(dict.fromkeys(unknown))}"
+            yield f"unknown on the {side}: {', '.join(dict.fromkeys(unknown))}"
     both = [fact.label.strip() for fact in facts if fact.unknown == SIDES]
     if both:
-        yield f"known on neither side: {', '.join(dict.fromkeys(both))}"
+        yield f"unknown on both sides: {', '.join(dict.fromkeys(both))}"
     if any(difference.axis is Axis.VERSION for difference in differences):
-        yield f"Triton {ours.triton or '?'} and {theirs.triton or '?'} may print one program differently"
+        yield f"Triton {ours.triton or '?'} and {theirs.triton or '?'} may print the same program differently"

@@ -61,7 +61,7 @@ class Reach:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """What the differing facts are about, most telling first."""
+        """What the differing facts are about, the most important first."""
         return () if self.change is None else self.change.categories
 
     @property
@@ -76,7 +76,7 @@ class Reach:
 
     @property
     def same_from(self) -> ComparedFile | None:
-        """The first file from which on all are the same; None where the last one differs."""
+        """The first file of which it and all later ones are the same; None if the last one differs."""
         first_same = None
         for compared in reversed(self.files):
             if compared.likeness not in (Likeness.IDENTICAL, Likeness.ALIKE):
@@ -94,15 +94,15 @@ def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], 
     Args:
         before: the state that is compared with.
         after: the new one.
-        inspect: makes facts of a kernel; asked where the code differs.
+        inspect: computes the facts of a kernel; called if the code differs.
     """
     ours, theirs = kinds_of(before), kinds_of(after)
     both = [kind for kind in ours if kind in theirs]
     notes = [
         f"{label} has no {', '.join(sorted(lacks))}: not compared"
         for label, lacks in (
-            ("the old one", theirs.keys() - ours.keys()),
-            ("the new one", ours.keys() - theirs.keys()),
+            ("the old kernel", theirs.keys() - ours.keys()),
+            ("the new kernel", ours.keys() - theirs.keys()),
         )
         if lacks
     ]

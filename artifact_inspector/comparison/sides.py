@@ -1,4 +1,4 @@
-"""What a side of a comparison is: a cache, or kernels of one, as they are named on a command line."""
+"""One side of a comparison: a cache, or kernels of a cache, as the command line names them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from artifact_inspector.files.cache import Artifact, Cache
 
 @dataclass(frozen=True, slots=True)
 class CacheSelector:
-    """A cache directory, and which of its kernels are meant."""
+    """A cache directory, with a selection of its kernels."""
 
     directory: Path
     name: str | None
@@ -21,7 +21,7 @@ class CacheSelector:
 
 
 def parse_cache_selector(text: str) -> CacheSelector:
-    """`CACHE`, or `CACHE:NAME` where no directory bears the whole as its name.
+    """`CACHE`, or `CACHE:NAME` if no directory has that full name.
 
     Example:
         >>> parse_place("fixtures/3.2.0:gemv")
@@ -29,7 +29,7 @@ def parse_cache_selector(text: str) -> CacheSelector:
     """
     path = Path(text).expanduser()
     directory, _, name = text.rpartition(":")
-    # a drive of Windows is no cache, and a name has no separator
+    # a Windows drive is not a cache, and a name has no separator
     is_drive = len(directory) == 1 and not Path(directory).is_dir()
     if path.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
         return CacheSelector(path, None)
@@ -47,10 +47,10 @@ def narrow_side(
     Args:
         selectors: each a target (`sm_75`, `T4`), a version of Triton that the cache has (`3.2.0`), warps,
             stages, a tile, a constant or an option as `parse_filters` takes them, or part of a name or hash.
-        choose: those of a cache that a part of a name or hash fits.
+        choose: the kernels of a cache that match a part of a name or hash.
 
     Raises:
-        UsageError: none is left.
+        UsageError: no kernel matches.
     """
     artifacts = choose(cache, selector.name)
     for value in selectors:
@@ -60,5 +60,7 @@ def narrow_side(
             continue
         artifacts = tuple(x for x in choose(cache, value) if x in artifacts)
         if not artifacts:
-            raise UsageError(f"No kernel here is called {value!r} too.", "Say less of it.")
+            raise UsageError(
+                f"No kernel of this side matches {value!r} and the other selectors.", "Remove one of the selectors."
+            )
     return artifacts

@@ -1,8 +1,8 @@
-"""Why a kernel was compiled again: in what two entries of one name, or all of them, differ before a compile.
+"""Why a kernel was compiled again: the inputs of the compile in which entries of one name differ.
 
-Triton makes an entry for each key: the source, the types of the arguments with what was specialised on (÷16,
-=1), constants, options, the target, the compiler and some of the environment. A cache keeps no key, so what
-is told is what the entry's files tell of its parts; where none of them differs, that is said.
+Triton makes an entry for each key: the source, the types of the arguments with their specialisation (÷16, =1),
+constants, options, the target, the compiler and some of the environment. A cache does not store the key, so its
+parts are read from the entry's files. If none of them differs, the cause is unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from artifact_inspector.vocabulary.variant_labels import Compiled
 
 
 class Cause(StringEnum):
-    """What part of a key makes another entry."""
+    """A part of the key that makes another entry."""
 
     TARGET = "target"
     VERSION = "version of Triton"
@@ -37,15 +37,15 @@ class Cause(StringEnum):
 
 
 class KeyPart(NamedTuple):
-    """One thing that entries may differ in."""
+    """A part of the key, as one argument or option."""
 
     cause: Cause
     name: str
-    """`N`, `BLOCK_M`, `num_warps`; empty where the cause says all."""
+    """`N`, `BLOCK_M`, `num_warps`; empty if the cause has no name."""
 
 
 class EntryDifference(NamedTuple):
-    """One thing in which two entries differ."""
+    """A part of the key in which two entries differ."""
 
     key_part: KeyPart
     left: str
@@ -54,24 +54,24 @@ class EntryDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Varying:
-    """One thing that varies among the forms of a kernel."""
+    """A part of the key that varies among the variants of a kernel."""
 
     key_part: KeyPart
     values: Mapping[str, int]
-    """Each value → forms that have it."""
+    """Each value → number of variants that have it."""
     variants_caused: int
-    """Forms that there would be fewer if it did not vary."""
+    """Variants caused by this part alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """Why a kernel has as many forms as it has."""
+    """Why a kernel has its number of variants."""
 
     variant_count: int
     varying: tuple[Varying, ...]
-    """What makes most forms first."""
+    """The part that causes most variants first."""
     indistinguishable: int
-    """Forms that nothing in their files tells from another."""
+    """Variants whose files show no difference."""
 
 
 _RESULTS = frozenset(
@@ -81,15 +81,15 @@ _RESULTS = frozenset(
         *("tensordesc_meta", "constants", "ctime", "cluster_dims", "clusterDims", "device_type"),
     )
 )
-"""Keys of the metadata that a compile fills in, or that are told elsewhere."""
+"""Keys of the metadata that the compile fills in, or that are compared elsewhere."""
 NONE = "none"
 ANY = "any value"
 ABSENT = "no argument"
-"""Of one that is 1, None or a constant."""
+"""For an argument that is 1, None or a constant."""
 
 
 def find_reasons(left: Compiled, right: Compiled) -> tuple[EntryDifference, ...]:
-    """In what two entries differ that are compiled apart for it."""
+    """The parts of the key in which two entries differ."""
     ours, theirs = _key_parts((left, right))
     differences = tuple(
         EntryDifference(respect, ours.get(respect, NONE), theirs.get(respect, NONE))
@@ -100,9 +100,9 @@ def find_reasons(left: Compiled, right: Compiled) -> tuple[EntryDifference, ...]
 
 
 def find_causes(variants: Sequence[Compiled]) -> Causes:
-    """What makes the forms of one kernel, each thing with the forms that there would be without it.
+    """The parts of the key that vary among variants, each with the variants that it alone causes.
 
-    Things of one cause that vary together, as the types of two arguments, are one.
+    Parts with the same cause that vary in the same way, such as the types of two arguments, are combined.
     """
     values_by_form = _key_parts(variants)
     names = list(dict.fromkeys(respect for parts in values_by_form for respect in parts))
@@ -125,14 +125,14 @@ def find_causes(variants: Sequence[Compiled]) -> Causes:
 
 
 def _hidden_difference(left: Artifact, right: Artifact) -> EntryDifference:
-    """What two entries differ in whose files tell no part of the key apart."""
+    """The difference of two entries whose files show the same key."""
     ours, theirs = digest_of(left, Stage.TTIR), digest_of(right, Stage.TTIR)
     if ours is not None and theirs is not None and ours != theirs:
         return EntryDifference(KeyPart(Cause.SOURCE, "TTIR"), ours[:8], theirs[:8])
     return EntryDifference(KeyPart(Cause.UNKNOWN, ""), "", "")
 
 
-# -- what an entry's files tell of its key ---------------------------------------------
+# -- the parts of the key, from the files of an entry ---------------------------------------------
 
 
 def _key_parts(variants: Sequence[Compiled]) -> list[dict[KeyPart, str]]:
@@ -154,11 +154,11 @@ def _key_parts(variants: Sequence[Compiled]) -> list[dict[KeyPart, str]]:
 
 
 def _arguments(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
-    """The type of each argument, and what is known of it; by position where the names are not kept."""
+    """The type and specialisation of each argument; by position if the names are missing."""
     named = [_named(form.program) for form in variants]
     lengths = {len(types) for types in named if types is not None}
     if len(lengths) > 1 and any(types is not None and _is_numbered(types) for types in named):
-        respect = KeyPart(Cause.SPECIALISATION, "arguments that are left")
+        respect = KeyPart(Cause.SPECIALISATION, "number of arguments")
         yield from ({} if types is None else {respect: str(len(types))} for types in named)
         return
     if any(types is not None and _is_numbered(types) for types in named):
@@ -197,7 +197,7 @@ def _is_numbered(named: Mapping[str, str]) -> bool:
 
 
 def _constants(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
-    """Constants that our own record has; where one entry has no record, the tiles that are left of them."""
+    """Constants from our record; the tiles if an entry has no record."""
     if not all(artifact.constants for artifact, _ in variants):
         respect = KeyPart(Cause.CONSTANT, "tiles")
         yield from ({} if program is None else {respect: ", ".join(program.tiles)} for _, program in variants)
@@ -212,7 +212,7 @@ def _constants(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
 
 
 def _options(artifacts: Sequence[Artifact]) -> Iterable[dict[KeyPart, str]]:
-    """Those that every entry has: what a release or a back end adds is no choice."""
+    """Options that every entry has; options of one release or back end are left out."""
     options_by_entry = [read_options(artifact.metadata) for artifact in artifacts]
     shared = {name for name in OPTIONS if all(name in options for options in options_by_entry)}
     for options in options_by_entry:
@@ -220,7 +220,7 @@ def _options(artifacts: Sequence[Artifact]) -> Iterable[dict[KeyPart, str]]:
 
 
 def _lines(programs: Sequence[KernelProgram | None]) -> Iterable[dict[KeyPart, str]]:
-    """Where the kernel is defined, which is part of Triton's key, where every entry tells it."""
+    """The line of the kernel's definition, part of Triton's key, if every entry has it."""
     respect = KeyPart(Cause.SOURCE, "line of its definition")
     locations = [None if program is None else program.location for program in programs]
     is_complete = None not in locations
@@ -228,7 +228,7 @@ def _lines(programs: Sequence[KernelProgram | None]) -> Iterable[dict[KeyPart, s
 
 
 def _environment(artifacts: Sequence[Artifact]) -> Iterable[dict[KeyPart, str]]:
-    """What else the metadata say, where that differs within one target and version."""
+    """Other metadata that differ within one target and version."""
     values: dict[tuple[str, str, str], set[str]] = {}
     metadata_by_entry = [
         {key: repr(value) for key, value in x.metadata.items() if key not in _RESULTS and key not in OPTIONS}

@@ -120,7 +120,7 @@ def describe_redundancy(dot: KnownMatrixWork, works: tuple[KnownMatrixWork, ...]
     if tiling is None or padded_flop == dot.op.flop:
         return ""
     tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
-    # M and N always; K and the batch only if they are not covered exactly.
+    # M and N always; K and the batch only if the layout does not match them exactly.
     shown_axes = [axis for axis in range(4) if axis < 2 or tiling.padded_extents[axis] != tile[axis]]
     warps = "×".join(str(extent) for extent in tiling.warps)
     return (

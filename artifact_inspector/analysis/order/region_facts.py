@@ -99,7 +99,7 @@ class RegionFacts:
     signature: str
     """Its events in text order, as letters with their number: `W1 B1 s8 M16`."""
     named_signature: str
-    """The signature with the names of what is loaded, where the IR tells."""
+    """The signature with the names of what is loaded, if the IR has names."""
     verdict: OrderVerdict
     distance: int | tuple[int, int] | None
     """Source iterations, or of `staggered` rounds, that the loads run ahead; a range where they differ."""
@@ -132,7 +132,7 @@ class RegionFacts:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be told, and of which round."""
+        """What is unknown, and for which round."""
         return tuple(x.message if x.round is None else f"round {x.round}: {x.message}" for x in self.region_notes)
 
     @property
