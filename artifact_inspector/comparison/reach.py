@@ -66,7 +66,7 @@ class Reach:
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
-        """Those that differ, most telling first."""
+        """Those that differ, the most important first."""
         return () if self.change is None else self.change.facts
 
     @property

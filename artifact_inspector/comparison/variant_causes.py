@@ -60,7 +60,7 @@ class Varying:
     values: Mapping[str, int]
     """Each value → number of variants that have it."""
     variants_caused: int
-    """Variants caused by this part alone."""
+    """Variants caused by this part only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def find_reasons(left: Compiled, right: Compiled) -> tuple[EntryDifference, ...]
 
 
 def find_causes(variants: Sequence[Compiled]) -> Causes:
-    """The parts of the key that vary among variants, each with the variants that it alone causes.
+    """The parts of the key that vary among variants, each with the variants that only it causes.
 
     Parts with the same cause that vary in the same way, such as the types of two arguments, are combined.
     """

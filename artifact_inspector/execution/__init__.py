@@ -3,7 +3,7 @@
 The integers of machine code decide which path a kernel takes and which addresses it accesses. They follow
 from the arguments and the grid, and are computed here for every lane. Floats are mostly not computed. A value
 that depends on data which was not given is *unknown*, and keeps the names of the missing inputs. A result
-that depends on an unknown value is reported as unknown with those names; it is never guessed.
+that depends on an unknown value is reported as unknown with those names; never assumed.
 
 Structure, lowest layer first; each layer imports only those before it. `interpreter` knows no instruction
 set:

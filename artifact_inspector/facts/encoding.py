@@ -1,8 +1,8 @@
-"""Facts as plain text, and back: what the index keeps and what processes send each other.
+"""Facts as plain text, and back: the format of the index, and of messages between processes.
 
 A dataclass or named tuple becomes the list of its values in the order of its fields, an enumeration its
-value, a tuple a list, a mapping a list of pairs; numbers, texts and None stay. What a text says is read by
-the types of the fields that it is for: nothing in it names a type, and nothing in it is ever run.
+value, a tuple a list, a mapping a list of pairs; numbers, texts and None stay. A text is decoded by the
+types of the fields: it names no types, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
     if not structured:
         return _of_plain(arguments)
     if len(structured) > 1:
-        raise TypeError(f"which of {structured} is meant cannot be told")
+        raise TypeError(f"the union of {structured} is ambiguous")
     only, plainly = _decoder(structured[0]), _of_plain(arguments)
     if isinstance(structured[0], type) and issubclass(structured[0], Enum | str) and structured[0] is not SourceLine:
         return lambda plain: None if plain is None else only(plain)

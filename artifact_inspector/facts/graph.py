@@ -1,4 +1,4 @@
-"""The graph of a kernel at one stage, found from its file when somebody asks for it."""
+"""The graph of a kernel at one stage, computed from its file on request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def graph_of(
     region: str | None = None,
     disassemble: Disassemble | None = None,
 ) -> FunctionGraph:
-    """Blocks, loads, computes and stores of one stage, with what goes from one to the other.
+    """Blocks, loads, computes and stores of one stage, with the data flow between them.
 
     Args:
         stage: the last that can be read, without one.
-        region: id of a region with all that stands in it (`loop@81`); the whole stage without one.
+        region: id of a region, with the regions inside it (`loop@81`); the whole stage without one.
 
     Raises:
         UsageError: the kernel has no such stage, or the stage no such region; the remedy lists those it has.
@@ -31,7 +31,7 @@ def graph_of(
     if selected is None or selected not in stages:
         name = "stage" if selected is None else f"stage {selected.value!r}"
         have = ", ".join(function.value for function in stages) or "none"
-        raise UsageError(f"{artifact.display_name} has no {name} that could be read.", f"It has {have}.")
+        raise UsageError(f"{artifact.display_name} has no readable {name}.", f"Expected one of {have}.")
     functions = kernel.at(selected).order.functions
     graphs = []
     names: list[str] = []

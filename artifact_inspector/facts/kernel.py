@@ -266,13 +266,13 @@ class KernelFacts(Facts):
 
     @property
     def verdict(self) -> str | None:
-        """The principal region's verdict in the last text stage."""
+        """The main loop's verdict in the last text stage."""
         region = self.principal_region
         return None if region is None else region.verdict
 
     @property
     def principal_region(self) -> RegionFacts | None:
-        """The principal region in the last text stage that has it."""
+        """The main loop in the last text stage that has it."""
         if self.principal is None:
             return None
         for stage in reversed(self.stages.values()):
@@ -283,19 +283,19 @@ class KernelFacts(Facts):
 
     @property
     def changed_at(self) -> Stage | None:
-        """The stage where the principal region's order verdict first changed."""
+        """The stage where the main loop's order verdict first changed."""
         return None if self.principal is None else self.changed.get(self.principal)
 
     @property
     def occupancy(self) -> Occupancy | None:
-        """On the target that the kernel was compiled for; None where that is not known."""
+        """On the target that the kernel was compiled for; None if unknown."""
         return None if self.artifact.target is None else self.occupancy_on(self.artifact.target)
 
     def occupancy_on(self, target: Target) -> Occupancy:
-        """The occupancy on a target, if this same binary's registers and shared memory held there.
+        """The occupancy on a target, with the registers and shared memory of this binary.
 
-        Another vendor's binary, or one for waves of another width, has other figures: nothing is said of it
-        but why.
+        For another vendor, or another wave width, the numbers do not apply: the occupancy is unknown, with the
+        reason.
         """
         compiled_for = self.artifact.target
         if compiled_for is not None and (
@@ -349,7 +349,7 @@ class KernelFacts(Facts):
 
     @property
     def wait_depths(self) -> tuple[int, ...]:
-        """Depths of the waits for loads in the principal region of the last stage, in program order."""
+        """Depths of the waits for loads in the main loop of the last stage, in program order."""
         return () if self.last is None else depths_for_loads(self.last.waits_in(self.principal))
 
 

@@ -1,4 +1,4 @@
-"""A function at one stage as it runs, with the words that go with its events."""
+"""A function at one stage as it runs, with the text of its events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from artifact_inspector.model import Function, Module, SourceLine, Stage
 
 @dataclass(frozen=True, slots=True)
 class InstructionLabel:
-    """An instruction for people."""
+    """An instruction as it is displayed."""
 
     line: int
     """Of the stage's file."""
@@ -46,7 +46,7 @@ class LoadSpan:
     flight: LoadFlight
     issue: InstructionLabel
     completion: InstructionLabel | None
-    """None where nothing tells what completes them."""
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Lane:
 
 
 def make_lane(module: Module, function: Function, track: ExecutionTrack) -> Lane:
-    """A track with the words of its instructions."""
+    """A track with the text of its instructions."""
     instructions = function.instructions
 
     def label_instruction(index: int) -> InstructionLabel:

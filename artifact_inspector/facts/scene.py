@@ -1,6 +1,6 @@
-"""What a timeline shows of a kernel: a lane for each stage, with the words that go with its events.
+"""What a timeline shows of a kernel: a lane for each stage, with the text of its events.
 
-A scene is asked for when somebody draws it; it is no field of a kernel, and is not kept in the index.
+A scene is computed on request. It is not a field of a kernel, and is not stored in the index.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Scene:
     kernel: str
     target: str
     region: str | None
-    """What all of it is about; None for the whole kernel."""
+    """The region that is shown; None for the whole kernel."""
     principal: str | None
-    """The region that the kernel is known by."""
+    """The main loop."""
     lanes: tuple[Lane, ...]
     verdicts: Mapping[Stage, str]
-    """Of the region, or of the principal one, as they are printed."""
+    """Of the region, or of the main loop, as they are printed."""
     missing: tuple[str, ...]
-    """What is not there, in sentences."""
+    """Sentences about missing stages."""
 
 
 def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collection[Stage] | None = None) -> Scene:
-    """What a timeline of a kernel shows; its files are read for it, unless they are at hand.
+    """What a timeline of a kernel shows; its files are read unless they are in memory.
 
     Args:
         region: id of a loop or partition, as the reports name it; the whole kernel without one.
@@ -51,7 +51,7 @@ def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collectio
     selected = [stage for stage in have if stages is None or stage in stages]
     if not selected:
         listed = ", ".join(stage.value for stage in have) or "none"
-        raise UsageError(f"{name} has no such stage that could be read.", f"It has {listed}.")
+        raise UsageError(f"{name} has no such stage that could be read.", f"Expected one of {listed}.")
     every: list[Lane] = [lane for stage in selected for lane in _lanes(kernel, stage)]
     lanes = [lane for lane in every if region is None or lane.span_of(region) is not None]
     if not lanes:

@@ -239,7 +239,7 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
     if stages:
         last_stage = kernel.last
         kernel = with_fields(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
-        if kernel.last is not last_stage:  # what is said of the last stage is said of no other
+        if kernel.last is not last_stage:  # these facts describe the last stage only
             kernel = with_fields(
                 kernel,
                 pipelines={},
@@ -262,10 +262,10 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
 
 
 def pick_stage(kernel: KernelFacts) -> StageFacts:
-    """The last stage that has the kernel's principal region, else its last.
+    """The last stage that has the kernel's main loop, else its last.
 
     Raises:
-        UsageError: it has no text stage left.
+        UsageError: no text stage remains.
     """
     for facts in reversed(kernel.stages.values()):
         if kernel.principal is None or facts.region(kernel.principal) is not None:

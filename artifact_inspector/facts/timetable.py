@@ -40,16 +40,16 @@ class Timetable:
 
 
 def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
-    """The timetable of a loop, the principal one by default.
+    """The timetable of a loop, the main loop by default.
 
     Raises:
-        UsageError: it is not pipelined; the reason that is known stands in it.
+        UsageError: it is not pipelined; the message has the reason if it is known.
     """
     name = region or kernel.principal or ""
     pipeline = kernel.pipelines.get(name)
     title = f"{kernel.artifact.display_name} {name}".strip()
     if pipeline is None:
-        raise UsageError(f"{title} is no loop that could be pipelined.")
+        raise UsageError(f"{title} is not a loop that could be pipelined.")
     distance = pipeline.distance
     if pipeline.kind is None or distance is None:
         raise UsageError(
@@ -57,7 +57,7 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
         )
     notes = list(pipeline.notes)
     if isinstance(distance, tuple):
-        notes.append(f"its loads run {distance[0]} to {distance[1]} iterations ahead; drawn is the most")
+        notes.append(f"its loads run {distance[0]} to {distance[1]} iterations ahead; the picture shows the maximum")
         distance = distance[1]
     stage = next(reversed([stage for stage, facts in kernel.stages.items() if facts.region(name)]))
     lane = next(iter(find_scene(kernel, name, (stage,)).lanes))

@@ -42,7 +42,7 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         conflicting = [line for line in lines if (line.wavefronts or 0) > (line.wavefronts_ideal or 0)]
         opcodes = ", ".join(dict.fromkeys(line.opcode for line in conflicting))
         yield Remark(
-            f"{source}: {wavefronts:,} passes over shared memory where {ideal:,} would do ({opcodes}), "
+            f"{source}: bank conflicts: {wavefronts:,} passes over shared memory instead of {ideal:,} ({opcodes}), "
             f"{(wavefronts - ideal) / total:.0%} of all passes of the launch",
             Stage.SASS,
             tuple(line.line for line in conflicting),

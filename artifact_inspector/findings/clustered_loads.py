@@ -26,7 +26,7 @@ from artifact_inspector.model.region import RegionId
 
 ISSUED_TOGETHER = frozenset({OrderVerdict.CLUSTERED, OrderVerdict.GROUPED, OrderVerdict.STAGGERED})
 IN_TURN = frozenset({OrderVerdict.INTERLEAVED, OrderVerdict.GROUPED})
-"""Orders in which some loads, as written, stand behind computes of rounds before theirs."""
+"""Source orders in which some loads are after computes of earlier rounds."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -46,8 +46,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         lines = [located_round.first_load for located_round in region.rounds if located_round.first_load is not None]
         sources = dict.fromkeys(source for located_round in region.rounds for source in located_round.sources)
         yield Remark(
-            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} ({region.phrase}); "
-            f"{stage.producer} changed the order at {stage.value}, it was {earlier_orders[-1].phrase} before",
+            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} ({region.phrase}). "
+            f"{stage.producer} changed the order at {stage.value}; before it was {earlier_orders[-1].phrase}",
             last.stage,
             tuple(lines),
             tuple(sources),
@@ -63,7 +63,7 @@ def _describe(region: RegionFacts) -> str:
 
 
 def _stage_of_change(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
-    """The last stage that changed a region's order, where it made it what it is at the last stage."""
+    """The last stage that changed a region's order, if that order is still the one of the last stage."""
     regions = ((stage, facts.region(region.id)) for stage, facts in reversed(kernel.stages.items()))
     change = next(
         (
@@ -77,7 +77,7 @@ def _stage_of_change(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
 
 
 def _orders_before(kernel: KernelFacts, name: str, stage: Stage) -> tuple[RegionFacts, ...]:
-    """A region at the stages before one at which it had an order, the program as written first."""
+    """A region at the stages before one, if it had an order there, the source order first."""
     names = (name, RegionId.parse(name).loop_id)
     earlier = [facts for facts in kernel.stages.values() if facts.stage.order < stage.order]
     regions = (next(filter(None, map(facts.region, names)), None) for facts in earlier)

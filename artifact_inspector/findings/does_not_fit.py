@@ -23,11 +23,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if occupancy is None or target is None or occupancy.blocks != 0:
         return
     if Resource.WARPS in occupancy.limited_by and Resource.SHARED not in occupancy.limited_by:
-        return  # too many threads, which is another rule's
-    message = f"no block fits on {target}: {' and '.join(occupancy.limited_by)}"
+        return  # reported as too-many-threads
+    message = f"no block fits on {target}, limited by {' and '.join(occupancy.limited_by)}"
     limit = target.limits.shared_per_block
     if Resource.SHARED in occupancy.limited_by and limit is not None:
-        message += f" ({kernel.resources.shared.value} bytes asked for, {limit} are there)"
+        message += f" ({kernel.resources.shared.value} bytes requested, {limit} available)"
     yield Remark(message, None)
 
 

@@ -35,7 +35,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         reason = f": {generation.reason}" if generation.reason else ""
         yield Remark(
-            f"{name}: {generation.description}, where {kernel.artifact.target} has {generation.newest}{reason}",
+            f"{name}: the dot runs as scalar multiply-adds ({generation.description}), "
+            f"but {kernel.artifact.target} has {generation.newest}{reason}",
             stage,
             lines,
             sources,

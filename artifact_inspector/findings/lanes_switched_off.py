@@ -25,7 +25,7 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
     off, lanes = prediction.counters.masked_lanes, prediction.counters.memory_lanes
     if off and lanes and off >= LEAST_SHARE * lanes:
         yield Remark(
-            f"{off:,} of {lanes:,} lanes of accesses to global memory are switched off ({off / lanes:.0%})",
+            f"{off:,} of {lanes:,} lanes of global memory accesses are inactive ({off / lanes:.0%})",
             None,
         )
 

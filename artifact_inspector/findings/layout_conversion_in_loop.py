@@ -22,11 +22,11 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.model import RegionKind, Stage
 
 MUCH = 4
-"""Where a loop loads no more than so many times what it converts, converting is a part of what it does."""
+"""Loops that load more than this many times the converted bytes are not reported."""
 LEAST = 1024
-"""Bytes: less is the vector of a row's sums."""
-LOOP_INVARIANT = "of what the loop does not change"
-FOR_OUTER_DOT = "for the layout of a dot outside the loop, which has none of its own"
+"""Bytes: smaller conversions are vectors, such as the sums of rows."""
+LOOP_INVARIANT = "of loop-invariant values, which could be converted before the loop"
+FOR_OUTER_DOT = "for the layout of a dot outside the loop; the loop itself has no dot"
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -60,13 +60,13 @@ def _remark(loops: Mapping[str, list[LayoutConversion]], reason: str) -> Remark:
     all_conversions = [conversion for conversions in loops.values() for conversion in conversions]
     counts = "; ".join(
         f"{name}: {len(conversions)} layout conversion{'s' if len(conversions) > 1 else ''} of "
-        f"{sum(conversion.bytes for conversion in conversions)} B in all in every iteration"
+        f"{sum(conversion.bytes for conversion in conversions)} B in total in every iteration"
         for name, conversions in loops.items()
     )
     changes = ", ".join(dict.fromkeys(conversion.change for conversion in all_conversions))
-    unsure = "" if all(conversion.through_shared for conversion in all_conversions) else ", as far as can be told"
+    likely = "" if all(conversion.through_shared for conversion in all_conversions) else "probably "
     return Remark(
-        f"{counts} through shared memory{unsure} ({changes}), {reason}",
+        f"{counts}, {likely}through shared memory ({changes}), {reason}",
         Stage.TTGIR,
         tuple(conversion.line for conversion in all_conversions),
         tuple(dict.fromkeys(conversion.source for conversion in all_conversions if conversion.source is not None)),

@@ -22,7 +22,7 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.model import Backend
 
 KEEP_POLICIES = frozenset({"evict_last"})
-"""What asks a cache to keep data; a stream may also be asked for by a modifier (`.cs`), this may not."""
+"""Policies that keep data in a cache. A stream can be requested by a modifier (`.cs`) too, these cannot."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -36,17 +36,17 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             groups.setdefault((policy.is_store, policy.applied), []).append(policy)
     if last is None:
         return
-    reason = ": for AMD, Triton passes on cache modifiers, no eviction policies" if on_amd else ""
+    reason = ". For AMD, Triton passes on cache modifiers, but not eviction policies" if on_amd else ""
     for (is_store, applied), group in groups.items():
         lost = sorted({", ".join(policy.lost) for policy in group})
         noun = "store" if is_store else "load"
-        asks = f"a {noun} asks" if len(group) == 1 else f"{len(group)} {noun}s ask"
+        subject = f"a {noun} requests" if len(group) == 1 else f"{len(group)} {noun}s request"
         has_lines = all(policy.lines for policy in group)
         lines = [line for policy in group for line in (policy.lines if has_lines else (policy.line,))]
         sources = dict.fromkeys(policy.source for policy in group if policy.source is not None)
         yield Remark(
-            f"{asks} for {' or '.join(lost)}; what became of {'it' if len(group) == 1 else 'them'} in "
-            f"{last.stage.value} says {', '.join(applied) or 'nothing'} of caches{reason}",
+            f"{subject} {' or '.join(lost)}, but {'its' if len(group) == 1 else 'their'} instructions in "
+            f"{last.stage.value} have {', '.join(applied) or 'no cache policy'}{reason}",
             last.stage if has_lines else first,
             tuple(lines),
             tuple(sources),

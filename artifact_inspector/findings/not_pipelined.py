@@ -72,13 +72,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 
 def _default_stages(kernel: KernelFacts) -> int | None:
-    """The stages that Triton takes where nobody asks for a number."""
+    """Triton's default `num_stages` for the target."""
     target = kernel.artifact.target
     return None if target is None else BY_DEFAULT[target.backend]
 
 
 def _around_specialised(kernel: KernelFacts) -> set[str | None]:
-    """The loops of the program around one whose loads and computes stand in several partitions."""
+    """The loops of the program around a warp-specialised one."""
     last, first = kernel.last, next(iter(kernel.stages.values()), None)
     if last is None or first is None:
         return set()

@@ -26,11 +26,11 @@ from artifact_inspector.model import OrderVerdict, Resource
 
 SUFFICIENT = 0.5
 MIN_GAIN = Fraction(1, 3)
-"""Of the warps: fewer make no difference that anybody would see."""
+"""Of the warps: a smaller gain makes no measurable difference."""
 PRICE = Fraction(3, 8)
-"""Of what is used, for each block as many that the multiprocessor gains."""
+"""Of the used amount, for each doubling of the blocks."""
 WITHIN_REACH = Fraction(1, 4)
-"""Of what is used: more is another kernel."""
+"""Of the used amount: saving more takes a different kernel."""
 LATENCY_HIDING = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED, OrderVerdict.WARP_SPECIALISED})
 
 
@@ -60,13 +60,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 
 def _hides_latency(kernel: KernelFacts) -> bool:
-    """True where the kernel's main loop hides the latency of its loads behind matrix work by itself."""
+    """True if the kernel's main loop hides the latency of its loads behind matrix work."""
     region = kernel.principal_region
     return region is not None and region.matrix > 0 and region.verdict in LATENCY_HIDING
 
 
 def _limit_for_one_more(kernel: KernelFacts, occupancy: Occupancy) -> int | None:
-    """The most of the one resource that limits for one more block to fit; None where that is not worth it."""
+    """The most of the one resource that limits for one more block to fit; None if the gain is too small."""
     target, resources = kernel.artifact.target, kernel.resources
     unit = None if target is None else target.limits.multiprocessor
     if unit is None or not occupancy.blocks or Fraction(1, occupancy.blocks) < MIN_GAIN:

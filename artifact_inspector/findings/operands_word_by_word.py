@@ -44,12 +44,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         row_reads = sum(operand.row_reads for operand in work.operand_reads)
         are_halves = all(shape is not None and shape.operands in HALVES for shape in shapes)
-        limitation = "" if are_halves else ": it turns 16-bit elements only"
+        limitation = "" if are_halves else ", but ldmatrix transposes 16-bit elements only"
         sources = tuple(dict.fromkeys(operand.source for operand in by_words if operand.source is not None))
         yield Remark(
             f"{region.id}: {word_reads} loads of 4 bytes or less from shared memory feed mma.sync, "
-            f"as many registers as {-(-word_reads // AT_ONCE)} ldmatrix fill{limitation}; "
-            f"{row_reads} ldmatrix stand beside them",
+            f"which {-(-word_reads // AT_ONCE)} ldmatrix would replace{limitation}. "
+            f"The region has {row_reads} ldmatrix",
             last.stage,
             tuple(operand.lines[0] for operand in by_words),
             sources or find_dots(kernel, region.id)[2],

@@ -50,12 +50,12 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 
 def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
-    """Bytes of shared memory that one stage of a loop takes at most; None where that is not known."""
+    """Bytes of shared memory that one stage of a loop takes at most; None if unknown."""
     facts = kernel.stages.get(Stage.TTGIR)
     region = None if facts is None else facts.region(name)
     if region is None or kernel.bill is None:
         return None
-    # What the pipeliner made is allocated in front of the loop, and used in it; so may other things be.
+    # The pipeliner allocates its buffers before the loop and uses them in it. Others may do so too.
     start, stop = region.lines
     allocations = [
         allocation
@@ -71,7 +71,7 @@ def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
 
 
 def _free_shared_bytes(kernel: KernelFacts) -> int | None:
-    """Bytes of shared memory that a block may have beside those it takes."""
+    """Bytes of shared memory that are left for a block."""
     target, used = kernel.artifact.target, kernel.resources.shared.value
     limit = None if target is None else target.limits.shared_per_block
     return None if limit is None or used is None else limit - used

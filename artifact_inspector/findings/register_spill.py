@@ -20,7 +20,7 @@ from artifact_inspector.findings._switch import Switch, SwitchKind, more_warps, 
 from artifact_inspector.model import RegionKind
 
 LEAST, MUCH = 128, 512
-"""Bytes per thread, stored and read back: fewer are some registers, once or twice, from the L1."""
+"""Bytes per thread, stored and read back: fewer are a few registers, served by the L1."""
 MOST_REGISTERS = 255
 """Of a thread of NVIDIA's GPUs. Source: CUDA C++ Programming Guide, Compute Capabilities."""
 
@@ -33,7 +33,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     regions = () if kernel.last is None else kernel.last.regions
     is_paid_once = bool(regions) and all(region.kind is not RegionKind.LOOP for region in regions)
-    note = ": there is no loop, so each is paid once" if is_paid_once else ""
+    note = ": outside of loops, so once per thread" if is_paid_once else ""
     registers = "" if resources.registers.value is None else f" at {resources.registers.value} registers per thread"
     reload_note = "" if reloads is None else f", {reloads} bytes read back"
     yield Remark(

@@ -24,8 +24,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     requested = f"{warps.value * target.warp_size} threads ({warps.value} warps of {target.warp_size})"
     yield Remark(
-        f"a block asks for {requested}, and may have {MAX_THREADS_PER_BLOCK} on {target}: the launch fails "
-        f"({warps.source})",
+        f"a block requests {requested}, but {target} allows {MAX_THREADS_PER_BLOCK}: the launch fails ({warps.source})",
         None,
     )
 

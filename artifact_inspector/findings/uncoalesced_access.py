@@ -36,8 +36,8 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         if not ideal or sectors < LEAST_FACTOR * ideal or sectors - ideal < LEAST_SHARE * total:
             continue
         yield Remark(
-            f"{source}: {sectors:,} sectors of global memory where {ideal:,} hold the bytes "
-            f"({ideal / sectors:.0%} of what is moved is used)",
+            f"{source}: {sectors:,} sectors of global memory instead of {ideal:,}: "
+            f"{ideal / sectors:.0%} of the moved bytes are used",
             Stage.SASS,
             tuple(line.line for line in lines),
             tuple(dict.fromkeys(line.source for line in lines if line.source)),

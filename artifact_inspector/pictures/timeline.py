@@ -113,7 +113,7 @@ def _parallel_stretches(scene: Scene, lane: Lane) -> list[RegionSpan]:
 
 
 def column_widths(strips: Sequence[TimelineStrip], room: float) -> list[float]:
-    """Widths of the parts: the largest needs of the strips, scaled to the available room."""
+    """Widths of the parts: the largest needs of the strips, scaled to the available width."""
     part_count = max(len(strip.cuts) for strip in strips)
     needs = [MIN_COLUMN_WIDTH] * part_count
     for strip in strips:

@@ -61,7 +61,7 @@ def _occupancy(pressure: KernelPressure) -> str:
     text = f"{blocks}, limited by {limits}"
     if pressure.registers_to_free is not None:
         return f"{text}; {pressure.registers_to_free} fewer registers per thread allow one more block"
-    return f"{text}; fewer registers alone do not allow more blocks"
+    return f"{text}; fewer registers do not allow more blocks by themselves"
 
 
 def _writers_table(pressure: KernelPressure) -> Table:

@@ -74,5 +74,5 @@ def causes_block(causes: Causes) -> RenderableType:
         variants = f"{causes.indistinguishable} more {plural('variant', causes.indistinguishable)}"
         text = f"{variants} whose files show no difference"
         table.add_row(Text(str(Cause.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
-    key = "causes: variants caused by this property alone"
+    key = "causes: variants caused only by this property"
     return Group(table, Text(key, "dim", overflow="fold"))

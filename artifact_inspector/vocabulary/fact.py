@@ -145,7 +145,7 @@ class RegionSubject(StageSubject):
     """A region at one stage of a kernel."""
 
     region: RegionFacts
-    """As the last stage that has it tells, up to this one."""
+    """As at the last stage that has it, up to this one."""
 
     @property
     def work(self) -> RegionWork | None:
@@ -193,7 +193,7 @@ class Fact:
     step: str = ""
     """The stage that a fact of the kernel is read from; empty where it is read from no single text."""
     is_row: bool = True
-    """False for a fact that another fact tells in more words."""
+    """False for a fact that another fact includes."""
     brief: str = ""
     """Its name in one-line summaries of a change; empty for a fact that only tables show."""
     story_label: str = ""

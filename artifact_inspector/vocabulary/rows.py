@@ -1,4 +1,4 @@
-"""A kernel's facts as flat rows by which two kernels can be compared, with names that do not shift.
+"""A kernel's facts as flat rows with stable names, by which two kernels can be compared.
 
 `FACTS` holds every fact. Loops are named by their order in the program, not by their line. PTX and AMDGCN are
 both `assembly`. A row that does not apply is absent; an unknown value is None.
@@ -32,7 +32,7 @@ from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import read_options
 
 CATEGORIES = tuple(Category)
-"""What rows are about, most telling first."""
+"""Categories of rows, the most important first."""
 
 FACTS: tuple[Fact, ...] = tuple(
     fact for module in (kernel_facts, file_facts, region_facts, finding_facts) for fact in facts_in(module)
@@ -42,7 +42,7 @@ FACTS: tuple[Fact, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One kernel: what it is, and what was found of it."""
+    """One kernel: its identity and its facts."""
 
     name: str
     target: str | None
@@ -51,7 +51,7 @@ class Summary:
     """Types of its arguments; None without tensor-level IR."""
     tiles: tuple[Tile, ...] | None
     options: Mapping[str, Value]
-    """What was chosen when it was compiled, by the metadata."""
+    """Options of the compile, from the metadata."""
     steps: tuple[str, ...]
     """Stages that were read."""
     rows: tuple[Row, ...]
@@ -146,12 +146,12 @@ def _subject_of(fact: Fact, kernel: KernelFacts, step: str) -> Subject | None:
 
 
 def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
-    """What one sentence calls the fact of a key; empty for one that only tables tell.
+    """The name of a fact in one sentence; empty for a fact that only tables show.
 
     Args:
         key: of a row, as `loop1.in_flight.bytes`.
         region: that the row is of; empty for the whole kernel.
-        steps: stages that were read: of what is said at each stage, the last assembly is told.
+        steps: stages that were read: of facts of each stage, that of the last assembly is reported.
     """
     fact = fact_of(key, region)
     reported_steps = [step for step in steps if step != "sass"][-1:] or steps[-1:]
@@ -160,7 +160,7 @@ def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
 
 
 def fact_of(key: str, region: str) -> Fact | None:
-    """The fact that a row tells; None for a member of a family, and of another version's vocabulary.
+    """The fact of a row; None for a member of a family, and for a fact of another version.
 
     Args:
         key: of a row, as `loop1.in_flight.bytes`.
@@ -173,10 +173,10 @@ _BY_KEY = {fact.key.format("", step=step): fact for fact in FACTS if fact.is_row
 
 
 def record_values(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:
-    """The facts that stand in flat records, by the name that they have there; None where one does not apply.
+    """The facts in flat records, by their column; None if one does not apply.
 
     Args:
-        of: what the facts are said of.
+        of: kinds of subjects.
     """
     values: dict[str, bool | int | float | str | None] = {}
     for fact in FACTS:

@@ -1,4 +1,4 @@
-"""Which kernels a view shows, and in which order, by what was found of them."""
+"""Selection and order of kernels by their facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS: Mapping[str, Key] = {
     "occupancy": lambda kernel: None if kernel.occupancy is None else kernel.occupancy.ratio,
     "size": lambda kernel: _negate(artifact_size(kernel.artifact)),
 }
-"""What `--sort` calls it → what is sorted by: newest, most and largest first, the least occupancy first."""
+"""Value of `--sort` → sort key: newest, most and largest first, lowest occupancy first."""
 
 
 def parse_choice(
@@ -33,20 +33,22 @@ def parse_choice(
         severity: `warning` or `note`; None for any.
 
     Raises:
-        UsageError: there is no such rule, verdict or severity.
+        UsageError: unknown rule, verdict or severity.
     """
     codes = {_parse_code(value) for value in split_option_values(findings)}
     verdict_names = set(split_option_values(verdicts))
     if verdict_names - set(OrderVerdict):
         known_verdicts = ", ".join(OrderVerdict)
-        raise UsageError(f"{min(verdict_names - set(OrderVerdict))!r} is no verdict.", f"There are {known_verdicts}.")
+        raise UsageError(
+            f"{min(verdict_names - set(OrderVerdict))!r} is not a verdict.", f"Expected one of {known_verdicts}."
+        )
     if severity is not None and severity not in {member.value for member in Severity}:
-        raise UsageError(f"{severity!r} is no severity.", "There are warning and note.")
+        raise UsageError(f"{severity!r} is not a severity.", "Expected warning or note.")
     return lambda kernel: is_selected(kernel, codes, verdict_names, severity)
 
 
 def is_selected(kernel: KernelFacts, codes: set[str], verdicts: set[str], severity: str | None) -> bool:
-    """Whether a kernel is among those that were asked for; an empty set asks for nothing."""
+    """Whether a kernel matches the filters; an empty set matches every kernel."""
     if verdicts and kernel.verdict not in verdicts:
         return False
     if not codes and severity is None:
@@ -60,11 +62,11 @@ def sort_kernels(kernels: Iterable[KernelFacts], sort_key: str) -> list[KernelFa
     """The kernels sorted by one of `KEYS`, the other way round with `-` in front; unknown values last.
 
     Raises:
-        UsageError: there is nothing of that name to sort by.
+        UsageError: unknown sort key.
     """
     name = sort_key.removeprefix("-")
     if name not in KEYS:
-        raise UsageError(f"There is no column {name!r} to sort by.", f"There are {', '.join(KEYS)}.")
+        raise UsageError(f"Unknown column {name!r} for --sort.", f"Expected one of {', '.join(KEYS)}.")
     keyed = [(KEYS[name](kernel), kernel) for kernel in kernels]
     with_value = [pair for pair in keyed if pair[0] is not None]
     with_value.sort(key=lambda pair: pair[0], reverse=sort_key.startswith("-"))  # type: ignore[arg-type, return-value]
@@ -76,7 +78,7 @@ def _negate(value: float | None) -> float | None:
 
 
 def is_called(rule: Rule, text: str) -> bool:
-    """Whether a person means this rule: by `AI003`, `003` as lists have it, `3`, or `not-pipelined`."""
+    """Whether a text names this rule: by `AI003`, `003` as lists have it, `3`, or `not-pipelined`."""
     number = text.upper().removeprefix("AI")
     return text.lower() == rule.name or parse_integer(number) == int(rule.code[2:])
 
@@ -85,4 +87,4 @@ def _parse_code(text: str) -> str:
     for rule in RULES:
         if is_called(rule, text):
             return rule.code
-    raise UsageError(f"There is no finding {text!r}.", f"There are {', '.join(x.code for x in RULES)}.")
+    raise UsageError(f"Unknown finding {text!r}.", f"Expected one of {', '.join(x.code for x in RULES)}.")

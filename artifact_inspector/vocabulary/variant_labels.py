@@ -1,8 +1,7 @@
-"""One short label for each form of a kernel: `128×64×32 f16 w4 s3 G8`.
+"""A short label for each variant of a kernel: `128×64×32 f16 w4 s3 G8`.
 
-The tile, the type, the warps and the stages are always there, where they are known; constants and options
-only where they differ among the forms that a cache has of the kernel. A label says nothing of target and
-version, which stand beside it everywhere.
+A label has the tile, the type, the warps and the stages if they are known; constants and options only if they
+differ among the variants in the cache. It has no target and no version, which are always displayed next to it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from artifact_inspector.vocabulary.options import read_options
 _ELEMENT = re.compile(r"\*+k?([a-z]+[0-9]\w*)")
 _OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE|^B_?[MNK]$", re.I)
 MOST_CHARACTERS = 16
-"""Of a constant's value; what is longer is told apart by its hash."""
+"""Of a constant's value; variants with longer values are distinguished by their hash."""
 
 
 class Compiled(NamedTuple):
@@ -31,11 +30,11 @@ class Compiled(NamedTuple):
 
 
 Extras = Mapping[str, tuple[str, ...]]
-"""Name of a kernel → its constants and options that differ among its forms."""
+"""Name of a kernel → its constants and options that differ among its variants."""
 
 
 def find_varying(artifacts: Iterable[Artifact]) -> Extras:
-    """The constants and options in which forms of one kernel for one target and version differ."""
+    """The constants and options in which variants of one kernel for one target and version differ."""
     values: dict[tuple[str, str], dict[str, set[str]]] = {}
     for artifact in artifacts:
         group = artifact.display_name, f"{artifact.target} {artifact.triton_version}"
@@ -50,7 +49,7 @@ def find_varying(artifacts: Iterable[Artifact]) -> Extras:
 
 
 def label_form(form: Compiled, extras: Extras) -> str:
-    """The label of one form; empty where nothing is known of it."""
+    """The label of one variant; empty if nothing is known."""
     artifact, program = form
     tile = tile_of(program)
     fields = [tile, _element(program)]
@@ -67,7 +66,7 @@ def label_form(form: Compiled, extras: Extras) -> str:
 
 
 def label_forms(forms: Sequence[Compiled], extras: Extras) -> list[str]:
-    """The labels of some forms in order; what alone tells two apart is added where their labels are alike."""
+    """The labels of some variants in order. Equal labels get a suffix that distinguishes them."""
     labels = [label_form(form, extras) for form in forms]
     by_label: dict[tuple[str, ...], list[int]] = {}
     for index, (form, label) in enumerate(zip(forms, labels, strict=True)):
@@ -82,7 +81,7 @@ def label_forms(forms: Sequence[Compiled], extras: Extras) -> list[str]:
 
 
 def label_ambiguous(forms: Sequence[Compiled], extras: Extras) -> list[str]:
-    """The labels of forms that their name, target and version do not tell apart; empty for all others."""
+    """The labels of variants with the same name, target and version; empty for all others."""
     labels = label_forms(forms, extras)
     labels_by_kernel: dict[tuple[str, ...], set[str]] = {}
     keys = [(x.artifact.display_name, str(x.artifact.target), str(x.artifact.triton_version)) for x in forms]
@@ -92,14 +91,14 @@ def label_ambiguous(forms: Sequence[Compiled], extras: Extras) -> list[str]:
 
 
 def tile_of(program: KernelProgram | None) -> str:
-    """The tile that a kernel is known by: of its first dot, else of its first access."""
+    """The main tile of a kernel: of its first dot, else of its first access."""
     tiles = () if program is None else program.tiles
     dots = [tile for tile in tiles if tile.is_dot]
     return (dots or list(tiles) or [Tile()])[0].shape
 
 
 def _distinguishing(forms: Sequence[Compiled]) -> list[str]:
-    """The other tiles and the types of arguments in which forms differ."""
+    """The other tiles and the types of arguments in which variants differ."""
     programs = [form.program for form in forms]
     features = [() if program is None else (*program.tiles[1:], *_typed(program)) for program in programs]
     shared = set(features[0]).intersection(*features[1:])
@@ -107,7 +106,7 @@ def _distinguishing(forms: Sequence[Compiled]) -> list[str]:
 
 
 def _typed(program: KernelProgram) -> list[str]:
-    """The arguments with their types, by name where the text has names; those that a damaged text has."""
+    """The arguments with their types, by name where the text has names; of a damaged text those that exist."""
     names = program.arguments or [f"arg{at}" for at in range(len(program.signature))]
     return [f"{name}:{kind}" for name, kind in zip(names, program.signature, strict=False)]
 

@@ -29,7 +29,7 @@ class TextExamples:
 
 
 class Key(NamedTuple):
-    """One key of an object, and where its value stands."""
+    """One key of an object, and the path of its value."""
 
     name: str
     path: str
@@ -39,7 +39,7 @@ class Key(NamedTuple):
     empty_is_null: bool = False
     """An empty text means that there is none."""
     is_inline: bool = False
-    """The keys of what stands there take this one's place."""
+    """Its keys are inserted in place of this one."""
 
 
 class _Shape(NamedTuple):
@@ -73,7 +73,7 @@ def define_shape(
         keys: in order, with the path of the value where it has another name: `line store=is_store`. Fields
             that are not named follow.
         without: fields that are in no document.
-        inline: fields whose own keys stand in their place.
+        inline: fields whose keys are inserted in their place.
         empty: keys whose empty text means that there is none.
         rounded: key → decimal places.
         types: key → what a schema says of it, where that is narrower than the field's own type.
@@ -94,7 +94,7 @@ def keys_of(kind: type) -> tuple[Key, ...]:
     Raises:
         TypeError: its shape names a field that it has not.
     """
-    kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type alone
+    kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type only
     shape_of_kind = _shape_of(kind)
     fields = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     inline, empty = shape_of_kind.inline.split(), shape_of_kind.empty.split()
@@ -150,7 +150,7 @@ def escape_text(text: str) -> str:
 
 @cache
 def _encoder_of(kind: type) -> Callable[[Any], Any]:
-    if kind is float:  # a stranger's metadata may have 1e999
+    if kind is float:  # untrusted metadata may have 1e999
         return lambda value: value if isfinite(value) else None
     if issubclass(kind, Enum):
         return attrgetter("value")

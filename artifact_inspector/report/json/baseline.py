@@ -1,6 +1,6 @@
-"""A baseline as JSON, written and read again, and what came of holding a cache against one.
+"""A baseline as JSON, written and read, and the result of a check.
 
-Every row stands on a line of its own, so that what changes in a baseline can be reviewed.
+Each row has its own line, so that changes of a baseline can be reviewed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ define_shape(
 
 @dataclass(frozen=True, slots=True)
 class RecordedKernelDocument:
-    """One kernel as it was recorded."""
+    """One recorded kernel."""
 
     kernel: BaselineKernel
 
@@ -63,7 +63,7 @@ define_shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineDocument(Document):
-    """The facts of kernels as they are meant to stay: `inspect-kernel baseline`."""
+    """The facts of kernels to compare later caches with: `inspect-kernel baseline`."""
 
     document: Literal["baseline"] = "baseline"
     generator: str
@@ -77,21 +77,21 @@ class Checked:
 
     change: Change
     failures: tuple[GateName, ...]
-    """The gates that it shuts."""
+    """The gates that fail for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDocument(Document):
-    """A cache held against a baseline: `inspect-kernel check --json`."""
+    """A cache compared with a baseline: `inspect-kernel check --json`."""
 
     document: Literal["check"] = "check"
     generator: str
     """The version of inspect-kernel that recorded the baseline."""
     passed: bool
     gates: tuple[GateName, ...]
-    """What it was asked to fail on."""
+    """The gates that were checked."""
     failures: tuple[GateName, ...]
-    """Those that are shut."""
+    """The gates that failed."""
     across: tuple[Axis, ...]
     """What was allowed to differ."""
     counts: Mapping[Degree, int]
@@ -107,7 +107,7 @@ class CheckDocument(Document):
 
 
 def baseline_document(kernels: Iterable[BaselineKernel]) -> BaselineDocument:
-    """The records of some kernels, in an order that stays."""
+    """The records of some kernels, in a stable order."""
     ordered = sorted(kernels, key=lambda x: (x.artifact.display_name, x.target or "", x.artifact.hash))
     return BaselineDocument(generator=__version__, kernels=tuple(map(RecordedKernelDocument, ordered)))
 
@@ -118,7 +118,7 @@ def baseline_text(document: BaselineDocument) -> str:
 
 
 def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckDocument:
-    """What came of a check."""
+    """The result of a check."""
     failures = corpus.failures(gates)
     return CheckDocument(
         generator=baseline.generator,
@@ -137,27 +137,27 @@ def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> 
 
 
 def parse_baseline(text: str, name: str) -> Baseline:
-    """What a baseline file says.
+    """The content of a baseline file.
 
     Args:
         name: of the file, for messages.
 
     Raises:
-        CacheError: it is no baseline, of another schema version, or damaged.
+        CacheError: it is not a baseline, has an unknown schema version, or is damaged.
     """
     again = f"Record it again: inspect-kernel baseline CACHE -o {name}"
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise CacheError(f"{name} is no JSON: {error}.", again) from None
+        raise CacheError(f"{name} is not JSON: {error}.", again) from None
     except RecursionError:
         raise CacheError(f"{name} is nested too deeply.", again) from None
     if not isinstance(document, dict) or document.get("document") != "baseline":
-        raise CacheError(f"{name} is no baseline.", again)
+        raise CacheError(f"{name} is not a baseline.", again)
     version, generator = document.get("schema_version"), document.get("generator")
     if version not in (1, SCHEMA_VERSION):
         raise CacheError(
-            f"{name} is of schema version {version}, and this inspect-kernel ({__version__}) reads "
+            f"{name} has schema version {version}, but inspect-kernel {__version__} reads "
             f"versions 1 to {SCHEMA_VERSION}.",
             again if generator is None else f"{again}, or check with inspect-kernel {generator}.",
         )
@@ -166,7 +166,7 @@ def parse_baseline(text: str, name: str) -> Baseline:
         kernels = tuple(_parse_recorded(record) for record in document["kernels"])
         return Baseline(str(document["generator"]), kernels)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise CacheError(f"{name} is damaged: {reason}.", again) from None
 
 
@@ -207,7 +207,7 @@ def _parse_recorded(record: Mapping[str, Any]) -> BaselineKernel:
 def _parse_row(row: Mapping[str, Any]) -> Row:
     category = _text(row["category"])
     if category not in CATEGORIES:
-        raise ValueError(f"{category!r} is no category of facts")
+        raise ValueError(f"{category!r} is not a category of facts")
     texts = [_text(row[name]) for name in ("label", "unit", "step", "region")]
     label, unit, step, region = texts
     return Row(_text(row["key"]), category, label, unit, _value(row["value"]), step, region)
@@ -215,7 +215,7 @@ def _parse_row(row: Mapping[str, Any]) -> Row:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
+        raise TypeError(f"{value!r:.40} is not text")
     return value
 
 
@@ -226,7 +226,7 @@ def _optional_text(value: object) -> str | None:
 def _number(value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise TypeError(f"{value!r:.40} is no number")
+    raise TypeError(f"{value!r:.40} is not a number")
 
 
 def _value(value: object) -> Value:
@@ -234,11 +234,11 @@ def _value(value: object) -> Value:
         return tuple(map(_text, value))
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"{value!r:.40} is no value of a fact")
+    raise TypeError(f"{value!r:.40} is not a value of a fact")
 
 
 def _format_lines(value: object, indent: str) -> str:
-    """JSON in which everything that holds nothing but scalars and lists of them takes one line."""
+    """JSON with one line for each object of scalars and lists of scalars."""
     items = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(items, list) or not any(isinstance(item, dict) or _has_containers(item) for item in items):
         return json.dumps(value, allow_nan=False)

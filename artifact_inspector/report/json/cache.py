@@ -1,4 +1,4 @@
-"""Kernels and their cache as JSON: `--json`, and their findings alone: `findings --json`."""
+"""Kernels and their cache as JSON: `--json`, and only their findings: `findings --json`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ define_shape(
 
 @dataclass(frozen=True, slots=True)
 class KernelDocument:
-    """What is known of one kernel."""
+    """The facts of one kernel."""
 
     artifact: Artifact
     resources: ResourcesDocument
@@ -80,23 +80,23 @@ class KernelDocument:
     cache_policies: tuple[CachePolicy, ...]
     findings: tuple[Finding, ...]
     remarks: tuple[CompilerRemark, ...] | None
-    """What the compilers said; null where nobody kept it."""
+    """Messages of the compilers; null if they were not recorded."""
     stages: Mapping[Stage, StageDocument]
     """Text stages that could be read, in compilation order."""
     main_region: str | None
-    """The id of the region that the kernel is known by."""
+    """The id of the main loop, or of the straight-line code if there is no loop."""
     verdict: Verdict | None
-    """The principal region's, in the last stage that has it."""
+    """Of the main loop, in the last stage that has it."""
     phrase: str | None
     """The verdict as it is printed."""
     changed_at: Stage | None
-    """The stage where the principal region's order first changed."""
+    """The stage where the order of the main loop first changed."""
     changes: Mapping[str, Stage]
     """Region → the first stage where its order differs from the stage before."""
     facts: FactValues
-    """Every fact that kernels are compared by, by key; those of a region follow its name (`loop1.waits`)."""
+    """Every fact by key, as comparisons show them; those of a region follow its name (`loop1.waits`)."""
     timings: tuple[EntryTiming, ...]
-    """What Triton's own autotuner timed of it, by key."""
+    """Times measured by Triton's autotuner, by key."""
     problems: tuple[Problem, ...]
 
 
@@ -105,12 +105,12 @@ define_shape(KernelDocument, inline="artifact")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheDocument(Document):
-    """Everything that is known of the chosen kernels of a cache: `inspect-kernel CACHE [NAME] --json`."""
+    """All facts of the selected kernels of a cache: `inspect-kernel CACHE [NAME] --json`."""
 
     document: Literal["cache"] = "cache"
     kernels: tuple[KernelDocument, ...]
     other_files: tuple[OtherFile, ...]
-    """Named, never looked into."""
+    """Files that are not part of a kernel. They are listed, but not read."""
     problems: tuple[Problem, ...]
     """Those of the cache and of all kernels, each once."""
 
@@ -189,7 +189,7 @@ define_shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingsDocument(Document):
-    """What stands out in each kernel: `inspect-kernel findings --json`."""
+    """Likely problems of each kernel: `inspect-kernel findings --json`."""
 
     document: Literal["findings"] = "findings"
     kernels: tuple[KernelFindings, ...]

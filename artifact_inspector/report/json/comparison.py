@@ -1,4 +1,4 @@
-"""Comparisons as JSON: two kernels, two caches, one kernel in every form."""
+"""Comparisons as JSON: two kernels, two caches, all variants of a kernel."""
 
 from __future__ import annotations
 
@@ -67,26 +67,26 @@ define_shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairDocument(Document):
-    """Two kernels held against each other: `inspect-kernel diff --json` of two kernels."""
+    """Two kernels compared: `inspect-kernel diff --json` of two kernels."""
 
     document: Literal["pair"] = "pair"
     left: Candidate
     right: Candidate
     same: bool
     differences: tuple[Difference, ...]
-    """In what they are not the same kernel."""
+    """The properties in which they are not the same kernel."""
     first_divergence: FirstDivergence | None
-    """Of the first region that parts, the principal one before all others."""
+    """Of the first region that differs, the main loop before all others."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
     regions: tuple[RegionPair, ...]
-    """The principal one first."""
+    """The main loop first."""
     not_compared: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousGroup:
-    """Kernels of both sides of which several could be meant."""
+    """Kernels of both sides with several possible pairs."""
 
     left: tuple[Candidate, ...]
     right: tuple[Candidate, ...]
@@ -105,7 +105,7 @@ define_shape(SideProblem, inline="problem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusDocument(Document):
-    """Two caches held against each other: `inspect-kernel diff --json` of two caches."""
+    """Two caches compared: `inspect-kernel diff --json` of two caches."""
 
     document: Literal["corpus"] = "corpus"
     same: bool
@@ -116,9 +116,9 @@ class CorpusDocument(Document):
     by_category: Mapping[CategoryName, int]
     """Category → kernels whose facts differ in it."""
     gates: tuple[GateName, ...]
-    """What it was asked to fail on."""
+    """The gates that were checked."""
     failures: tuple[GateName, ...]
-    """Those that are shut."""
+    """The gates that failed."""
     kernels: tuple[Change, ...]
     """Worst first."""
     only_left: tuple[Candidate, ...]
@@ -133,24 +133,24 @@ class VariantDocument:
 
     kernel: Candidate
     verdicts: Mapping[StepName, str | None]
-    """Of the principal region, by stage; null where it is not known, absent without the stage."""
+    """Of the main loop, by stage; null if unknown, absent without the stage."""
     figures: Mapping[Annotated[str, TextExamples(tuple(column.name for column in shown_columns()))], Value]
-    """Absent where it does not apply, null where it is not known."""
+    """Absent if it does not apply, null if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixDocument(Document):
-    """One kernel in every form that a cache has: `inspect-kernel matrix --json`."""
+    """All variants of a kernel in a cache: `inspect-kernel matrix --json`."""
 
     document: Literal["matrix"] = "matrix"
     name: str
     variants: tuple[VariantDocument, ...]
     causes: Causes
-    """Why it was compiled so often."""
+    """Why it has so many variants."""
 
 
 def pair_document(pair: Comparison) -> PairDocument:
-    """Two kernels: what they are, what differs, and who made them differ."""
+    """Two kernels: identities, differences, and the responsible components."""
     left, right = pair.sides
     return PairDocument(
         left=left,
@@ -183,7 +183,7 @@ def corpus_document(corpus: Corpus, gates: Sequence[str]) -> CorpusDocument:
 
 
 def matrix_document(matrix: Matrix) -> MatrixDocument:
-    """One kernel in all its forms."""
+    """One kernel in all its variants."""
     forms = [VariantDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.variants]
     return MatrixDocument(name=matrix.name, variants=tuple(forms), causes=matrix.causes)
 
@@ -194,5 +194,5 @@ def across(matching: Matching) -> tuple[Axis, ...]:
 
 
 def ambiguous(matching: Matching) -> tuple[AmbiguousGroup, ...]:
-    """Groups in which several could be meant."""
+    """Groups with several possible pairs."""
     return tuple(AmbiguousGroup(left, right) for left, right in matching.ambiguous)

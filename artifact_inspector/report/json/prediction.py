@@ -1,4 +1,4 @@
-"""A kernel run on paper as JSON: `predict --json`."""
+"""A simulated launch as JSON: `predict --json`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ define_shape(LinePrediction, without="is_copy")
 
 @dataclass(frozen=True, slots=True)
 class LaunchRow:
-    """One launch, and what stands out in it."""
+    """One launch with its findings."""
 
     prediction: Prediction
     findings: tuple[Finding, ...]
@@ -37,7 +37,7 @@ class PredictionDocument(Document):
 
     document: Literal["prediction"] = "prediction"
     first: LaunchRow
-    """The first launch; its keys stand in the document itself."""
+    """The first launch; its keys are keys of the document."""
     launches: tuple[LaunchRow, ...]
     """Every launch, where there are several; empty for one."""
 

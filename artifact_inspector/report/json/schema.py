@@ -200,7 +200,7 @@ class _DescribedType(NamedTuple):
 
 
 def _describe_value(kind: type, key: Key) -> _DescribedType:
-    """The type of a key's value, and what is said of it where it stands."""
+    """The type of a key's value, and its description."""
     current: Any = kind
     description, optional = "", key.empty_is_null
     for name in key.path.split("."):

@@ -28,7 +28,7 @@ Verdict = Annotated[str, TextExamples(VERDICTS)]
 """In which order a region loads and computes."""
 
 _QUEUES = tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY)
-"""Nothing in flight is told of tensor memory."""
+"""Tensor memory is not included."""
 
 define_shape(WaitFacts, without="queue template")
 define_shape(RoundPair, rounded={"issued_before": 4, "issued_after": 4})
@@ -176,7 +176,7 @@ def stage_document(kernel: KernelFacts, stage: StageFacts) -> StageDocument:
 
 
 def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> RegionDocument:
-    """A region; what is said of all stages together stands with the last."""
+    """A region; facts of all stages are listed with the last stage."""
     work = stage.work.get(region.id)
     is_last = stage is kernel.last
     pipeline = kernel.pipelines.get(region.id) if stage.stage is not Stage.TTIR else None

@@ -11,7 +11,7 @@ from artifact_inspector.report.json._document import Document
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonsDocument(Document):
-    """What separates two entries of a cache: `inspect-kernel why CACHE A B --json`."""
+    """Differences of two entries of a cache: `inspect-kernel why CACHE A B --json`."""
 
     document: Literal["reasons"] = "reasons"
     left: str
@@ -23,7 +23,7 @@ class ReasonsDocument(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausesDocument(Document):
-    """Why a kernel has as many forms as it has: `inspect-kernel why CACHE NAME --json`."""
+    """Why a kernel has its number of variants: `inspect-kernel why CACHE NAME --json`."""
 
     document: Literal["causes"] = "causes"
     name: str
