@@ -18,6 +18,7 @@ from artifact_inspector.model import EventKind
 from artifact_inspector.report.json.schema import DOCUMENTS, schema_of
 from artifact_inspector.report.json.version1 import RENAMED_KEYS, path_in_version_2, upgrade_document
 
+PAGE = ROOT / "docs" / "json-v1-v2.md"
 TABLE = ROOT / "docs" / "json-v1-v2.tsv"
 VERSION_1 = ROOT / "docs" / "schema" / "v1"
 CASES = ROOT / "tests" / "cases" / "version1"
@@ -71,6 +72,19 @@ def test_the_table_lists_every_path(request: pytest.FixtureRequest) -> None:
         TABLE.write_text(current, encoding="utf-8")
     else:
         assert TABLE.read_text(encoding="utf-8") == current, "run pytest tests/test_schema_versions.py --update-docs"
+
+
+def test_the_page_lists_the_renamed_keys(request: pytest.FixtureRequest) -> None:
+    head, mark, _ = PAGE.read_text(encoding="utf-8").partition("<!-- renamed -->\n")
+    current = head + mark
+    for name, renamed in sorted(RENAMED_KEYS.items()):
+        rows = [f"| `{path}` | `{path_in_version_2(name, path)}` |" for path in version_1(name) if path in renamed]
+        current += f"\n## {name}\n\n| version 1 | version 2 |\n|---|---|\n" + "\n".join(rows) + "\n"
+    if request.config.getoption("--update-docs", default=False):
+        PAGE.write_text(current, encoding="utf-8")
+    else:
+        assert mark
+        assert PAGE.read_text(encoding="utf-8") == current, "run pytest tests/test_schema_versions.py --update-docs"
 
 
 @pytest.mark.parametrize("name", documents_of_version_1())
