@@ -22,7 +22,7 @@ MAX_STRING = 600
 """Maximal characters of one string."""
 MAX_LIST = 24
 """Maximal members of a list inside an item."""
-_MULTILINE_KEYS = frozenset({"message", "remedy", "page", "answer"})
+_MULTILINE_KEYS = frozenset({"message", "remedy", "page", "effect"})
 """Keys whose strings may have several lines: text of this program, or messages of a compiler."""
 
 Item = Mapping[str, Any]
