@@ -25,7 +25,7 @@ from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.selection import KernelFilter, choose
+from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.files.reader import read_binary
 from artifact_inspector.files.scratch import scratch_directory
@@ -121,9 +121,9 @@ def recorded_launches(
     """
     rows = list(read_launches(cache.root))
     if name is not None:
-        kernel_names = {entry.display_name for entry in choose(cache, name, ())}
+        kernel_names = {entry.display_name for entry in select_kernels(cache, name, ())}
         rows = [row for row in rows if row.get("kernel") in kernel_names or str(row.get("hash", "")).startswith(name)]
-    artifacts = choose(cache, name, targets)
+    artifacts = select_kernels(cache, name, targets)
     if not rows:
         return _workload_launch(artifacts)
     hashes = {entry.hash for entry in artifacts}
@@ -203,7 +203,7 @@ def pair_launches(
         CacheError: no kernel of the cache has machine code.
         UsageError: no kernel matches a launch, or several match and none is selected.
     """
-    artifacts = choose(cache, name, targets)
+    artifacts = select_kernels(cache, name, targets)
     runnable = [entry for entry in artifacts if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
     if not runnable:
         raise CacheError("No kernel of this cache has machine code.", "Expected a cubin, SASS, PTX or AMDGCN file.")
@@ -213,7 +213,8 @@ def pair_launches(
         matching_entries = _matching_entries(runnable, request.kernel_hash)
         if len(matching_entries) != 1 and not (all_variants and matching_entries and request.kernel_hash is None):
             raise UsageError(
-                f"A launch{f' of {request.kernel_hash}' if request.kernel_hash else ''} matches {len(matching_entries)} kernels, not 1.",
+                f"A launch{f' of {request.kernel_hash}' if request.kernel_hash else ''} "
+                f"matches {len(matching_entries)} kernels, not 1.",
                 "Give a NAME or hash, or write the `hash` of each launch in the launch file: "
                 + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (matching_entries or runnable)[:8])
                 + ".",

@@ -100,9 +100,9 @@ def read_requests(
 def _example_command(cache: Cache, name: str | None, targets: Sequence[KernelFilter]) -> str:
     """A complete `predict` command for the first matching kernel; empty if its arguments are unknown."""
     from artifact_inspector.execution.kernel_loader import example_arguments
-    from artifact_inspector.facts.selection import choose
+    from artifact_inspector.facts.selection import select_kernels
 
-    for entry in choose(cache, name, targets)[:1]:
+    for entry in select_kernels(cache, name, targets)[:1]:
         example_texts = example_arguments(entry)
         if example_texts:
             command = ["inspect-kernel", "predict", str(cache.root), entry.hash[:12], "--grid", "1"]

@@ -119,7 +119,7 @@ def rank(
             print_json(
                 RankingDocument(
                     rank=tuple(ranking),
-                    refused=problem.failed,
+                    failed=problem.failed,
                     problems=problem.problem_labels,
                     notes=problem.notes,
                 )

@@ -51,7 +51,7 @@ class KernelParameter:
     descriptor_part: int | None = None
     """Index among the extents and then the strides of its descriptor; None if it is not part of one."""
     divisibility: int = 1
-    """The divisor that Triton was told of (`tt.divisibility`)."""
+    """The divisor that Triton specialised on (`tt.divisibility`)."""
 
     @property
     def element_bits(self) -> int | None:

@@ -282,7 +282,7 @@ def simulate_launch(
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
     unfinished: list[UnfinishedCtas] = []
     portion_size = max(1, portion // loaded.threads)
-    if len(selected_ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
+    if len(selected_ctas) < 2 * portion_size:  # running a few CTAs would double the time
         portion_size = len(selected_ctas)
     if footprints:
         memory.footprints = Footprints(setup.launch)

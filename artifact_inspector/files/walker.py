@@ -61,15 +61,20 @@ def walk(root: Path, contents: CacheContents) -> None:
             except OSError as error:
                 contents.problems.append(Problem(path, describe_error(error)))
         if MANIFEST in names:
-            if (directory / MANIFEST).is_symlink():
-                path = join_display_path(display_directory, MANIFEST)
-                contents.problems.append(Problem(path, "a link: the record is not read"))
-            records |= read_records(directory / MANIFEST, display_directory)
+            records |= _read_manifest(directory, display_directory, contents)
         stems = _classify_files(directory, display_directory, names, records, contents)
         for entry in specials:
             _record_special_file(entry, join_display_path(display_directory, sanitize(entry.name)), stems, contents)
     if too_deep:
         contents.problems.append(Problem(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep"))
+
+
+def _read_manifest(directory: Path, display_directory: str, contents: CacheContents) -> dict[str, CompileRecord]:
+    """The record of a directory; a link is reported and not followed."""
+    if (directory / MANIFEST).is_symlink():
+        path = join_display_path(display_directory, MANIFEST)
+        contents.problems.append(Problem(path, "a link: the record is not read"))
+    return read_records(directory / MANIFEST, display_directory)
 
 
 def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) -> bool:

@@ -39,7 +39,7 @@ from artifact_inspector.report.phrases import (
     plural,
 )
 from artifact_inspector.report.tuning import timing_cell
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_PROBLEMS = 20
 MAX_LINKS = 5
@@ -110,7 +110,7 @@ class CacheReport:
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
         """The table and its headings."""
-        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], vary_in(self.cache.entries))
+        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
@@ -123,11 +123,11 @@ class CacheReport:
             return Group(title, "", UncutTable(columns)), _headings(columns)
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
-        parts: list[RenderableType] = [lead, "", fitted.table]
+        columns_of_row: list[RenderableType] = [lead, "", fitted.table]
         if fitted.hidden:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
-            parts += [Text(f"\n{hidden}", "dim")]
-        return Group(*parts), fitted.headings
+            columns_of_row += [Text(f"\n{hidden}", "dim")]
+        return Group(*columns_of_row), fitted.headings
 
 
 def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:

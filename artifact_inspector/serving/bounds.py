@@ -26,7 +26,7 @@ MAX_LIST = 24
 """Maximal members of a list inside an item."""
 MAX_CUT_STRING = 80
 """Characters of a string in an item that does not fit."""
-_MULTILINE_KEYS = frozenset({"message", "remedy", "page", "answer"})
+_MULTILINE_KEYS = frozenset({"message", "remedy", "page", "effect"})
 """Keys whose strings may have several lines: text of this program, or messages of a compiler."""
 
 Item = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
-from artifact_inspector.facts.selection import choose, narrow, parse_filters
+from artifact_inspector.facts.selection import narrow, parse_filters, select_kernels
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model.limits import SIMULATION_SECONDS
@@ -51,7 +51,7 @@ def inspect_artifacts(artifacts: Sequence[Artifact], view: View | None = None) -
 def open_requested(service: ToolContext, arguments: Mapping[str, Any]) -> tuple[Cache, tuple[Artifact, ...]]:
     """The requested cache, and its kernels with the requested name and target."""
     cache = service.roots.open_cache(arguments.get("cache"))
-    return cache, choose(cache, arguments.get("name"), parse_filters([arguments.get("target", "")]))
+    return cache, select_kernels(cache, arguments.get("name"), parse_filters([arguments.get("target", "")]))
 
 
 def require_one(service: ToolContext, arguments: Mapping[str, Any]) -> Artifact:
@@ -73,7 +73,7 @@ def require_one(service: ToolContext, arguments: Mapping[str, Any]) -> Artifact:
 
 
 def _answer_list(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
-    from artifact_inspector.vocabulary.choice import order, parse_choice
+    from artifact_inspector.vocabulary.selection import parse_choice, sort_kernels
 
     cache, artifacts = open_requested(service, arguments)
     is_match = parse_choice(arguments.get("findings", ()), arguments.get("verdicts", ()), arguments.get("severity"))
@@ -85,7 +85,7 @@ def _answer_list(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
             for kernel in inspect_artifacts(artifacts, lambda kernel: (row_item(kernel), None)[1])
             if is_match(kernel)
         ]
-        kernels = order(kernels, arguments["sort"]) if arguments.get("sort") else kernels
+        kernels = sort_kernels(kernels, arguments["sort"]) if arguments.get("sort") else kernels
         tool_answer = make_page("list", arguments, [row_item(kernel) for kernel in kernels], bound, "kernels")
     else:
         # read no more kernels than an answer can hold
@@ -167,7 +167,7 @@ def _answer_lines(service: ToolContext, arguments: Mapping[str, Any], bound: Ans
 
 
 def _answer_findings(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
-    from artifact_inspector.vocabulary.choice import parse_choice
+    from artifact_inspector.vocabulary.selection import parse_choice
 
     cache, artifacts = open_requested(service, arguments)
     is_match = parse_choice(arguments.get("codes", ()), (), arguments.get("severity"))
@@ -216,8 +216,8 @@ def _answer_diff(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     left_artifacts, right_artifacts = sides
     is_single_pair = len(left_artifacts) == len(right_artifacts) == 1
     corpus = compare_corpora(
-        left_artifacts, right_artifacts, inspect_artifact, across=parse_axes(arguments.get("across", ())), together=is_single_pair,
-        always=is_single_pair,
+        left_artifacts, right_artifacts, inspect_artifact, across=parse_axes(arguments.get("across", ())),
+        is_one_pair=is_single_pair, always=is_single_pair,
     )  # fmt: skip
     if not corpus.changes:
         raise UsageError(
@@ -335,7 +335,8 @@ READING_TOOLS = (
         "lines",
         "Print lines of one file of a kernel: TTIR, TTGIR, LLIR, PTX or AMDGCN.",
         (
-            CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER, string_parameter("stage", "ttir, ttgir, llir, ptx, amdgcn.", required=True),
+            CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER,
+            string_parameter("stage", "ttir, ttgir, llir, ptx, amdgcn.", required=True),
             integer_parameter("first", "The first line.", 1), integer_parameter("last", "The last line.", 1),
         ),
         _answer_lines,
@@ -402,7 +403,10 @@ READING_TOOLS = (
     McpTool(
         "explain",
         "Explain a code of a finding, a verdict, a fact or a term of these answers.",
-        (string_parameter("word", "AI003, narrow-loads, pipelined, registers, ttgir …", required=True), OFFSET_PARAMETER),
+        (
+            string_parameter("word", "AI003, narrow-loads, pipelined, registers, ttgir …", required=True),
+            OFFSET_PARAMETER,
+        ),
         _answer_explain,
     ),
 )  # fmt: skip

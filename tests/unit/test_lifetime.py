@@ -30,7 +30,7 @@ from artifact_inspector.facts import workers
 from artifact_inspector.files.cache import open_cache
 entries = open_cache(Path({fixtures!r})).entries[:4]
 workers.WORTHWHILE = 0
-workers._find = work
+workers._compute_facts = work
 list(workers.find_facts(entries, range(4), lambda kernel: None, None, 2))
 """,
     "tools of a worker": """

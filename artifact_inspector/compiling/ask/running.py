@@ -108,7 +108,7 @@ def capture_program(
         "configs": configs,
         "time_limit": time_limit,
         "launches": launches,
-        "lent": _import_paths(interpreter),
+        "import_paths": _import_paths(interpreter),
     }
     # the linker that an older Triton needs for AMD; the program keeps its own import path
     interpreter_variables = {} if interpreter is None else interpreter.environment

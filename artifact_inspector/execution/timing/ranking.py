@@ -61,7 +61,7 @@ class RankedLaunch:
     bottleneck: str | None
     """The largest term."""
     terms: Mapping[str, float]
-    """Term → cycles that it alone would take: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
+    """Term → cycles that it would take by itself: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
     `tensor`), `l2`, `dram`, `launch` of CTAs, `path`: waves × latency of one CTA."""
     fits: bool
     """False if a multiprocessor cannot hold one CTA: the launch would fail."""
@@ -278,7 +278,7 @@ def _throughput(customers: int, demands: Sequence[float], single_cycles: float) 
     Args:
         customers: resident CTAs per multiprocessor.
         demands: cycles that one CTA occupies each unit.
-        single_cycles: cycles of one CTA that runs alone.
+        single_cycles: cycles of a single CTA.
     """
     total = sum(demands)
     think_time = max(single_cycles - total, 0.0)
