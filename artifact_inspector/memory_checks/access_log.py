@@ -25,7 +25,7 @@ READ, WRITE, ATOMIC = 0, 1, 2
 
 def is_atomic(step: ProgramStep) -> bool:
     """Whether a step updates global memory as an atomic."""
-    return step.kind == "global_atomic" or step.opcode.startswith(("UTMAREDG", "UBLKRED"))
+    return step.kind in ("global_atomic", "global_reduction") or step.opcode.startswith(("UTMAREDG", "UBLKRED"))
 
 
 @dataclass(frozen=True, slots=True)

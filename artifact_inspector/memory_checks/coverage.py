@@ -81,9 +81,10 @@ def describe_coverage(row: TensorCoverage) -> str:
     share = row.written_elements / row.elements
     percent = f"{100 * share:.4g}" if share < 0.9999 or share == 1 else "almost 100"
     text = f"{row.tensor}: {percent} % written"
-    if row.tiles is not None and row.tiles > 1:
+    is_partial = row.written_elements < row.elements
+    if is_partial and row.tiles is not None:
         text += f", {row.written_tiles:,} of {row.tiles:,} tiles"
-    elif row.written_elements < row.elements:
+    elif is_partial:
         text += f", {row.elements - row.written_elements:,} of {row.elements:,} elements missing"
     if row.is_updated:
         return f"{text}, by atomics"
