@@ -6,6 +6,7 @@ memory accelerator and warpgroup products; kernels that use them are undecided.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from artifact_inspector.memory_checks.shared_state import Hazard, SharedState
 
 MOST_STEPS = 30_000
 """Instructions of each CTA that are checked."""
+_MOST_STEPS_OF_BOTH = 6_000
+"""Instructions of the first CTA beyond which the last one is not checked too."""
 _SHARED_KINDS = ("shared", "matrix_load", "matrix_store", "copy")
 _NOT_MODELLED = re.compile(r"SYNCS|UTMA(LDG|STG|REDG)|UBLK|[HIQB]GMMA|UTC|ARRIVES|LDTM|STTM|UCGABAR|MAPA")
 _BARRIER = re.compile(r"BAR[. ]|s_barrier(?!_signal)")
@@ -57,8 +60,13 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
     hazards: dict[tuple[Check, int, int | None], tuple[int, Hazard, int]] = {}
     undecided: list[str] = []
     notes: list[str] = []
+    spent = 0
     for cta in sorted({0, launch.ctas - 1}):
+        if spent > _MOST_STEPS_OF_BOTH:
+            notes.append("shared memory: CTA 0 was checked")
+            break
         watch, counters = _run_cta(loaded, launch, cta)
+        spent += counters.spent
         for key, (hazard, lanes) in watch.state.hazards.items():
             hazards.setdefault(key, (cta, hazard, lanes))
         undecided += [*_describe_unknown(watch, counters)]
@@ -102,6 +110,7 @@ def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_Sha
     watch = _SharedWatch(loaded.threads, loaded.program.warp_size)
     program = replace(loaded.program, steps=tuple(_observed(step, watch.state) for step in loaded.program.steps))
     counters = StepCounters(len(program.steps), MOST_STEPS)
+    counters.worst_conflict_rate = dict.fromkeys(range(len(program.steps)), math.inf)  # no warp is kept for pictures
     setup = set_up_launch(replace(loaded, program=program), launch, counters, runs_in_parallel=False)
     setup.memory.observer = watch
     setup.memory.tracks_touches = False
