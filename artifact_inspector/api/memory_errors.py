@@ -39,12 +39,14 @@ def check_launches(
                 loaded = loaded_kernels[id(entry)] = load_kernel(entry, disassemble)
             reports.append(check_launch(*match_launch(loaded, request, entry.constants), steps=steps))
         except InspectorError as error:
-            reports.append(_undecided_report(entry, str(error)))
+            target = "unknown" if entry.target is None else entry.target.arch
+            reports.append(undecided_report(entry.display_name, target, str(error), entry.hash))
     return reports
 
 
-def _undecided_report(entry: Artifact, reason: str) -> MemoryReport:
-    return MemoryReport(entry.display_name, entry.hash, str(entry.target or "unknown"), (0, 0, 0), (), (reason,), ())
+def undecided_report(kernel: str, target: str, reason: str, kernel_hash: str = "") -> MemoryReport:
+    """The report on a kernel that could not be simulated at all."""
+    return MemoryReport(kernel, kernel_hash, target, (0, 0, 0), (), (reason,), ())
 
 
 def overall_status(reports: Sequence[MemoryReport]) -> str:

@@ -84,23 +84,26 @@ def check_memory(
     with exit_codes(json=format == "json"), ExitStack() as stack:
         require_format(format, FORMATS)
         program: list[str] | None = ctx.meta.get(_PROGRAM)
-        is_complete = True
+        failed: list[MemoryReport] = []
         if program is not None:
             if cache is not None:
                 raise UsageError(f"Both a cache ({cache}) and a program are given.", "Give one of them.")
             limits = {"triton": triton, "launches": launches, "seconds": seconds}
-            cache, is_complete = _capture(stack, program, target or DEMO_TARGETS[:1], keep, configs, limits)
+            cache, failed = _capture(stack, program, target or DEMO_TARGETS[:1], keep, configs, limits)
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
-        reports = _check(cache, name, target if program is None else None, (argument_texts or [], grid, launch),
-                         steps, nvdisasm)  # fmt: skip
-        _print(reports, format, is_complete=is_complete)
+        requested = (argument_texts or [], grid, launch)
+        reports = [] if cache is None else _check(
+            cache, name, target if program is None else None, requested, steps, nvdisasm
+        )  # fmt: skip
+        _print([*reports, *failed], format)
 
 
 def _capture(
     stack: ExitStack, program: list[str], target: list[str], keep: Path | None, configs: str, limits: dict[str, Any]
-) -> tuple[Path, bool]:
-    """Run a program; returns the cache of its kernels, and whether it ran to its end with all kernels compiled."""
+) -> tuple[Path | None, list[MemoryReport]]:
+    """Run a program; returns the cache of its kernels, and what failed to compile or run as undecided."""
+    from artifact_inspector.api.memory_errors import undecided_report
     from artifact_inspector.compiling import capture_program
     from artifact_inspector.compiling.ask.request import parse_configs
     from artifact_inspector.facts.selection import parse_targets
@@ -116,10 +119,18 @@ def _capture(
     )
     if any(run.status or run.problem for run in runs):
         show(failures(runs), sys.stderr)
-    if not any(run.kernels for run in runs):
-        raise SystemExit(UNREADABLE)
-    is_complete = not any(run.status or kernel.message for run in runs for kernel in run.kernels)
-    return out, is_complete
+    failed = [
+        undecided_report(kernel.name, kernel.target, f"not compiled: {kernel.message}")
+        for run in runs
+        for kernel in run.kernels
+        if kernel.message is not None
+    ]
+    failed += [
+        undecided_report("the program", run.target.arch, f"it exited with status {run.status}")
+        for run in runs
+        if run.status
+    ]
+    return out if any(kernel.directory is not None for run in runs for kernel in run.kernels) else None, failed
 
 
 def _check(
@@ -147,7 +158,7 @@ def _check(
         )
 
 
-def _print(reports: Sequence[MemoryReport], format: str, *, is_complete: bool) -> None:
+def _print(reports: Sequence[MemoryReport], format: str) -> None:
     """Print the errors, and exit with the code of the outcome."""
     from artifact_inspector.api.memory_errors import overall_status
     from artifact_inspector.files.sources import find_source
@@ -163,8 +174,6 @@ def _print(reports: Sequence[MemoryReport], format: str, *, is_complete: bool) -
     )
 
     status = overall_status(reports)
-    if status == "clean" and not is_complete:
-        status = "undecided"
     if format == "text":
         print_report(MemoryCheckReport(reports))
     elif format == "json":
