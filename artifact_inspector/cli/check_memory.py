@@ -114,9 +114,7 @@ def _capture(
     out = keep if keep is not None else Path(stack.enter_context(scratch_directory())) / "captured"
     number = parse_configs(configs)
     targets = [str(parsed) for parsed in parse_targets(target)]
-    runs = capture_program(
-        program, targets, out, configs=None if number == "all" else number, notice=notice, **limits
-    )
+    runs = capture_program(program, targets, out, configs=None if number == "all" else number, notice=notice, **limits)
     if any(run.status or run.problem for run in runs):
         show(failures(runs), sys.stderr)
     failed = [
@@ -153,9 +151,7 @@ def _check(
     pairs = pair_launches(opened, name, selectors, requests)
     disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
     with progress_bar(len(pairs), "checking") as advance:
-        return check_launches(
-            pairs, disassemble, steps=steps, progress=lambda entry: advance(entry.display_name)
-        )
+        return check_launches(pairs, disassemble, steps=steps, progress=lambda entry: advance(entry.display_name))
 
 
 def _print(reports: Sequence[MemoryReport], format: str) -> None:

@@ -62,7 +62,6 @@ class AccessLog:
     def __init__(self, launch: KernelLaunch, recorded: Collection[str] = (), *, checks_alignment: bool) -> None:
         tensors = sorted((t.pointer or 0, (t.pointer or 0) + t.bytes, name) for name, t in launch.tensors.items())
         self._tensors = [row for row in tensors if row[1] > row[0]]
-        self._starts = np.array([start for start, _, _ in self._tensors], np.int64)
         self._recorded = frozenset(recorded)
         self._checks_alignment = checks_alignment
         self.misaligned: dict[int, MisalignedAccess] = {}
@@ -75,8 +74,6 @@ class AccessLog:
         self.intervals: dict[str, TensorIntervals] = {}
         """Tensor → its intervals, if recorded."""
         self.interval_count = 0
-        self.access_sizes: dict[int, int] = {}
-        """Step → bytes per lane."""
 
     @property
     def is_complete(self) -> bool:
@@ -118,20 +115,18 @@ class AccessLog:
         if index not in self.misaligned:
             self.misaligned[index] = _first_misaligned(access)
 
-    def _tensor_at(self, address: int) -> tuple[int, int, str] | None:
-        at = int(np.searchsorted(self._starts, address, side="right")) - 1
-        return self._tensors[at] if at >= 0 and address < self._tensors[at][1] else None
-
     def _add_stored(self, access: GlobalAccess, active: NDArray[np.int64]) -> None:
-        first = int(active[0]) + (0 if access.cta_offsets is None else int(access.cta_offsets[0]))
-        tensor = self._tensor_at(first)
-        if tensor is None:
-            return
-        if is_atomic(access.step):
-            self.updated_tensors.add(tensor[2])
-            return
+        low, high = int(active.min()), int(active.max())
+        if access.cta_offsets is not None:
+            low, high = low + int(access.cta_offsets.min()), high + int(access.cta_offsets.max())
         stored = active.size * access.repeats * access.size
-        self.stored_bytes[tensor[2]] = self.stored_bytes.get(tensor[2], 0) + stored
+        for start, stop, name in self._tensors:
+            if high < start or low >= stop:
+                continue
+            if is_atomic(access.step):
+                self.updated_tensors.add(name)
+            else:
+                self.stored_bytes[name] = self.stored_bytes.get(name, 0) + stored
 
     # ── Intervals ────────────────────────────────────────────────────────────────────────────────
 
@@ -177,7 +172,6 @@ class AccessLog:
         intervals.ctas.append(owners)
         intervals.kinds.append(kind)
         intervals.steps.append(access.step.index)
-        self.access_sizes[access.step.index] = access.size
         self.interval_count += len(starts)
 
 
@@ -191,7 +185,5 @@ def _first_misaligned(access: GlobalAccess) -> MisalignedAccess:
         if wrong.any():
             row, thread = divmod(int(wrong.argmax()), lanes)
             cta = int(access.ctas[number if access.cta_offsets is not None else row])
-            return MisalignedAccess(
-                access.step, cta, thread, int(access.addresses[row, thread]) + offset, access.size
-            )
+            return MisalignedAccess(access.step, cta, thread, int(access.addresses[row, thread]) + offset, access.size)
     raise AssertionError("no lane of the access is misaligned")

@@ -25,19 +25,26 @@ def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> 
     """
     rows = []
     for region in run.memory.tensors:
-        count = written_bytes(region)
-        if not count:
+        if region.name not in log.stored_bytes and region.name not in log.updated_tensors:
             continue
+        count = written_bytes(region)
         elements = math.prod(region.tensor.shape)
         written = min(count * 8 // region.tensor.bits, elements)
         is_updated = region.name in log.updated_tensors
-        is_once = None if is_updated else log.stored_bytes.get(region.name, 0) == count
+        is_once: bool | None = log.stored_bytes.get(region.name, 0) == count
+        if is_updated or (not is_once and run.counters.out_of_bounds_lanes):
+            is_once = None
         tiles = _count_tiles(elements, written, run.launch.ctas) if is_once and is_decided else None
         rows.append(
             TensorCoverage(
-                region.name, elements, written if is_decided else None, is_once if is_decided else None,
-                None if tiles is None else tiles[0], None if tiles is None else tiles[1], is_updated,
-            )  # fmt: skip
+                region.name,
+                elements,
+                written if is_decided else None,
+                is_once if is_decided else None,
+                None if tiles is None else tiles[0],
+                None if tiles is None else tiles[1],
+                is_updated,
+            )
         )
     return rows
 
@@ -88,7 +95,7 @@ def describe_coverage(row: TensorCoverage) -> str:
         text += f", {row.elements - row.written_elements:,} of {row.elements:,} elements missing"
     if row.is_updated:
         return f"{text}, by atomics"
-    return f"{text}, each element once" if row.is_written_once else f"{text}, some elements more than once"
+    return text + {None: "", True: ", each element once", False: ", some elements more than once"}[row.is_written_once]
 
 
 def _store_site(run: SimulatedLaunch) -> InstructionSite:
@@ -99,7 +106,4 @@ def _store_site(run: SimulatedLaunch) -> InstructionSite:
 
 def _depends_on_data(run: SimulatedLaunch) -> bool:
     """Whether the kernel reads a tensor whose values are known, so that addresses may depend on them."""
-    return any(
-        region.tensor.values is not None and region.read_marks.any()
-        for region in run.memory.tensors
-    )
+    return any(region.tensor.values is not None and region.read_marks.any() for region in run.memory.tensors)

@@ -53,11 +53,24 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
         hash=loaded.artifact.hash,
         target=loaded.program.target,
         grid=launch.grid,
-        problems=(*problems, *shared.problems),
+        problems=tuple(_merge_lines([*problems, *shared.problems])),
         undecided=tuple(dict.fromkeys((*undecided, *shared.undecided))),
         coverage=tuple(coverage),
         notes=(*launch.notes, *shared.notes),
     )
+
+
+def _merge_lines(problems: list[MemoryProblem]) -> list[MemoryProblem]:
+    """The errors with those of several instructions of one source line as one."""
+    merged: dict[object, MemoryProblem] = {}
+    for problem in problems:
+        other = None if problem.other_site is None else problem.other_site.source or problem.other_site.line
+        key = (problem.check, problem.tensor, problem.site.source or problem.site.line, other)
+        first = merged.get(key)
+        if first is not None and first.lanes is not None and problem.lanes is not None:
+            problem = replace(first, lanes=first.lanes + problem.lanes)
+        merged[key] = problem if first is None or first.lanes is not None else first
+    return list(merged.values())
 
 
 def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:

@@ -39,12 +39,13 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
             Check.OUT_OF_BOUNDS, f"{access.kind} at {access.address:#x}: {access.nearest_tensor}", site_of(step),
             None, access.cta, access.thread, access.address, lanes,
         )  # fmt: skip
-    is_unguarded = step.guard is None and not run.loaded.program.target.startswith("gfx")
+    is_amd = run.loaded.initial_state is not None  # its lanes are masked by registers, not by a guard
+    has_mask = None if is_amd else step.guard is not None
     return MemoryProblem(
         Check.OUT_OF_BOUNDS,
         f"{access.kind} {_distance(nearest, access.address)}",
         site_of(step), nearest.name, access.cta, access.thread, access.address, lanes,
-        suggestion=_suggest_mask(nearest, access.address, run.launch, is_unguarded=is_unguarded),
+        suggestion=_suggest_mask(nearest, access.address, run.launch, has_mask=has_mask),
     )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def _find_wrapped(memory: GlobalMemory, address: int) -> tuple[TensorMemory, int
     return None
 
 
-def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, is_unguarded: bool) -> str | None:
+def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, has_mask: bool | None) -> str | None:
     """The mask that would exclude the access: of the outermost dimension, by name if an argument has its extent."""
     tensor = region.tensor
     if not tensor.shape or not tensor.bits >= 8:
@@ -97,7 +98,11 @@ def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, i
         if type(value) is int and value == extent and value != 1 and not name.startswith("num_")
     ]
     limit = names[0] if len(names) == 1 else f"{extent}"
-    reason = "has no mask" if is_unguarded else "has a mask that lets it through"
-    where = "index" if len(tensor.shape) == 1 else f"index of dimension {axis}"
-    bound = f"{where} >= 0" if index < 0 else f"{where} < {limit}"
-    return f"The access {reason}: {where} is {index:,} of {extent:,}. Add the mask `{bound}`."
+    name = "index" if len(tensor.shape) == 1 else f"index of dimension {axis}"
+    bound = f"{name} >= 0" if index < 0 else f"{name} < {limit}"
+    remedy = {
+        None: f"It needs the mask `{bound}`.",
+        False: f"The mask `{bound}` is missing.",
+        True: f"Its mask lets it through; it needs `{bound}`.",
+    }[has_mask]
+    return f"The {name} is {index:,}, the extent {extent:,}. {remedy}"

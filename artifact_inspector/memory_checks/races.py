@@ -176,9 +176,7 @@ def _describe(run: SimulatedLaunch, name: str, conflict: _Conflict) -> MemoryPro
         action = f"CTAs {conflict.ctas[0]} and {conflict.ctas[1]} write the same bytes of {name}"
         suggestion = "Give each CTA its own elements, or use tl.atomic_add where results are to be added."
     else:
-        action = (
-            f"CTA {conflict.ctas[0]} {_VERBS[first]} bytes of {name} that CTA {conflict.ctas[1]} {_VERBS[second]}"
-        )
+        action = f"CTA {conflict.ctas[0]} {_VERBS[first]} bytes of {name} that CTA {conflict.ctas[1]} {_VERBS[second]}"
         suggestion = "CTAs have no order: use an atomic, or a second kernel for the reads."
     return MemoryProblem(
         Check.RACE,

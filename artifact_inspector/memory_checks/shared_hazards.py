@@ -79,7 +79,9 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
 def _is_not_modelled(step: ProgramStep, loaded: LoadedKernel) -> bool:
     if loaded.initial_state is not None:  # AMD: direct copies into LDS have no modelled address
         return step.kind == "copy" or re.search(r" lds\b|_lds_", step.text) is not None
-    return _NOT_MODELLED.match(step.opcode.removeprefix("U") if step.opcode.startswith("US") else step.opcode) is not None
+    return (
+        _NOT_MODELLED.match(step.opcode.removeprefix("U") if step.opcode.startswith("US") else step.opcode) is not None
+    )
 
 
 class _SharedWatch:

@@ -178,12 +178,12 @@ class SharedState:
             self._high = max(self._high, int(at.max()) + 1)
         return at, lanes, warps, self._clocks[warps, warps]
 
-    def _is_unordered(
-        self, owners: _ByteOwners, at: NDArray[np.int64], warps: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _is_unordered(self, owners: _ByteOwners, at: NDArray[np.int64], warps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether another warp owns a byte, and no barrier orders the warp behind it."""
         others = owners.warps[at].astype(np.int64)
-        unordered: NDArray[np.bool_] = (others >= 0) & (others != warps) & (owners.times[at] > self._clocks[warps, others])
+        unordered: NDArray[np.bool_] = (
+            (others >= 0) & (others != warps) & (owners.times[at] > self._clocks[warps, others])
+        )
         return unordered
 
     def _report(

@@ -107,8 +107,14 @@ def memory_remarks(launches: Iterable[MemoryReport], find_source: FindSource) ->
             identity = f"{launch.kernel} {launch.target} {problem.check.value} {problem.tensor} {problem.site.opcode}"
             remarks.append(
                 SourceRemark(
-                    _code(problem.check), "error", problem.check.value, text, launch.kernel,
-                    _location(problem.site.source, find_source), identity, launch.target,
+                    _code(problem.check),
+                    "error",
+                    problem.check.value,
+                    text,
+                    launch.kernel,
+                    _location(problem.site.source, find_source),
+                    identity,
+                    launch.target,
                 )  # fmt: skip
             )
     return remarks

@@ -7,7 +7,6 @@ from typing import Any
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory, TouchMarker
-
 from artifact_inspector.execution.interpreter.observation import BufferedObserver
 
 
