@@ -17,6 +17,7 @@ from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.merging import arrive_at_reconvergence
+from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.interpreter.program import (
     MALFORMED_OPERAND_ERRORS,
     ProgramStep,
@@ -255,6 +256,7 @@ def simulate_launch(
     portion: int = PORTION_LANES,
     footprints: bool = False,
     runs_in_parallel: bool = True,
+    observer: AccessObserver | None = None,
 ) -> SimulatedLaunch:
     """Simulate a launch.
 
@@ -267,6 +269,7 @@ def simulate_launch(
         footprints: whether to record what each CTA reads.
         runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
             the same.
+        observer: receives every access to memory.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -279,6 +282,7 @@ def simulate_launch(
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     memory = setup.memory
+    memory.observer = observer
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
     unfinished: list[UnfinishedCtas] = []
     portion_size = max(1, portion // loaded.threads)
