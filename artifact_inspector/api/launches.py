@@ -27,6 +27,7 @@ from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, choose
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.files.scratch import scratch_directory
+from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
 
@@ -261,7 +262,7 @@ def _wave_size(
             raise UsageError(f"--ctas-per-wave is {ctas_per_wave}.", "Expected 1 or more.")
         return ctas_per_wave, "as given"
     target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else target.gpu.product
+    product = None if target is None else product_of(target, gpu)
     occupancy = inspect_artifact(entry, disassemble).occupancy
     if target is None or product is None or occupancy is None or not occupancy.blocks:
         return None
@@ -273,5 +274,5 @@ def _wave_size(
 def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:
     """Bytes of L2 cache of the named product; without a name, of the default product of the target."""
     target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else target.gpu.product
+    product = None if target is None else product_of(target, gpu)
     return None if product is None else product.l2_mib << 20

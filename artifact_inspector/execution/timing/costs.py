@@ -12,6 +12,7 @@ from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, S
 from artifact_inspector.execution.timing.pipes import Pipe, bytes_per_lane, pipe_of, wait_effect
 from artifact_inspector.execution.timing.sampling import LINE, LaunchSample
 from artifact_inspector.hardware.gpu import Rates
+from artifact_inspector.hardware.products import matrix_rate
 from artifact_inspector.hardware.timing import TimingParameters
 
 WARP_SIZE = 32
@@ -42,6 +43,8 @@ class CtaCosts:
     """Unit → cycles of instructions that are not on the recorded trace."""
     dram_bytes_total: float
     """Fewest bytes that the launch moves between device memory and L2."""
+    unknown_rates: tuple[str, ...] = ()
+    """Matrix products whose rate no source states, which make the costs incomplete."""
 
 
 _PIPE_UNITS: Mapping[Pipe, str] = {
@@ -49,8 +52,10 @@ _PIPE_UNITS: Mapping[Pipe, str] = {
     Pipe.DOUBLE: "double",
 }  # fmt: skip
 _MATRIX_RATES: Mapping[str, str] = {
-    "fp16": "f16", "bf16": "f16", "tf32": "tf32", "fp8": "f8", "int8": "i8", "fp64": "f64", "fp4": "f4",
+    "f16": "f16", "bf16": "f16", "tf32": "tf32", "e4m3": "f8", "e5m2": "f8", "s8": "i8", "u8": "i8", "f64": "f64",
+    "e2m1": "f4", "e2m3": "f8", "e3m2": "f8",
 }  # fmt: skip
+"""Type of the operands → the operand type of its rate."""
 
 
 def find_cta_costs(
@@ -74,6 +79,7 @@ class _CostModel:
         self.counters, self.traffic = sample.counters, sample.traffic
         self.sampled_ctas = len(sample.ctas)
         self.visits = Counter(sample.trace)
+        self.unknown_rates: dict[str, None] = {}
         ctas = sample.launch.ctas
         active = min(ctas, chip.multiprocessors)
         self.l2_rate = min(self.timing.l2_bytes * chip.multiprocessors / active, self.timing.l2_fill_bytes)
@@ -111,7 +117,7 @@ class _CostModel:
             if not visits and cost.unit is not None:
                 others.update({cost.unit: cost.busy_cycles, "l2": cost.l2_cycles, "dram": cost.dram_cycles})
                 others.update({"lsu": cost.shared_read_cycles})
-        return CtaCosts(steps, others, self.dram_bytes)
+        return CtaCosts(steps, others, self.dram_bytes, tuple(self.unknown_rates))
 
     def _step_cost(self, step: ProgramStep, visits: int) -> StepCost:
         pipe, timing = pipe_of(step), self.timing
@@ -163,8 +169,13 @@ class _CostModel:
         flop = sum(count for _, count in step.lane_flop) * WARP_SIZE
         if not flop:
             return 1.0
-        rates = self.chip.rates.matrix
-        rate = rates.get(_MATRIX_RATES.get(step.lane_flop[0][0], "f16")) or rates.get("f16") or 1024
+        if step.matrix_types is None:  # `HFMA2.MMA`
+            return flop / 2 / (self.chip.rates.fma16 or 2 * self.chip.rates.fma32)
+        operand, accumulator = step.matrix_types
+        rate = matrix_rate(self.chip.rates, self.chip.name, _MATRIX_RATES.get(operand, operand), accumulator)
+        if rate is None:
+            self.unknown_rates[f"the rate of {operand} matrix products with {accumulator} sums"] = None
+            return 1.0
         if "GMMA" not in step.opcode and self.sample.loaded.program.arch_number == 90:
             return flop / 2 / rate / self.timing.warp_mma_share
         return flop / 2 / rate

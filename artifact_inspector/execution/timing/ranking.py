@@ -37,6 +37,7 @@ from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
+from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, TimingParameters
 
@@ -89,7 +90,7 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     if ranking_target.backend is not target.backend or ranking_target.arch.number // 10 != target.arch.number // 10:
         raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
     product, rates, limits = (
-        ranking_target.gpu.product,
+        product_of(ranking_target, gpu),
         ranking_target.gpu.rates,
         ranking_target.limits.multiprocessor,
     )
@@ -171,6 +172,8 @@ def estimate_launch(
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
     costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0))
+    if costs.unknown_rates:
+        return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
     score, terms, waves = _score_launch(sample, costs, controls, gpu_model, resident_ctas)
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
