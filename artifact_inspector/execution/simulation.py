@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters, StepLimitReached
 from artifact_inspector.execution.interpreter.footprints import Footprints
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
@@ -254,6 +255,7 @@ def simulate_launch(
     ctas: NDArray[np.int64] | None = None,
     portion: int = PORTION_LANES,
     footprints: bool = False,
+    l2_bytes: int | None = None,
     runs_in_parallel: bool = True,
 ) -> SimulatedLaunch:
     """Simulate a launch.
@@ -265,6 +267,7 @@ def simulate_launch(
         ctas: linear numbers of the CTAs to run; all by default.
         portion: lanes that are simulated together.
         footprints: whether to record what each CTA reads.
+        l2_bytes: size of the L2, to record in addition the order of accesses to tensors that do not fit in it.
         runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
             the same.
 
@@ -285,7 +288,8 @@ def simulate_launch(
     if len(selected_ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
         portion_size = len(selected_ctas)
     if footprints:
-        memory.footprints = Footprints(setup.launch)
+        exceeds_l2 = l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes
+        memory.footprints = Footprints(setup.launch, AccessStream(setup.launch, l2_bytes) if exceeds_l2 else None)
     first = 0
     while first < len(selected_ctas):
         portion_ctas = selected_ctas[first : first + portion_size]
