@@ -248,8 +248,8 @@ def predict_launches(
         for index in indices:
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
-            run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None)
-            predictions[index] = predict_counters(run, cache_bytes, wave)
+            run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
+            predictions[index] = predict_counters(run, cache_bytes, wave, _multiprocessors(entry, gpu))
     return [predictions[index] for index in range(len(pairs))]
 
 
@@ -269,6 +269,13 @@ def _wave_size(
     blocks, count = occupancy.blocks, product.multiprocessors
     units = "CUs" if target.backend is Backend.HIP else "SMs"
     return blocks * count, f"{blocks} on each of {count} {units} of {product.name}"
+
+
+def _multiprocessors(entry: Artifact, gpu: str | None) -> int | None:
+    """Multiprocessors of the named product; without a name, of the default product of the target."""
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else product_of(target, gpu)
+    return None if product is None else product.multiprocessors
 
 
 def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:

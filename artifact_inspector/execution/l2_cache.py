@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ CAPACITY_SHARES = (0.7, 0.75, 0.8)
 """Usable shares of the L2; the estimate is the mean of the results."""
 AGE_ADVANTAGE = 0.1
 """How much faster than average the oldest CTA of an SM proceeds, and how much slower the youngest."""
+USABLE_L2_SHARE = min(CAPACITY_SHARES)
 _LOW_MARGIN, _HIGH_MARGIN = 0.85, 1.3
 """Margins of the range around the results."""
 _MOST_SCHEDULED_CTAS = 50_000
@@ -42,12 +43,27 @@ class L2Estimate:
     low: float
     """The same at the low end of the range."""
     high: float
-    hit_rate: float
-    """Share of the requested sectors that do not come from device memory."""
-    hit_rate_of_step: Mapping[int, float]
-    """Index of the instruction → the same for its requests."""
-    hit_rate_of_sample: NDArray[np.float64]
-    """The same by sampled sector; NaN for one that is not read."""
+    requests_of_step: Mapping[int, tuple[int, float]]
+    """Index of the instruction → sampled sectors that it requests, and those of them that come from device memory."""
+    requests_of_sample: NDArray[np.float64]
+    """The same by sampled sector, shape (2, samples)."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the requested sectors that do not come from device memory."""
+        return self.hit_rate_of(self.requests_of_step)
+
+    def hit_rate_of(self, steps: Iterable[int]) -> float:
+        """The same for the requests of some instructions."""
+        rows = [self.requests_of_step[step] for step in steps]
+        requests = sum(row[0] for row in rows)
+        return 1 - sum(row[1] for row in rows) / requests if requests else 0.0
+
+    def hit_rate_in(self, stream: AccessStream, start: int, stop: int) -> float | None:
+        """The same for the addresses from `start` up to `stop`; None if none of them is read."""
+        first, last = np.searchsorted(stream.sectors * 32, [start, stop])
+        requests, misses = self.requests_of_sample[:, first:last].sum(axis=1).tolist()
+        return 1 - misses / requests if requests else None
 
 
 def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocessors: int, l2_bytes: int) -> L2Estimate:
@@ -63,7 +79,7 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
     reads = int(events.is_read.sum())
     distinct = len(np.unique(events.samples[events.is_read]))
     if not reads:
-        return L2Estimate(1.0, 1.0, 1.0, 0.0, {}, np.full(len(stream.sectors), np.nan))
+        return L2Estimate(1.0, 1.0, 1.0, {}, np.zeros((2, len(stream.sectors))))
     capacities = [max(1, int(l2_bytes * share / 32 / stream.spacing)) for share in CAPACITY_SHARES]
     results: list[float] = []
     misses = np.zeros(len(events.samples))
@@ -84,23 +100,21 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
         fetches_per_sector=mean,
         low=max(min(results) * _LOW_MARGIN, min(1.0, *results)),
         high=min(max(results) * _HIGH_MARGIN, max(reads / distinct, *results)),
-        hit_rate=1 - float(misses.sum()) / reads,
-        hit_rate_of_step={
-            step: 1 - float(share)
-            for step, share in enumerate(_means(events.steps, misses, events.is_read))
-            if not np.isnan(share)
+        requests_of_step={
+            step: (int(requests), missed_share)
+            for step, (requests, missed_share) in enumerate(_totals(events.steps, misses, events.is_read).T.tolist())
+            if requests
         },
-        hit_rate_of_sample=1 - _means(events.samples, misses, events.is_read, len(stream.sectors)),
+        requests_of_sample=_totals(events.samples, misses, events.is_read, len(stream.sectors)),
     )
 
 
-def _means(
-    groups: NDArray[np.int32], values: NDArray[np.float64], selected: NDArray[np.bool_], count: int = 0
+def _totals(
+    groups: NDArray[np.int32], values: NDArray[np.float64], selected: NDArray[np.bool_], group_count: int = 0
 ) -> NDArray[np.float64]:
-    """The mean of the selected values of each group; NaN for an empty one."""
-    totals = np.bincount(groups[selected], values[selected], count)
-    sizes = np.bincount(groups[selected], minlength=count)
-    return np.divide(totals, sizes, out=np.full(len(totals), np.nan), where=sizes > 0)
+    """The number of selected values of each group, and their sum."""
+    sizes = np.bincount(groups[selected], minlength=group_count)
+    return np.array([sizes, np.bincount(groups[selected], values[selected], group_count)])
 
 
 def lru_misses(lines: NDArray[np.int32], capacity: int) -> NDArray[np.bool_]:

@@ -288,7 +288,7 @@ def simulate_launch(
     if len(selected_ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
         portion_size = len(selected_ctas)
     if footprints:
-        exceeds_l2 = l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes
+        exceeds_l2 = l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2
         memory.footprints = Footprints(setup.launch, AccessStream(setup.launch, l2_bytes) if exceeds_l2 else None)
     first = 0
     while first < len(selected_ctas):

@@ -80,7 +80,9 @@ class AccessStream:
         """All recorded accesses."""
         if len(self._events) != 1:
             empty = StreamEvents(*(np.empty(0, np.int32) for _ in range(4)), np.empty(0, bool))  # type: ignore[arg-type]
-            self._events = [StreamEvents(*(np.concatenate(column) for column in zip(empty, *self._events, strict=True)))]
+            self._events = [
+                StreamEvents(*(np.concatenate(column) for column in zip(empty, *self._events, strict=True)))
+            ]
         return self._events[0]
 
     def add(self, access: FootprintAccess) -> None:

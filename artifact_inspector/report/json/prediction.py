@@ -14,7 +14,7 @@ from artifact_inspector.report.json._finding import Finding
 
 shape(
     Prediction,
-    "kernel hash target grid threads counters unknown sampled cta_order",
+    "kernel hash target grid threads counters unknown sampled cta_order l2",
     without="shared_accesses",
 )
 shape(LinePrediction, without="is_copy")
