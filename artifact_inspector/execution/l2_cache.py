@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.access_stream import AccessStream, StreamEvents
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 
 CAPACITY_SHARES = (0.7, 0.75, 0.8)
 """Usable shares of the L2; the estimate is the mean of the results."""
@@ -61,7 +62,7 @@ class L2Estimate:
 
     def hit_rate_in(self, stream: AccessStream, start: int, stop: int) -> float | None:
         """The same for the addresses from `start` up to `stop`; None if none of them is read."""
-        first, last = np.searchsorted(stream.sectors * 32, [start, stop])
+        first, last = np.searchsorted(stream.sectors * SECTOR, [start, stop])
         requests, misses = self.requests_of_sample[:, first:last].sum(axis=1).tolist()
         return 1 - misses / requests if requests else None
 
@@ -80,21 +81,19 @@ def estimate_l2(stream: AccessStream, ctas_per_multiprocessor: int, multiprocess
     distinct = len(np.unique(events.samples[events.is_read]))
     if not reads:
         return L2Estimate(1.0, 1.0, 1.0, {}, np.zeros((2, len(stream.sectors))))
-    capacities = [max(1, int(l2_bytes * share / 32 / stream.spacing)) for share in CAPACITY_SHARES]
     results: list[float] = []
     misses = np.zeros(len(events.samples))
     advantages = (0.0, AGE_ADVANTAGE) if ctas_per_multiprocessor > 1 else (0.0,)
     for advantage in advantages:
-        times = event_times(events, stream.lengths, ctas_per_multiprocessor, multiprocessors, advantage)
-        order = np.lexsort((events.samples, events.ctas, times))
+        order = _execution_order(stream, ctas_per_multiprocessor, multiprocessors, advantage)
         ordered_samples = events.samples[order]
-        for capacity in capacities:
+        for capacity in _capacities(stream, l2_bytes):
             missed = np.zeros(len(order), bool)
             missed[order] = lru_misses(ordered_samples, capacity)
             missed &= events.is_read
             results.append(missed.sum() / distinct)
             if advantage == advantages[-1]:
-                misses += missed / len(capacities)
+                misses += missed / len(CAPACITY_SHARES)
     mean = float(misses.sum()) / distinct
     return L2Estimate(
         fetches_per_sector=mean,
@@ -115,6 +114,40 @@ def _totals(
     """The number of selected values of each group, and their sum."""
     sizes = np.bincount(groups[selected], minlength=group_count)
     return np.array([sizes, np.bincount(groups[selected], values[selected], group_count)])
+
+
+def find_read_misses(
+    stream: AccessStream, ctas_per_multiprocessor: int, multiprocessors: int, l2_bytes: int
+) -> NDArray[np.float64]:
+    """How likely each access is a read that comes from device memory: the mean over the usable shares of the L2.
+
+    Args:
+        stream: accesses of the CTAs that start first.
+        ctas_per_multiprocessor: resident CTAs.
+        multiprocessors: of the GPU.
+        l2_bytes: size of the L2.
+    """
+    events = stream.events()
+    order = _execution_order(stream, ctas_per_multiprocessor, multiprocessors, AGE_ADVANTAGE)
+    misses = np.zeros(len(order))
+    for capacity in _capacities(stream, l2_bytes):
+        misses[order] += lru_misses(events.samples[order], capacity) / len(CAPACITY_SHARES)
+    return misses * events.is_read
+
+
+def _capacities(stream: AccessStream, l2_bytes: int) -> list[int]:
+    """Sampled sectors that the usable shares of the L2 hold."""
+    return [max(1, int(l2_bytes * share / SECTOR / stream.spacing)) for share in CAPACITY_SHARES]
+
+
+def _execution_order(
+    stream: AccessStream, ctas_per_multiprocessor: int, multiprocessors: int, advantage: float
+) -> NDArray[np.int64]:
+    """Indices of the recorded accesses in order of time; simultaneous ones in order of their CTAs."""
+    events = stream.events()
+    times = event_times(events, stream.lengths, ctas_per_multiprocessor, multiprocessors, advantage)
+    order: NDArray[np.int64] = np.lexsort((events.samples, events.ctas, times))
+    return order
 
 
 def lru_misses(lines: NDArray[np.int32], capacity: int) -> NDArray[np.bool_]:

@@ -283,16 +283,32 @@ def simulate_launch(
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     memory = setup.memory
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
-    unfinished: list[UnfinishedCtas] = []
-    portion_size = max(1, portion // loaded.threads)
-    if len(selected_ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
-        portion_size = len(selected_ctas)
     if footprints:
         exceeds_l2 = l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2
         memory.footprints = Footprints(setup.launch, AccessStream(setup.launch, l2_bytes) if exceeds_l2 else None)
+    unfinished = run_in_portions(setup, selected_ctas, portion)
+    reclassify_unknown_pointers(setup)
+    return SimulatedLaunch(
+        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None
+    )
+
+
+def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = PORTION_LANES) -> list[UnfinishedCtas]:
+    """Run CTAs in portions; returns what did not end, and why.
+
+    Args:
+        setup: of the launch.
+        ctas: linear numbers of the CTAs.
+        portion: lanes that are simulated together.
+    """
+    counters, memory, threads = setup.counters, setup.memory, setup.loaded.threads
+    unfinished: list[UnfinishedCtas] = []
+    portion_size = max(1, portion // threads)
+    if len(ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
+        portion_size = len(ctas)
     first = 0
-    while first < len(selected_ctas):
-        portion_ctas = selected_ctas[first : first + portion_size]
+    while first < len(ctas):
+        portion_ctas = ctas[first : first + portion_size]
         first += len(portion_ctas)
         arrays_before, steps_before = counters.arrays, counters.spent
         if memory.footprints is not None:
@@ -301,15 +317,11 @@ def simulate_launch(
         if memory.footprints is not None:
             memory.footprints.end_portion(portion_ctas)
         is_mostly_affine = (counters.arrays - arrays_before) * _STEPS_PER_ARRAY < counters.spent - steps_before
-        portion_size = (
-            max(1, portion, MOST_PORTION_LANES if runs_in_parallel and is_mostly_affine else 0) // loaded.threads or 1
-        )
-        if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > limit:
+        most_lanes = MOST_PORTION_LANES if setup.runs_in_parallel and is_mostly_affine else 0
+        portion_size = max(1, portion, most_lanes) // threads or 1
+        if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > counters.step_limit:
             break
-    reclassify_unknown_pointers(setup)
-    return SimulatedLaunch(
-        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None
-    )
+    return unfinished
 
 
 def reclassify_unknown_pointers(setup: LaunchSetup) -> None:

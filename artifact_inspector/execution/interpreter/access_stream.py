@@ -85,6 +85,16 @@ class AccessStream:
             ]
         return self._events[0]
 
+    def begin_portion(self, first: int) -> None:
+        """Do nothing: CTAs are recorded individually."""
+
+    def end_portion(self, ctas: NDArray[np.int64]) -> None:
+        """Do nothing: accesses are recorded immediately."""
+
+    def has_written(self, _ctas: NDArray[np.int64]) -> bool:
+        """Always True: the order of the first writes of a loop is not needed."""
+        return True
+
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
         self._record(access, np.zeros(len(access.ctas), np.int32), 1, 0)
