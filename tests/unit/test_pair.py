@@ -32,7 +32,7 @@ def mirrored(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {SWAPPED.get(key, key): mirrored(part) for key, part in value.items()}
-    for key in ("why", "side"):
+    for key in ("reason", "side"):
         if found.get(key):
             found[key] = exchanged(found[key])
     if "not_compared" in found:
