@@ -18,6 +18,7 @@ from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import StepCost
 from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
 from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_launch
@@ -42,6 +43,8 @@ class TimeModel:
     frame_bytes: int
     shared_bytes: int
     megahertz: int
+    fetched: Mapping[str, float]
+    """Tensor → bytes of it that are fetched from device memory."""
 
     def score(self, sample: LaunchSample, *, resident: int | None = None, hidden: Collection[int] = ()) -> float:
         """Cycles of a launch.
@@ -51,14 +54,23 @@ class TimeModel:
             resident: resident CTAs per multiprocessor; None for those of the kernel.
             hidden: loads whose latency is hidden.
         """
-        costs = find_cta_costs(sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes)
+        costs = self._costs(sample)
         if hidden:
             costs = replace(costs, step_costs=_without_latency(costs, hidden))
         return score_launch(sample, costs, self.controls, self.gpu, resident or self.resident_ctas)[0]
 
+    def _costs(self, sample: LaunchSample) -> CtaCosts:
+        return find_cta_costs(
+            sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, self.fetched
+        )
+
+    def unknown_rates(self, sample: LaunchSample) -> tuple[str, ...]:
+        """Rates that no source states, without which times are not predicted."""
+        return self._costs(sample).unknown_rates
+
     def terms(self, sample: LaunchSample) -> Mapping[str, float]:
         """Unit → cycles of a launch."""
-        costs = find_cta_costs(sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes)
+        costs = self._costs(sample)
         return score_launch(sample, costs, self.controls, self.gpu, self.resident_ctas)[1]
 
 
@@ -172,7 +184,10 @@ def model_launch(
                 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes,
                 int(resources.shared.value or 0),
                 (product.megahertz if product is not None else None) or 1800,
+                fetched_bytes(sample, occupancy.blocks, gpu_model.multiprocessors, gpu_model.l2_bytes, limit),
             )
+            if time.unknown_rates(sample):
+                time = None
     operations, visits = read_source_operations(artifact), Counter(sample.trace)
     return LaunchModel(
         sample,

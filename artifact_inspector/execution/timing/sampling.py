@@ -139,7 +139,8 @@ class GlobalTraffic:
                 mask = None if on is None else on[first]
                 pattern = self._access_pattern(offsets[first], mask, int(base[first]) % LINE)
                 for counter, count in (
-                    (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines), (self.contiguous_ranges, pattern.contiguous_ranges),
+                    (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
+                    (self.contiguous_ranges, pattern.contiguous_ranges),
                     (self.active_lanes, pattern.lanes), (self.distinct_addresses, pattern.distinct_addresses),
                 ):  # fmt: skip
                     counter[step] = counter.get(step, 0) + count * len(same_pattern)
