@@ -8,7 +8,7 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
+from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.files.cache import open_cache
 
@@ -70,7 +70,7 @@ def flat(
         kernel,
         f"*{types[0]}:16,*{types[1]}:16,{scalars}",
         constants,
-        (grid + [1, 1])[:3],
+        [*grid, 1, 1][:3],
         {names[0]: tensor(types[0], sizes[0]), names[1]: tensor(types[1], sizes[1]), **numbers},
         options,
     )
