@@ -87,7 +87,7 @@ def test_each_planted_error_is_found_with_its_kind_and_line(captured: Callable[[
     assert undecided == ({"matmul"} if target == "sm_90" else set())  # warpgroup products
 
 
-@pytest.mark.parametrize("target", ("sm_80", "sm_90"))
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 def test_an_offset_that_wraps_is_found_in_a_tensor_of_that_size(captured: Callable[[str], Path], target: str) -> None:
     arguments = {"x_ptr": {"shape": [70_001, 32_768], "dtype": "float32"}, "row": 70_000, "stride": 32_768}
 
