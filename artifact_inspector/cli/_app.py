@@ -172,7 +172,7 @@ class _CommandGroup(TyperGroup):
                     formatter.write_dl(rows)
 
     def _add_command(self, args: list[str]) -> list[str]:
-        """The arguments with the command in front of its options; the default command where none is named."""
+        """The arguments with the command before its options; the default command where none is named."""
         group_options = {name for param in self.params for name in param.opts} | {"--help", "-h"}
         if args and args[0] in group_options:
             return args

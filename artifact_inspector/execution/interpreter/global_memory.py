@@ -22,6 +22,7 @@ from artifact_inspector.execution.interpreter.intervals import (
 )
 from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
+from artifact_inspector.execution.stored_values import StoredValues
 
 MOST_TRACKED = 1 << 32
 """Largest tensor, in bytes, whose elements are tracked individually."""
@@ -76,7 +77,9 @@ class TensorMemory:
         numpy_type = _NUMPY_TYPES.get(tensor.dtype)
         if tensor.values is not None and numpy_type is not None:
             with np.errstate(invalid="ignore", over="ignore"):  # float values as integers
-                self.content = np.array(tensor.values).astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
+                values = tensor.values
+                elements = values.elements if isinstance(values, StoredValues) else np.array(values)
+                self.content = elements.astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
 
     def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
         """Mark the bytes of an access at each address."""
