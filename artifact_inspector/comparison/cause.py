@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.comparison.pair import FactPair
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model.location import base_name
+from artifact_inspector.model.region import RegionId
 from artifact_inspector.vocabulary.fact import Category, Value
-from artifact_inspector.vocabulary.names import step_of
+from artifact_inspector.vocabulary.names import name_regions, step_of
 
 _OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
 
@@ -57,6 +58,26 @@ def find_reason(
         return None
     words = f"{first.region}: other from {stage.value} on, by {stage.producer}"
     return Reason(words, "", _line_of(kernel, lines.get(first.region)))
+
+
+def lines_of(kernel: KernelFacts) -> dict[str, int]:
+    """Region by its name → its first line in the source, where the kernel's stages tell it."""
+    found: dict[str, int] = {}
+    for region, name in name_regions(kernel).items():
+        sources = [
+            int(line)
+            for stage in kernel.stages.values()
+            for facts in (stage.region(region),)
+            if facts is not None
+            for placed in facts.rounds
+            for line in (source.chain[-1].rpartition(":")[2] for source in placed.sources)
+            if line.isdecimal()
+        ]
+        own = RegionId.parse(region)
+        line = own.position if own.position is not None and own.is_line else min(sources, default=0)
+        if line:
+            found[name] = line
+    return found
 
 
 def _news(fact: FactPair) -> frozenset[str]:

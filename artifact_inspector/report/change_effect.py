@@ -10,11 +10,11 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
+from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
-from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.comparison.reach import Compared, Reach
-from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import brief_of

@@ -10,7 +10,8 @@ from saved import FIXTURES, saved
 from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.comparison.consequence import consequence_of
 from artifact_inspector.comparison.corpus import Change, Degree
-from artifact_inspector.comparison.pair import FactPair, State, compare_kernels
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.pair import compare_kernels
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Cache

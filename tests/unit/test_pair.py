@@ -11,7 +11,8 @@ import pytest
 from saved import FIXTURES, Saved, saved, saved_kernels
 
 from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
-from artifact_inspector.comparison.pair import FactPair, Pair, State, compare_kernels
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.pair import Pair, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode

@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
+from artifact_inspector.comparison.fact_pair import FactPair, Sign
+from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
-from artifact_inspector.comparison.pair import (
-    FactPair,
-    FirstDivergence,
-    Pair,
-    RegionPair,
-    Side,
-    StagePair,
-    VerdictChange,
-)
+from artifact_inspector.comparison.pair import FirstDivergence, Pair, RegionPair, Side, StagePair, VerdictChange
 from artifact_inspector.comparison.why import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
@@ -47,6 +41,12 @@ shape(
     types={"category": Annotated[str, Words((*CATEGORIES, "options"))]},
     title="Fact",
 )
+shape(
+    Headline,
+    "key=fact.key direction=fact.direction sentence source reason",
+    without="fact phrase origin",
+    empty="reason",
+)
 shape(FirstDivergence, types={"step": StepName})
 shape(VerdictChange, types={"step": StepName, "side": SideName})
 shape(
@@ -59,9 +59,10 @@ shape(StagePair, "step agree", without="compared", types={"step": StepName})
 shape(RegionPair, "name left right principal=is_principal")
 shape(
     Change,
-    "left right degree categories differences parting=pair.parting facts not_compared=notes",
-    without="held pair lines",
-    types={"categories": tuple[CategoryName, ...]},
+    "left right degree categories differences parting=pair.first_divergence direction headline facts not_compared=notes",
+    without="compared_facts pair lines headlines",
+    empty="first_difference",
+    types={"categories": tuple[CategoryName, ...], "direction": Sign},
 )
 
 
