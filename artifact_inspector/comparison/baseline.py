@@ -15,7 +15,7 @@ from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.cause import find_reason, lines_of
 from artifact_inspector.comparison.consequence import differing_facts
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
-from artifact_inspector.comparison.fact_pair import FactPair, PairSide, Sign, State
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import ComparedKernels, find_headlines
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -31,7 +31,7 @@ from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
 from artifact_inspector.files.binaries import read_loaded_sections
 from artifact_inspector.files.reader import read_file
 from artifact_inspector.model import Stage
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import Summary, summarise
 

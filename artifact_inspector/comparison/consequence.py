@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from artifact_inspector.comparison.fact_pair import FactPair, Sign, State
+from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.shared import SharedRole
 from artifact_inspector.vocabulary import finding_facts, kernel_facts
-from artifact_inspector.vocabulary.fact import Category
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
 
 _SIGNS = tuple(Sign)

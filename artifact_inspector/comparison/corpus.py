@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import Reason, lines_of
 from artifact_inspector.comparison.consequence import differing_facts, rank_of
-from artifact_inspector.comparison.fact_pair import FactPair, PairSide, Sign
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide
 from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
@@ -27,6 +27,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.text import split_option_values
+from artifact_inspector.vocabulary.fact import Sign
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 

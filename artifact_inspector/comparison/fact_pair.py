@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.model.string_enum import StringEnum
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Sign, Value
 
 
 class PairSide(StringEnum):
@@ -28,20 +28,6 @@ class State(Enum):
     """Only one kernel has it (its waits, its loop): a difference."""
     NOT_COMPARED = "not compared"
     """One side is not known, or lacks the stage that would tell."""
-
-
-class Sign(StringEnum):
-    """Whether the right side is better or worse than the left in one fact."""
-
-    WORSE = "worse"
-    BETTER = "better"
-    NEUTRAL = "neutral"
-    """Equal, not compared, or neither value is better by itself."""
-
-    @property
-    def reverse(self) -> Sign:
-        """The sign with both sides exchanged."""
-        return {Sign.WORSE: Sign.BETTER, Sign.BETTER: Sign.WORSE}.get(self, self)
 
 
 class FactPair(NamedTuple):

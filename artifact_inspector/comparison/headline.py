@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import lines_of
 from artifact_inspector.comparison.consequence import consequence_of, differing_facts
-from artifact_inspector.comparison.fact_pair import FactPair, Sign
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Pair
 from artifact_inspector.facts.kernel import KernelFacts
@@ -15,7 +15,7 @@ from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.model import Consequence, Stage
 from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
-from artifact_inspector.vocabulary.fact import Unit, Value
+from artifact_inspector.vocabulary.fact import Sign, Unit, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
 from artifact_inspector.vocabulary.rows import fact_of
 from artifact_inspector.vocabulary.value_reading import read_matrix

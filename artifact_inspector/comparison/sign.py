@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.comparison.fact_pair import FactPair, Sign, State
+from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
-from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Value
+from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.options import WARP_COUNT
 from artifact_inspector.vocabulary.rows import Summary, fact_of

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.fact_pair import Sign
 from artifact_inspector.comparison.headline import describe_values, value_text
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -27,7 +26,7 @@ from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_divergence
 from artifact_inspector.report.layout import WrappedTexts
 from artifact_inspector.report.phrases import plural
-from artifact_inspector.vocabulary.fact import Category
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 MAX_CANDIDATES = 12

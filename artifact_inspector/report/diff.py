@@ -13,7 +13,7 @@ from rich.text import Text
 from artifact_inspector.analysis.order.region_facts import QUIET
 from artifact_inspector.comparison.alignment import Column, align
 from artifact_inspector.comparison.consequence import differing_facts
-from artifact_inspector.comparison.fact_pair import FactPair, PairSide, Sign, State
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import Headline, headlines_of_pair, value_text
 from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import Pair, RegionPair, Side, StagePair, VerdictChange
@@ -24,7 +24,7 @@ from artifact_inspector.report.cache_report import problems_block
 from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.phrases import describe_target, describe_verdict, legend, span
-from artifact_inspector.vocabulary.fact import Category
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
 
 LAUNCH_FAILURE = "AI013"

@@ -8,11 +8,11 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from artifact_inspector.comparison.fact_pair import FactPair, Sign
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import describe_values
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary import kernel_facts
-from artifact_inspector.vocabulary.fact import Category
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.rows import fact_of
 
 MAX_FACTS = 8

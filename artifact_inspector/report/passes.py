@@ -89,6 +89,7 @@ def describe_bisection(bisection: Bisection) -> Iterator[str]:
     ends = f"Triton {bisection.releases[0].triton} to {bisection.releases[-1].triton}"
     if bisection.changed_between is None:
         yield f"{bisection.kernel} on {bisection.target}: no change of {aspects} from {ends}."
+        yield "Other facts were not compared. Remove --what to compare all."
     else:
         older, newer = bisection.changed_between
         yield f"{bisection.kernel} on {bisection.target}: {aspects} changed between Triton {older} and {newer}."
@@ -107,10 +108,11 @@ def _difference(difference: ReleaseDifference, older: str, newer: str) -> Iterat
     before, after = _format_value(difference.older_value), _format_value(difference.newer_value)
     yield f"  {difference.stage} {difference.key}: {before} → {after}"
     for release, step_and_change in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        yield f"    {release}: {'no pass changed it' if step_and_change is None else _describe_change(*step_and_change)}"
+        yield f"    {release}: {'no pass changed it' if step_and_change is None else describe_pass_change(*step_and_change)}"
 
 
-def _describe_change(step: PassRun, change: FactChange) -> str:
+def describe_pass_change(step: PassRun, change: FactChange) -> str:
+    """The pass, its level, and the values before and after."""
     argument = "" if step.argument is None else f" ({step.argument})"
     return f"{step.name}{argument} at {step.level}: {_describe_values(change)}"
 
@@ -131,7 +133,7 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             continue
         yield f"  {fact.label}"
         for label, step_and_change in changes:
-            yield f"    {label}: {'no pass changed it' if step_and_change is None else _describe_change(*step_and_change)}"
+            yield f"    {label}: {'no pass changed it' if step_and_change is None else describe_pass_change(*step_and_change)}"
     if unattributed:
         yield f"  no pass changed the other {unattributed}"
     for label, side in sides:
@@ -160,7 +162,7 @@ def describe_decision(label: str, fact: FactQuery, side: Attribution) -> str:
     if side.problem is not None:
         return f"  {label}: could not be compiled again: {side.problem}"
     step_and_change = side.passes_by_key.get(fact.key)
-    text = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+    text = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
     return f"  {label}: {text}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
-from artifact_inspector.comparison.fact_pair import FactPair, Sign
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import Headline
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
@@ -17,7 +17,7 @@ from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import Words, shape
 from artifact_inspector.report.json.stages import Verdict
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
