@@ -89,7 +89,9 @@ def grouped_gemm(
     return c
 
 
-def workload(device: str = "cuda", rows: int = 16384, groups: int = 16, n: int = 4096, k: int = 4096) -> Workload:
+def workload(
+    device: str = "cuda", rows: int = 16384, groups: int = 16, n: int = 4096, k: int = 4096
+) -> Workload:
     """Tokens of 16 experts, some with many and some with few: bound by the matrix units."""
     import torch
 

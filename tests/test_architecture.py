@@ -36,12 +36,12 @@ def layers() -> list[set[str]]:
 
 
 GATHERING = {
-    "LocatedRound", "LocatedStatement", "Ahead",  # a reader of places fills them in, round by round
-    "Measure", "Counts",  # a walk counts in them
+    "LocatedRound", "LocatedStatement", "LoopPrefetch",  # filled in while rounds are located
+    "RegionMeasurement", "StepCounters",  # a walk counts in them
     "OpenRegion",  # of formats/mlir: open until its last line is read
-    "Block", "Row",  # a drawing measures its boxes, then places them
-    "_Document",  # an editor types in it
-    "StoredFacts",  # tells what it wrote
+    "Block", "BlockRow",  # a drawing measures its boxes, then places them
+    "_OpenFile",  # an editor types in it
+    "StoredFacts",  # counts what it wrote
 }  # fmt: skip
 """Dataclasses that are filled in by the one pass that makes them; all others are values."""
 

@@ -24,6 +24,9 @@ _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _TILE = re.compile(r"\d+(?:[x×]\d+)+")
 
 
+TARGET = "target"
+
+
 class KernelFilter(NamedTuple):
     """One thing that a kernel must be to be meant: for a GPU, of a version, of so many warps, of a tile."""
 
@@ -34,6 +37,11 @@ class KernelFilter(NamedTuple):
     values_of: Callable[[Artifact], Iterable[str]]
     """What a kernel is in this respect, to say what there is; nothing where that is not known."""
     matches: Callable[[Artifact], bool]
+
+    @property
+    def is_target(self) -> bool:
+        """Whether it selects by GPU."""
+        return self.kind == TARGET
 
 
 def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
@@ -105,7 +113,7 @@ def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> Kern
 
 def _of_target(target: Target) -> KernelFilter:
     return KernelFilter(
-        "target",
+        TARGET,
         f"is for {target}",
         lambda x: [] if x.target is None else [str(x.target.arch)],
         lambda x: x.target is not None and x.target.arch == target.arch,
@@ -154,11 +162,11 @@ def _no_match(
     kind: str, filters: Sequence[KernelFilter], artifacts: Iterable[Artifact], *, counted: bool
 ) -> tuple[str, str]:
     there = Counter(one for x in artifacts for one in (list(filters[0].values_of(x)) or ["unknown"]))
-    lead = "is for " if kind == "target" else ""
+    lead = "is for " if kind == TARGET else ""
     said = lead + " or ".join(sorted({which.description.removeprefix(lead) for which in filters}))
     if not counted:
         known = ", ".join(sorted(set(there) - {"unknown"}))
-        none = "none" if kind == "target" else "none that is known"
+        none = "none" if kind == TARGET else "none that is known"
         return f"No kernel here {said}.", f"There are {known or none}."
     return f"No kernel here {said}.", "There are " + ", ".join(
         f"{one} ({count})" for one, count in sorted(there.items())

@@ -59,7 +59,8 @@ shape(StagePair, "step agree", without="compared", types={"step": StepName})
 shape(RegionPair, "name left right principal=is_principal")
 shape(
     Change,
-    "left right degree categories differences parting=pair.first_divergence direction headline facts not_compared=notes",
+    "left right degree categories differences first_divergence=pair.first_divergence direction headline facts"
+    " not_compared=notes",
     without="compared_facts pair lines headlines",
     empty="first_difference",
     types={"categories": tuple[CategoryName, ...], "direction": Sign},
@@ -76,7 +77,7 @@ class PairDocument(Document):
     same: bool
     differences: tuple[Difference, ...]
     """In what they are not the same kernel."""
-    parting: FirstDivergence | None
+    first_divergence: FirstDivergence | None
     """Of the first region that parts, the principal one before all others."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
@@ -158,7 +159,7 @@ def pair_document(pair: Pair) -> PairDocument:
         right=right,
         same=pair.is_same,
         differences=pair.differences,
-        parting=pair.first_divergence,
+        first_divergence=pair.first_divergence,
         options=pair.options,
         facts=pair.facts,
         regions=pair.regions,

@@ -15,7 +15,7 @@ from artifact_inspector.report.remedies import RemedyTrial
 
 shape(
     RemedyTrial,
-    "finding switch answer reached=reach.reached is_gone categories facts message",
+    "finding switch answer reached=reach.reached is_resolved categories facts message",
     without="reach",
     types={"categories": tuple[CategoryName, ...]},
 )
