@@ -56,8 +56,8 @@ def find_reason(
     stage = next((one for one in kernel.stages if step_of(one) == first.step), None)
     if stage is None:
         return None
-    words = f"{first.region}: other from {stage.value} on, by {stage.producer}"
-    return Reason(words, "", _line_of(kernel, lines.get(first.region)))
+    description = f"{first.region}: the verdict first differs at {stage.value} ({stage.producer})"
+    return Reason(description, "", _line_of(kernel, lines.get(first.region)))
 
 
 def lines_of(kernel: KernelFacts) -> dict[str, int]:

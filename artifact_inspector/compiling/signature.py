@@ -115,7 +115,7 @@ def parse_signature(text: str) -> tuple[SignatureEntry, ...]:
 
     Example:
         >>> parse_signature("*fp16:16, n=i32, d=tensordesc<fp16[64,64]>")[1:]
-        (Item(name='n', text='i32'), Item(name='d', text='tensordesc<fp16[64,64]>'))
+        (SignatureEntry(name='n', text='i32'), SignatureEntry(name='d', text='tensordesc<fp16[64,64]>'))
     """
     items = []
     for entry_text in _split_at_commas(text):

@@ -63,7 +63,7 @@ TOOL_SECONDS = InputLimit("tool_seconds", 60, "seconds that a disassembler or an
 """A disassembler takes less than ten seconds for the largest cubins measured."""
 TOOL_MIB = InputLimit("tool_mib", 8192, "MiB of address space of a disassembler or an assembler")
 """nvdisasm takes 1.5 GiB for the largest cubin that is read."""
-TOOL_FILE_MIB = InputLimit("tool_file_mib", 1024, "MiB of a file that such a tool or a compile writes")
+TOOL_FILE_MIB = InputLimit("tool_file_mib", 1024, "MiB of a file that a disassembler, an assembler or a compile writes")
 """The text of all passes of one kernel is such a file."""
 COMPILE_SECONDS = InputLimit("compile_seconds", 120, "seconds of processor time of one compile of a cache's entry")
 """All of `passes` takes 15 for the slowest reference kernel (attention_backward)."""

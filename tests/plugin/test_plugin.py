@@ -21,7 +21,8 @@ MATMUL = 'saved_ir("matmul_grouped", target="sm_80", triton="3.6.0")'
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
-    """Write a test file and run it."""
+    """Write a test file and run it, without the settings of a directory above it."""
+    pytester.makeini("[pytest]\n")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("CI", raising=False)
 

@@ -51,7 +51,7 @@ def test_a_grid_alone_is_enough_where_no_launch_is_on_record(cache: Cache) -> No
     (cache.root / MANIFEST).unlink()
     (one,) = read_requests([], "3", None, cache, "scale")
     assert (one.grid, one.arguments) == ((3,), {})
-    with pytest.raises(UsageError, match="needs a grid"):
+    with pytest.raises(UsageError, match="no grid was given"):
         read_requests([], None, None, cache, "scale")
 
 
@@ -93,7 +93,7 @@ def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_
     tuned: Cache,
 ) -> None:
     only = parse_filters(["sm_80", "w8"])
-    with pytest.raises(UsageError, match="other forms of this kernel: scale aaaaaa for sm_80, grid 7,1,1") as caught:
+    with pytest.raises(UsageError, match="other variants of this kernel: scale aaaaaa for sm_80, grid 7,1,1") as caught:
         read_requests([], None, None, tuned, "scale", only)
     assert "--grid" in str(caught.value.remedy)
     (one,) = read_requests([], "3", None, tuned, "scale", only)

@@ -145,7 +145,7 @@ def test_a_list_holds_those_that_were_asked_for(option: str, word: str, expected
         (("--verdict", "fast"), "There are interleaved, clustered"),
         (("--finding", "AI999"), "There are AI001"),
         (("--severity", "fatal"), "There are warning and note."),
-        (("--finding", "AI007", "--verdict", "pipelined"), "None of 115 kernels is such a one."),
+        (("--finding", "AI007", "--verdict", "pipelined"), "None of 115 kernels matches all filters."),
     ],
 )
 def test_what_there_is_not_cannot_be_asked_for(arguments: tuple[str, ...], said: str) -> None:

@@ -54,7 +54,7 @@ def document(found: Pair) -> Any:
     told = encode(pair_document(found))
     told["not_compared"] = sorted(note for note in told["not_compared"] if " may print " not in note)
     for region in told["regions"]:
-        region["turns"] = {turn["side"]: turn for turn in region["turns"]}
+        region["verdict_changes"] = {turn["side"]: turn for turn in region["verdict_changes"]}
     return told
 
 

@@ -10,6 +10,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.comparison import CategoryName
 from artifact_inspector.report.remedies import RemedyTrial
 
@@ -17,7 +18,7 @@ shape(
     RemedyTrial,
     "finding switch answer reached=reach.reached is_resolved categories facts message",
     without="reach",
-    types={"categories": tuple[CategoryName, ...]},
+    types={"finding": Finding, "categories": tuple[CategoryName, ...]},
 )
 
 
