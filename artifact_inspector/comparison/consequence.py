@@ -59,5 +59,6 @@ def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
         bool(fact.unknown),
         _SIGNS.index(fact.direction),
         not is_in_loop and bool(fact.region),
+        isinstance(fact.left or fact.right, tuple | str),  # figures say more than words
         CATEGORIES.index(fact.category) if fact.category in CATEGORIES else len(CATEGORIES),
     )

@@ -206,7 +206,9 @@ RUN, BOUND = one(64, 32), one(1, 16, 64)
         (one(1, 1, 32), BOUND, False, 32),
     ],
 )
-def test_a_mask_stays_where_no_bound_can_be_crossed(left: Axes, right: Axes, grows_with_left: bool | None, same: int) -> None:
+def test_a_mask_stays_where_no_bound_can_be_crossed(
+    left: Axes, right: Axes, grows_with_left: bool | None, same: int
+) -> None:
     assert result(AxisRole.COMPARE, left, right, grows_with_left=grows_with_left) == one(1, 1, same)
 
 

@@ -33,6 +33,8 @@ def mirrored(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {SWAPPED.get(key, key): mirrored(part) for key, part in value.items()}
+    if "direction" in found:
+        found["direction"] = {"better": "worse", "worse": "better"}.get(found["direction"], found["direction"])
     for key in ("why", "side"):
         if found.get(key):
             found[key] = exchanged(found[key])
