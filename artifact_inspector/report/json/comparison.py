@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.fact_pair import FactPair
-from artifact_inspector.comparison.headline import Headline
+from artifact_inspector.comparison.headline import Headline, headlines_of_pair
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import FirstDivergence, Pair, RegionPair, Side, StagePair, VerdictChange
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.comparison.why import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
@@ -40,6 +41,11 @@ shape(
     empty="unit region why",
     types={"category": Annotated[str, Words((*CATEGORIES, "options"))]},
     title="Fact",
+)
+shape(
+    PairPrice,
+    empty="problem",
+    rounded={"ratio": 3, "left_cycles": 1, "right_cycles": 1},
 )
 shape(
     Headline,
@@ -84,6 +90,10 @@ class PairDocument(Document):
     regions: tuple[RegionPair, ...]
     """The principal one first."""
     not_compared: tuple[str, ...]
+    headline: Headline | None
+    """The decisive fact as a sentence; null if no fact is better or worse."""
+    price: PairPrice | None
+    """The predicted times of a launch of both; null if no launch is given or on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,7 @@ class MatrixDocument(Document):
     """Why it was compiled so often."""
 
 
-def pair_document(pair: Pair) -> PairDocument:
+def pair_document(pair: Pair, headline: Headline | None = None, price: PairPrice | None = None) -> PairDocument:
     """Two kernels: what they are, what differs, and who made them differ."""
     left, right = pair.sides
     return PairDocument(
@@ -164,6 +174,8 @@ def pair_document(pair: Pair) -> PairDocument:
         facts=pair.facts,
         regions=pair.regions,
         not_compared=pair.notes,
+        headline=headline or next(iter(headlines_of_pair(pair)), None),
+        price=price,
     )
 
 
