@@ -17,7 +17,7 @@ shape(
     EffectReport,
     "kernel=label against=before reached=reach.reached answer=sentence at"
     " same_from stages=reach.files launch=reach.launch categories=reach.categories"
-    " facts=reach.facts left right notes=reach.notes",
+    " headline price facts=reach.facts left right notes=reach.notes",
     types={"categories": tuple[CategoryName, ...]},
 )
 
