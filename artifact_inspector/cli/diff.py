@@ -145,7 +145,7 @@ def _compare_causes(
 
     if format not in ("text", "json"):
         raise UsageError(f"--why prints text or JSON, not {format}.", "Remove --format.")
-    (left_entries, right_entries), _, _ = _select_sides(sides, kernel_selectors)
+    (left_entries, right_entries), _, _ = select_sides(sides, kernel_selectors)
     return print_reasons(left_entries, right_entries, json=format == "json")
 
 
@@ -172,7 +172,7 @@ def _compare(
     from artifact_inspector.report.progress import progress_bar
 
     match_axes, fail_gates = parse_axes(across), parse_gates(gates)
-    (left_artifacts, right_artifacts), problems, named = _select_sides(sides, targets)
+    (left_artifacts, right_artifacts), problems, named = select_sides(sides, targets)
     disassemble = make_disassembler((*left_artifacts, *right_artifacts), nvdisasm, sass=sass)
     with progress_bar(max(len(left_artifacts), len(right_artifacts)), "comparing") as advance:
         corpus = compare_corpora(
@@ -185,7 +185,7 @@ def _compare(
             always=named and min(len(left_artifacts), len(right_artifacts)) == 1,
         )
     corpus = replace(corpus, problems=(*problems, *corpus.problems))
-    _require_pairs(corpus, match_axes, len(left_artifacts), len(right_artifacts), is_named=named)
+    require_pairs(corpus, match_axes, len(left_artifacts), len(right_artifacts), is_named=named)
     is_single_pair = len(corpus.changes) == 1 and named and min(len(left_artifacts), len(right_artifacts)) == 1
     if passes and not is_single_pair:
         raise UsageError("--passes compares two kernels.", "Give one kernel per side: CACHE:NAME.")
@@ -266,7 +266,7 @@ def _attribute_passes(pair: Pair) -> tuple[list[str], str]:
     return list(describe_attribution(questions, sides)), name_passes(pair, questions, sides)
 
 
-def _select_sides(
+def select_sides(
     sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
     """The kernels of both sides, the problems of their caches, and whether each side names one kernel."""
@@ -301,9 +301,7 @@ def _select_sides(
     return side_artifacts, problems, is_named
 
 
-def _require_pairs(
-    corpus: Corpus, axes: tuple[Axis, ...], left_count: int, right_count: int, *, is_named: bool
-) -> None:
+def require_pairs(corpus: Corpus, axes: tuple[Axis, ...], left_count: int, right_count: int, *, is_named: bool) -> None:
     """Raise a UsageError where there is no pair, or where a name fits several."""
     from artifact_inspector.report.corpus import describe_candidates, suggest_axes
 
