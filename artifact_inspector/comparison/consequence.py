@@ -12,6 +12,9 @@ from artifact_inspector.vocabulary import finding_facts, kernel_facts
 from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
 
+MINOR_SHARE = 0.1
+"""Relative change of a count up to which it is minor."""
+_COUNTS = frozenset({Category.REGISTERS, Category.INSTRUCTIONS, Category.BOUNDS})
 _SIGNS = tuple(Sign)
 _EXCHANGES = frozenset(
     kernel_facts.shared_by_purpose.key.format(role.value)
@@ -44,6 +47,14 @@ def rank_of(fact: FactPair) -> int:
     return consequence_of(fact).rank
 
 
+def is_minor(fact: FactPair) -> bool:
+    """Whether a count of registers or instructions changed by at most a tenth, which decides nothing by itself."""
+    left, right = fact.left, fact.right
+    if fact.category not in _COUNTS or not isinstance(left, int | float) or not isinstance(right, int | float):
+        return False
+    return abs(right - left) <= MINOR_SHARE * max(abs(left), abs(right))
+
+
 def differing_facts(facts: Iterable[FactPair]) -> tuple[FactPair, ...]:
     """The facts that differ, the decisive one first."""
     return tuple(sorted((fact for fact in facts if fact.differs), key=decisiveness_of))
@@ -56,6 +67,7 @@ def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
     return (
         fact.direction is Sign.NEUTRAL,
         rank,
+        is_minor(fact),
         bool(fact.unknown),
         _SIGNS.index(fact.direction),
         not is_in_loop and bool(fact.region),

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import Reason, lines_of
-from artifact_inspector.comparison.consequence import differing_facts, rank_of
+from artifact_inspector.comparison.consequence import differing_facts, is_minor, rank_of
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide
 from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
@@ -104,8 +104,8 @@ class Change:
 
     @property
     def direction(self) -> Sign:
-        """The direction of the decisive fact; neutral if no fact is better or worse."""
-        return next((fact.direction for fact in self.facts), Sign.NEUTRAL)
+        """The direction of the decisive fact; neutral if no fact is better or worse, or only by a minor count."""
+        return next((fact.direction for fact in self.facts if not is_minor(fact)), Sign.NEUTRAL)
 
     @property
     def headline(self) -> Headline | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from artifact_inspector.comparison.cause import lines_of
-from artifact_inspector.comparison.consequence import consequence_of, differing_facts
+from artifact_inspector.comparison.consequence import consequence_of, differing_facts, is_minor
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
 from artifact_inspector.comparison.pair import Pair
@@ -17,8 +17,9 @@ from artifact_inspector.model.location import base_name
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Sign, Unit, Value
 from artifact_inspector.vocabulary.names import name_regions, step_of
+from artifact_inspector.vocabulary.options import SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import fact_of
-from artifact_inspector.vocabulary.value_reading import read_matrix
+from artifact_inspector.vocabulary.value_reading import read_matrix, read_widths
 
 MAX_ORIGINS = 2
 """Most options, versions and targets in the sentence."""
@@ -76,13 +77,13 @@ def headlines_of_pair(pair: Pair, first_difference: str = "") -> tuple[Headline,
 
 
 def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple[Headline, ...]:
-    """The decisive fact, then the first worse fact of each other category; empty if all facts are neutral.
+    """The decisive fact, then the first worse fact of each other category; empty if all are neutral or minor.
 
     Args:
         facts: facts that differ, the decisive one first.
         kernels: both kernels.
     """
-    signed = [fact for fact in facts if fact.direction is not Sign.NEUTRAL]
+    signed = [fact for fact in facts if fact.direction is not Sign.NEUTRAL and not is_minor(fact)]
     headline_facts = {fact.category: fact for fact in reversed(signed) if fact.direction is Sign.WORSE}
     selected = dict.fromkeys((*signed[:1], *(fact for fact in signed if fact in headline_facts.values())))
     return tuple(_make_headline(fact, facts, kernels) for fact in selected)
@@ -150,6 +151,8 @@ def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
         phrase = _describe_blocks(fact, facts)
     elif definition is finding_facts.findings or definition is finding_facts.findings_on_registers:
         phrase = _describe_codes(fact)
+    elif consequence_of(fact) is Consequence.ACCESS:
+        phrase = _describe_widths(fact)
     elif consequence_of(fact) is Consequence.EXCHANGE:
         phrase = _describe_exchange(fact, facts)
     return phrase or describe_values(fact)
@@ -208,6 +211,16 @@ def _describe_depth(fact: FactPair) -> str:
     return f"the pipeline of {fact.region} runs {'further' if fact.direction is Sign.BETTER else 'less far'} ahead {values}"
 
 
+def _describe_widths(fact: FactPair) -> str:
+    left, right = read_widths(fact.left), read_widths(fact.right)
+    if left is None or right is None or not left[1] or not right[1]:
+        return ""
+    means = [f"{size / count:.3g}" for size, count in (left, right)]
+    change = "wider" if fact.direction is Sign.BETTER else "narrower"
+    values = f"{value_text(fact.left)} → {value_text(fact.right)}"
+    return f"{fact.title} are {change}, {means[0]} → {means[1]} B per thread on average ({values})"
+
+
 def _describe_blocks(fact: FactPair, facts: Sequence[FactPair]) -> str:
     if fact.right == 0:
         return f"no block fits on a multiprocessor any more ({value_text(fact.left)} → 0)"
@@ -245,14 +258,17 @@ def _describe_codes(fact: FactPair) -> str:
 
 
 def _describe_origin(differences: Sequence[Difference], first_difference: str) -> str:
+    is_release = any(difference.axis is Axis.VERSION for difference in differences)
     requested = [
         f"{difference.facet} {value_text(difference.left)} → {value_text(difference.right)}"
         for difference in differences
         if difference.axis in (Axis.VERSION, Axis.TARGET, Axis.CONFIG)
         and difference.facet != Facet.TILES
+        and not (is_release and difference.axis is Axis.CONFIG and difference.facet not in SHARED_OPTIONS)
         and None not in (difference.left, difference.right)
     ][:MAX_ORIGINS]
-    if any(difference.axis in (Axis.TARGET, Axis.CONFIG) for difference in differences):
+    axes = {difference.axis for difference in differences}
+    if Axis.TARGET in axes or (Axis.CONFIG in axes and Axis.VERSION not in axes):
         first_difference = ""  # the request explains it
     stage = next((stage for stage in reversed(Stage) if step_of(stage) == first_difference), None)
     texts = [f"first difference in {first_difference} ({stage.component})"] if stage is not None else []

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from artifact_inspector.comparison.consequence import consequence_of
 from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.model import OrderVerdict
+from artifact_inspector.model import Consequence, OrderVerdict
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
 from artifact_inspector.vocabulary.names import STEPS
@@ -95,7 +96,10 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
     if definition is None:  # a member of a family, or a fact of another version
         is_amount = fact.category in (Category.SHARED, Category.SPILLS)
         direction = Direction.LESS_IS_BETTER if is_amount else Direction.NEUTRAL
-        return fact._replace(direction=_sign_amount(fact, direction, sides))
+        sign = _sign_amount(fact, direction, sides)
+        if fact.category == Category.SHARED and consequence_of(fact) is not Consequence.EXCHANGE:
+            sign = sign if sign is _sign_total(sides) else Sign.NEUTRAL  # moved between purposes
+        return fact._replace(direction=sign)
     judge = _JUDGES.get(definition.key)
     sign = _sign_amount(fact, definition.direction, sides) if judge is None else judge(fact, sides, definition)
     return fact._replace(direction=sign)
@@ -115,6 +119,14 @@ def _sign_amount(fact: FactPair, direction: Direction, sides: _Sides) -> Sign:
     if not isinstance(left, int | float) or not isinstance(right, int | float) or left == right:
         return Sign.NEUTRAL
     return Sign.BETTER if (right > left) is (direction is Direction.MORE_IS_BETTER) else Sign.WORSE
+
+
+def _sign_total(sides: _Sides) -> Sign:
+    """The sign of all shared memory of a block."""
+    left, right = sides.value_pair(kernel_facts.shared.key)
+    if not isinstance(left, int) or not isinstance(right, int):
+        return Sign.NEUTRAL
+    return _sign_change(left, right, Direction.LESS_IS_BETTER)
 
 
 def _is_comparable(fact: FactPair, sides: _Sides) -> bool:
@@ -166,10 +178,23 @@ def _sign_pipeline(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     return _sign_amount(fact, definition.direction, sides)
 
 
+def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Loops decide: beside one, straight-line code has only its first and last loads."""
+    has_loop = any(
+        read_verdict(value) is not None and not key.startswith(STRAIGHT)
+        for values in (sides.left, sides.right)
+        for key, value in values.items()
+        if key.endswith(f".verdict.{sides.last_step}")
+    )
+    if fact.region.endswith(STRAIGHT) and has_loop:
+        return Sign.NEUTRAL
+    return _sign_amount(fact, definition.direction, sides)
+
+
 def _sign_loads_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Fewer, wider loads are no loss: bytes decide where both sides know them."""
     byte_pair = sides.value_pair(f"{fact.region}.{region_facts.bytes_in_flight.key}")
-    return Sign.NEUTRAL if None not in byte_pair else _sign_amount(fact, definition.direction, sides)
+    return Sign.NEUTRAL if None not in byte_pair else _sign_in_flight(fact, sides, definition)
 
 
 def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
@@ -278,6 +303,7 @@ _JUDGES: dict[str, _Judge] = {
     region_facts.pipeline_depth.key: _sign_pipeline,
     region_facts.pipeline_buffers.key: _sign_pipeline,
     region_facts.loads_in_flight.key: _sign_loads_in_flight,
+    region_facts.bytes_in_flight.key: _sign_in_flight,
     region_facts.matrix.key: _sign_matrix,
     region_facts.fused.key: _sign_fused,
     file_facts.matrix_instructions.key: _sign_matrix_count,

@@ -31,6 +31,7 @@ LAUNCH_FAILURE = "AI013"
 """Code of the finding that a launch fails."""
 MAX_ROUNDS = 6
 LABEL_WIDTH = 18
+MAX_TITLES = 4
 BRIEF_FACTS = 5
 """Most facts of a group in a brief report."""
 _OPTION_LABELS = {"num_warps": "{} warps", "num_stages": "num_stages {}"}
@@ -61,7 +62,9 @@ class PairReport:
         is_compared = any(stage.compared for region in self.pair.regions for stage in region.stages)
         if self.pair.is_same:
             return Text("No fact differs." if is_compared else "No stage could be compared.", "bold")
-        return Text("Neither better nor worse: only neutral facts differ.", "bold")
+        titles = list(dict.fromkeys(fact.title for fact in differing_facts(self.pair.facts)))
+        more = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
+        return Text(f"Neither better nor worse: no fact differs except {', '.join(titles[:MAX_TITLES])}{more}.", "bold")
 
     def brief(self) -> RenderableType:
         """The differences in a few lines, the worst first."""
