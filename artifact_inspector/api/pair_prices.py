@@ -31,9 +31,8 @@ def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> 
         right: the new kernel.
         roots: the cache directories whose records are read, the new kernel's last.
     """
-    if Candidate(left).program is None or Candidate(right).program is None:
-        return None
-    if Candidate(left).program.tiles != Candidate(right).program.tiles:
+    programs = Candidate(left).program, Candidate(right).program
+    if programs[0] is None or programs[1] is None or programs[0].tiles != programs[1].tiles:
         return None
     for artifact, root in ((artifact, root) for artifact in (right, left) for root in reversed(roots)):
         rows = [row for row in read_launches(root) if row.get("hash") == artifact.hash]
