@@ -17,7 +17,7 @@ from artifact_inspector.compiling.ask.trial import KernelState, compile_states, 
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.execution.timing.variations import recorded_compile
-from artifact_inspector.facts.selection import choose
+from artifact_inspector.facts.selection import select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.hardware.targets import parse_target
 
@@ -126,7 +126,7 @@ def complete_request(
         UsageError: several variants of the kernel are on record.
     """
     kernel_name = request.kernel_path.rpartition(":")[2]
-    entries = choose(cache, name or kernel_name, [parse_target(target) for target in targets])
+    entries = select_kernels(cache, name or kernel_name, [parse_target(target) for target in targets])
     if name is None:
         entries = tuple(entry for entry in entries if entry.display_name == kernel_name) or entries
     records: dict[str, tuple[Artifact, UntrustedRecord]] = {}
@@ -208,7 +208,7 @@ def _find_counterpart(kernel: Artifact, cache: Cache, name: str | None) -> Artif
         UsageError: none or several match.
     """
     targets = [] if kernel.target is None else [kernel.target]
-    artifacts = choose(cache, name or kernel.display_name, targets)
+    artifacts = select_kernels(cache, name or kernel.display_name, targets)
     if name is None:
         artifacts = tuple(artifact for artifact in artifacts if artifact.display_name == kernel.display_name)
     if not artifacts:

@@ -99,10 +99,10 @@ def regress(
             sides = _compile_sides(request, target or [], triton, commits, keep)
             corpus = _compare(*sides, across or [], (), is_named=False)
         else:
-            from artifact_inspector.comparison.sides import parse_place
+            from artifact_inspector.comparison.sides import parse_cache_selector
 
             (old, new), problems, named = select_sides((a, b, left or [], right or []), target or [])
-            roots = [parse_place(side).directory for side in (a, b or a)]
+            roots = [parse_cache_selector(side).directory for side in (a, b or a)]
             corpus = _compare(old, new, across or [], problems, is_named=named)
         regressions = find_regressions(corpus, _make_predictor(corpus, roots, launch, prices=prices))
         if json:
@@ -146,7 +146,7 @@ def _compare(
     is_pair = len(old) == len(new) == 1
     with progress_bar(max(len(old), len(new)), "comparing") as advance:
         corpus = compare_corpora(
-            old, new, make_inspector(None), across=axes, progress=advance, together=is_pair, always=is_pair
+            old, new, make_inspector(None), across=axes, progress=advance, is_one_pair=is_pair, always=is_pair
         )
     corpus = replace(corpus, problems=(*problems, *corpus.problems))
     require_pairs(corpus, axes, len(old), len(new), is_named=is_named)

@@ -24,7 +24,7 @@ _EXCHANGES = frozenset(
 
 
 def consequence_of(fact: FactPair) -> Consequence:
-    """What a difference in a fact means for who launches the kernels."""
+    """The consequence of a difference in a fact for a launch of the kernel."""
     row = fact_of(fact.key, fact.region)
     if row is not None and row.costs is not None:
         return row.costs(fact.left, fact.right)
@@ -43,7 +43,7 @@ def _worst_rule(fact: FactPair) -> Consequence:
 
 
 def rank_of(fact: FactPair) -> int:
-    """0 for what decides most."""
+    """0 for the most important."""
     return consequence_of(fact).rank
 
 

@@ -41,8 +41,8 @@ class FactPair(NamedTuple):
     left: Value
     right: Value
     state: State
-    why: str = ""
-    """For what is not compared: the reason."""
+    reason: str = ""
+    """Why it is not compared."""
     step: str = ""
     """The stage that it was read from; empty for what no single text says."""
     unknown: tuple[PairSide, ...] = ()

@@ -9,7 +9,7 @@ from artifact_inspector.comparison.cause import lines_of
 from artifact_inspector.comparison.consequence import consequence_of, differing_facts, is_minor
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.matching import Axis, Difference, Facet
-from artifact_inspector.comparison.pair import Pair
+from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.model import Consequence, Stage
@@ -69,7 +69,7 @@ class ComparedKernels(NamedTuple):
     """The first kind of file that differs."""
 
 
-def headlines_of_pair(pair: Pair, first_difference: str = "") -> tuple[Headline, ...]:
+def headlines_of_pair(pair: Comparison, first_difference: str = "") -> tuple[Headline, ...]:
     """The headlines of two kernels, the decisive one first; `first_difference` is a kind of file."""
     facts = differing_facts(pair.facts)
     lines = lines_of(pair.right) if facts else {}
@@ -162,7 +162,7 @@ def describe_values(fact: FactPair) -> str:
     """One difference: `loop1: wait depth 4 → 0 left in flight`."""
     prefix = f"{fact.region}: " if fact.region else ""
     unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
-    reason = f" ({fact.why})" if fact.why else ""
+    reason = f" ({fact.reason})" if fact.reason else ""
     return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from artifact_inspector.comparison.consequence import differing_facts
 from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.headline import Headline, headlines_of_pair
-from artifact_inspector.comparison.pair import Pair, compare_kernels
+from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, MemoryFile
@@ -33,7 +33,7 @@ class ReleaseFacts:
         self.kernels[release] = kernel = inspect_artifact(replace(artifact, files=files))
         return summarise(kernel).facts
 
-    def compare(self, older: str, newer: str) -> Pair:
+    def compare(self, older: str, newer: str) -> Comparison:
         """The two kernels that two releases made."""
         return compare_kernels(self.kernels[older], self.kernels[newer])
 

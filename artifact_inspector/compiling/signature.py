@@ -296,8 +296,9 @@ def _positional_entries(
     if unassigned_entries:
         takes = ", ".join(p.name for p in parameters if not p.constexpr)
         raise UsageError(
-            f"The signature has {len(unassigned_entries)} more {'entry' if len(unassigned_entries) == 1 else 'entries'} than "
-            f"{kernel} has arguments (from {unassigned_entries[0]!r} on).",
+            f"The signature has {len(unassigned_entries)} more "
+            f"{'entry' if len(unassigned_entries) == 1 else 'entries'} than {kernel} has arguments "
+            f"(from {unassigned_entries[0]!r} on).",
             f"It takes {takes}." if takes else "All its arguments are tl.constexpr: give them with --const.",
         )
     return entries

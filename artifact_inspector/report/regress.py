@@ -15,7 +15,7 @@ from artifact_inspector.report.corpus import describe_unmatched
 from artifact_inspector.report.fact_groups import STYLES
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Sign
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class RegressReport:
         yield Text(summarise_outcomes(regressions), STYLES[Sign.WORSE] if worse else "bold", overflow="fold")
         listed = [outcome for outcome in regressions.outcomes if self.show_all or outcome.direction is not Sign.NEUTRAL]
         forms = [Compiled(outcome.change.right.artifact, outcome.change.right.program) for outcome in listed]
-        labels = label_forms(forms, vary_in(form.artifact for form in forms))
+        labels = label_forms(forms, find_varying(form.artifact for form in forms))
         for outcome, label in zip(listed, labels, strict=True):
             candidate = outcome.change.right
             yield ""

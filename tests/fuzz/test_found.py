@@ -34,7 +34,7 @@ from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.passes.subject import subject_of_entry
 from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.report.json import as_text
-from artifact_inspector.vocabulary.forms import _typed
+from artifact_inspector.vocabulary.variant_labels import _typed
 from tests.fuzz.checks import check_text, within
 from tests.fuzz.paper import run_on_paper
 

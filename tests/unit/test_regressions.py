@@ -75,7 +75,7 @@ def test_what_cannot_be_compared_has_its_exit_code(arguments: list[str], code: i
 @pytest.mark.parametrize(("ratio", "expected"), [(1.5, Sign.WORSE), (0.8, Sign.BETTER), (1.01, Sign.NEUTRAL)])
 def test_a_predicted_time_decides(ratio: float, expected: Sign) -> None:
     sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
-    corpus = compare_corpora(*sides, inspect_artifact, together=True)
+    corpus = compare_corpora(*sides, inspect_artifact, is_one_pair=True)
     price = PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")
     (outcome,) = find_regressions(corpus, lambda change: price).outcomes
     assert outcome.direction is expected

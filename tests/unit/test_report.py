@@ -376,7 +376,7 @@ def test_the_table_says_why_a_verdict_is_unknown(monkeypatch: pytest.MonkeyPatch
     text = printed(CacheReport(a_cache(lost), [lost], is_narrowed=False), 120, monkeypatch)
     assert "k loop@9: verdict unknown: round 2: its loads are not there" in text
     text = printed(CacheReport(a_cache(fine), [fine], is_narrowed=False), 120, monkeypatch)
-    assert "is unknown" not in text
+    assert "verdict unknown" not in text
     assert "of no consequence" not in text
 
 

@@ -9,11 +9,11 @@ from typing import Literal
 from artifact_inspector.comparison.matching import Axis, Candidate
 from artifact_inspector.comparison.regressions import KernelOutcome, Regressions
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
-from artifact_inspector.report.json.comparison import Group, SideProblem, across, ambiguous
+from artifact_inspector.report.json._encoding import define_shape
+from artifact_inspector.report.json.comparison import AmbiguousGroup, SideProblem, across, ambiguous
 from artifact_inspector.vocabulary.fact import Sign
 
-shape(
+define_shape(
     KernelOutcome,
     "name=change.right.artifact.display_name direction headline price left=change.left right=change.right"
     " degree=change.degree facts=change.facts",
@@ -39,7 +39,7 @@ class RegressDocument(Document):
     """Worst first; without kernels whose code is equal."""
     only_left: tuple[Candidate, ...]
     only_right: tuple[Candidate, ...]
-    ambiguous: tuple[Group, ...]
+    ambiguous: tuple[AmbiguousGroup, ...]
     problems: tuple[SideProblem, ...]
 
 
