@@ -11,7 +11,8 @@ import pytest
 from saved import FIXTURES, Saved, saved, saved_kernels
 
 from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
-from artifact_inspector.comparison.pair import Comparison, FactPair, State, compare_kernels
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
@@ -32,6 +33,8 @@ def mirrored(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {SWAPPED.get(key, key): mirrored(part) for key, part in value.items()}
+    if "direction" in found:
+        found["direction"] = {"better": "worse", "worse": "better"}.get(found["direction"], found["direction"])
     for key in ("reason", "side"):
         if found.get(key):
             found[key] = exchanged(found[key])
