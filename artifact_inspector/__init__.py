@@ -69,7 +69,7 @@ _NAMES_BY_MODULE = {
         "to_json",
         "watch",
     ),
-    "files.cache": ("Artifact", "Cache", "Other", "Problem", "open_cache", "read_stage"),
+    "files.cache": ("Artifact", "Cache", "OtherFile", "Problem", "open_cache", "read_stage"),
     "compiling": (
         "CapturedKernel",
         "CompileResult",

@@ -112,7 +112,9 @@ def attention_backward(
     dq, dk, dv = (q.new_empty(q.shape) for _ in range(3)) if out is None else out
     options = REFERENCE.launch_options({"HEAD_DIM": head_dim, **config})
     grid = (triton.cdiv(seq_len, options["BLOCK_OWN"]), heads)
-    attention_backward_kernel[grid](q, k, v, do, lse, delta, dq, dk, dv, q.stride(0), seq_len, scale, **options)
+    attention_backward_kernel[grid](
+        q, k, v, do, lse, delta, dq, dk, dv, q.stride(0), seq_len, scale, **options
+    )
     return dq, dk, dv
 
 
@@ -120,7 +122,9 @@ def workload(device: str = "cuda", heads: int = 64, seq_len: int = 2048, head_di
     """Long sequences with the usual head size: bound by the matrix units and the exponentials."""
     import torch
 
-    q, k, v, do = (torch.randn((heads, seq_len, head_dim), device=device, dtype=torch.float16) for _ in range(4))
+    q, k, v, do = (
+        torch.randn((heads, seq_len, head_dim), device=device, dtype=torch.float16) for _ in range(4)
+    )
     scale = head_dim**-0.5
     scores = scale * q.float() @ k.float().transpose(1, 2)
     lse = torch.logsumexp(scores, dim=2)

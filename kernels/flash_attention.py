@@ -47,14 +47,18 @@ def flash_attention_kernel(
     for start_n in range(0, seq_len, BLOCK_N):
         keys = start_n + offs_n
         in_range = keys < seq_len
-        k = tl.load(k_ptr + head + keys[None, :] * stride_seq + offs_d[:, None], mask=in_range[None, :], other=0.0)
+        k = tl.load(
+            k_ptr + head + keys[None, :] * stride_seq + offs_d[:, None], mask=in_range[None, :], other=0.0
+        )
         scores = tl.where(in_range[None, :], tl.dot(q, k) * qk_scale, -float("inf"))
         new_max = tl.maximum(row_max, tl.max(scores, axis=1))
         p = tl.exp2(scores - new_max[:, None])
         correction = tl.exp2(row_max - new_max)
         row_sum = row_sum * correction + tl.sum(p, axis=1)
         acc = acc * correction[:, None]
-        v = tl.load(v_ptr + head + keys[:, None] * stride_seq + offs_d[None, :], mask=in_range[:, None], other=0.0)
+        v = tl.load(
+            v_ptr + head + keys[:, None] * stride_seq + offs_d[None, :], mask=in_range[:, None], other=0.0
+        )
         acc += tl.dot(p.to(v.dtype), v)
         row_max = new_max
 

@@ -71,10 +71,10 @@ def pack(weights: "torch.Tensor") -> "torch.Tensor":
 
     k, n = weights.shape
     nibbles = weights.to(torch.int32).reshape(k // PER_WORD, PER_WORD, n)
-    packed_weights = torch.zeros_like(nibbles[:, 0])
-    for nibble in range(PER_WORD):
-        packed_weights |= nibbles[:, nibble] << (4 * nibble)
-    return packed_weights
+    words = torch.zeros_like(nibbles[:, 0])
+    for place in range(PER_WORD):
+        words |= nibbles[:, place] << (4 * place)
+    return words
 
 
 def gemv_int4(
@@ -120,8 +120,8 @@ def workload(device: str = "cuda", k: int = 16384, n: int = 32768, group_size: i
     c = torch.zeros((1, n), device=device)
 
     def expected():
-        nibbles = torch.arange(0, 32, 4, device=device, dtype=torch.int32)
-        weights = ((words[:, None, :] >> nibbles[None, :, None]) & 0xF).reshape(k, n).to(torch.float32)
+        places = torch.arange(0, 32, 4, device=device, dtype=torch.int32)
+        weights = ((words[:, None, :] >> places[None, :, None]) & 0xF).reshape(k, n).to(torch.float32)
         spread = [table.float().repeat_interleave(group_size, dim=0) for table in (zeros, scales)]
         return a.float() @ ((weights - spread[0]) * spread[1])
 

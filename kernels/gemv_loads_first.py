@@ -38,7 +38,9 @@ def gemv_loads_first(a_ptr, b_ptr, c_ptr, stride_bk, BLOCK_N: tl.constexpr, BLOC
     tl.atomic_add(c_ptr + offs_n, acc, sem="relaxed")
 
 
-def gemv(a: "torch.Tensor", b: "torch.Tensor", out: "torch.Tensor | None" = None, **config: int) -> "torch.Tensor":
+def gemv(
+    a: "torch.Tensor", b: "torch.Tensor", out: "torch.Tensor | None" = None, **config: int
+) -> "torch.Tensor":
     """What `gemv_splitk.gemv` computes, with the same arguments."""
     return gemv_splitk.launch(gemv_loads_first, a, b, out, config)
 

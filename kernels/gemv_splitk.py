@@ -39,7 +39,9 @@ def gemv_splitk(a_ptr, b_ptr, c_ptr, stride_bk, BLOCK_N: tl.constexpr, BLOCK_K: 
     tl.atomic_add(c_ptr + offs_n, acc, sem="relaxed")
 
 
-def gemv(a: "torch.Tensor", b: "torch.Tensor", out: "torch.Tensor | None" = None, **config: int) -> "torch.Tensor":
+def gemv(
+    a: "torch.Tensor", b: "torch.Tensor", out: "torch.Tensor | None" = None, **config: int
+) -> "torch.Tensor":
     """A @ b for one row, accumulated in float32 in no fixed order.
 
     Args:

@@ -81,7 +81,9 @@ def workload(device: str = "cuda", rows: int = 8192, length: int = 8192) -> Work
         flop=2 * rows * length,
         bytes=3 * 4 * rows * length,
         unit="fp32",
-        configs=[{"BLOCK": block, "num_warps": warps} for block in (256, 512, 1024, 2048) for warps in (1, 2, 4, 8)],
+        configs=[
+            {"BLOCK": block, "num_warps": warps} for block in (256, 512, 1024, 2048) for warps in (1, 2, 4, 8)
+        ],
     )
 
 

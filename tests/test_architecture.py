@@ -36,12 +36,13 @@ def layers() -> list[set[str]]:
 
 
 GATHERING = {
-    "LocatedRound", "LocatedStatement", "Ahead",  # a reader of places fills them in, round by round
-    "Measure", "Counts",  # a walk counts in them
+    "LocatedRound", "LocatedStatement", "LoopPrefetch",  # filled in while rounds are located
+    "RegionMeasurement", "StepCounters",  # a walk counts in them
     "OpenRegion",  # of formats/mlir: open until its last line is read
-    "Block", "Row",  # a drawing measures its boxes, then places them
-    "_Document",  # an editor types in it
-    "StoredFacts",  # tells what it wrote
+    "Block", "BlockRow",  # a drawing measures its boxes, then places them
+    "_OpenFile",  # an editor types in it
+    "StoredFacts",  # counts what it wrote
+    "_Node",  # a tree of renamed keys, built once
 }  # fmt: skip
 """Dataclasses that are filled in by the one pass that makes them; all others are values."""
 
@@ -265,7 +266,7 @@ PATTERNS_OF_VIEWS = {
     "report/json/schema.py": "docstrings, for descriptions",
     "report/passes.py": "places in the text of a pass that is shown",
     "report/ci_escaping.py": "what a terminal or a CI system would obey",
-    "vocabulary/forms.py": "types of a signature and numbers of tiles, for a label",
+    "vocabulary/variant_labels.py": "types of a signature and numbers of tiles, for a label",
 }
 """Views that match text, and what it is of; `report/lexers` colours the languages and spells them."""
 

@@ -7,6 +7,7 @@ keeps it.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import doctest
 import os
@@ -426,6 +427,34 @@ def test_help_uses_plain_words(name: str) -> None:
     answer = CliRunner().invoke(cli.app, [*name.split(), "--help"], env={"COLUMNS": "400", "NO_COLOR": "1"})
     assert answer.exit_code == 0
     assert dialect_in(answer.stdout) == []
+
+
+STANDARD_USES_IN_CODE = (
+    "stand-in",
+    "stand for",
+    "one of three forms",
+    "printed forms",  # of MLIR
+    "pretty forms",
+    "intervals shifted",  # by an offset
+    "pair shifted",  # by bits
+)
+
+
+def sentences_of(path: Path) -> list[str]:
+    """Docstrings and string constants with more than one word, without code spans."""
+    constants = (node.value for node in ast.walk(ast.parse(text_of(path))) if isinstance(node, ast.Constant))
+    return [re.sub(r"`[^`\n]*`", "", text) for text in constants if isinstance(text, str) and " " in text.strip()]
+
+
+def test_output_and_docstrings_use_plain_words() -> None:
+    modules = sorted((ROOT / "artifact_inspector").rglob("*.py"))
+    texts = [(path, sentence) for path in modules for sentence in sentences_of(path)]
+    wrong = []
+    for path, sentence in texts:
+        for phrase in STANDARD_USES_IN_CODE:
+            sentence = sentence.replace(phrase, "")
+        wrong += [f"{path.relative_to(ROOT)}: {use}" for use in dialect_in(sentence)]
+    assert wrong == []
 
 
 def mentioned_commands(page: Path) -> list[str]:

@@ -37,7 +37,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.html.table import kernel_table
 from artifact_inspector.report.json.schema import schema_of
-from artifact_inspector.report.definitions import explain_word
+from artifact_inspector.report.definitions import explain_term
 from artifact_inspector.serving.items import row_item
 from artifact_inspector.vocabulary.rows import FACTS
 
@@ -56,7 +56,7 @@ json.dump({
     "records": Inspection(kernel, open_cache(Path(left))).to_records(),
     "mcp": row_item(kernel),
     "page": [column.heading for column in kernel_table([kernel], [""], [""]).columns],
-    "explain": [meaning.page for meaning in explain_word("shuffles")] if "shuffles" in {fact.key for fact in FACTS} else [],
+    "explain": [definition.text for definition in explain_term("shuffles")] if "shuffles" in {fact.key for fact in FACTS} else [],
 }, sys.stdout, default=str)
 """
 

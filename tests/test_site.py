@@ -33,4 +33,4 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert "Where to begin" in home
     assert re.findall(r'(?:src|href)="https?://(?!squidfunk)[^"]*"', home) == []
-    assert (site / "schema" / "v1" / "cache.schema.json").exists()
+    assert (site / "schema" / "v2" / "cache.schema.json").exists()

@@ -79,7 +79,7 @@ class Inspection:
 
     @property
     def verdict(self) -> str | None:
-        """The verdict of the main loop (or other principal region) in its last stage."""
+        """The verdict of the main loop, or of the straight-line code without one, in its last stage."""
         return None if self.details.principal_region is None else self.region().verdict
 
     @property
@@ -132,7 +132,7 @@ class Inspection:
         return 0 if last is None else last.counts[EventKind.MATRIX.count_name]
 
     def region(self, name: str | None = None) -> RegionView:
-        """The region with that id; by default the principal region.
+        """The region with that id; by default the main loop.
 
         Raises:
             UsageError: there is none; the remedy lists the regions.

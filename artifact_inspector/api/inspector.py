@@ -12,7 +12,7 @@ from artifact_inspector.compiling.ask.captured import CapturedKernel
 from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.selection import choose, parse_filters
+from artifact_inspector.facts.selection import parse_filters, select_kernels
 from artifact_inspector.files.cache import cache_in_memory, open_cache, open_file
 
 MAX_NAMES = 8
@@ -46,7 +46,7 @@ def inspect(kernel: object, *, name: str | None = None, target: str | None = Non
         cache = open_file(path) if path.is_file() else open_cache(path)
     else:
         cache = cache_in_memory(*read_kernel_files(kernel))
-    artifacts = choose(cache, name, parse_filters([] if target is None else [target]))
+    artifacts = select_kernels(cache, name, parse_filters([] if target is None else [target]))
     if not artifacts:
         raise CacheError(f"No kernels in {cache.root}.", "Give a directory that Triton compiled into.")
     if len(artifacts) > 1:

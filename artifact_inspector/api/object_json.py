@@ -1,8 +1,8 @@
 """Public objects as JSON, and back. The object is equal even if its files were deleted since.
 
 `--json` prints documents for other programs; they cannot be read back. This format stores and sends objects:
-values in the order of their fields, decoded by the types of the fields. It names no code to run. Only the
-release that wrote it can read it.
+values in the order of their fields, decoded by the types of the fields. It names no code to run. Format 1 is
+read too; otherwise only a release with the same fields can read it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundFacts, RoundPair
+from artifact_inspector.api import object_version1
 from artifact_inspector.api._tracebacks import hide_internal_frames
 from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.compiling import CompileResult, ConstantText, KernelRequest
@@ -27,7 +28,7 @@ from artifact_inspector.findings import Finding
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.version import __version__
 
-FORMAT_NAME = "artifact-inspector object 1"
+FORMAT_NAME = "artifact-inspector object 2"
 _TYPES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -39,11 +40,11 @@ _TYPES: Mapping[str, type] = {
         KernelFacts,
         KernelRequest,
         OtherFile,
-        RoundPair,
         Problem,
         RegionFacts,
         RegionWork,
         RoundFacts,
+        RoundPair,
         StageFacts,
         Target,
         WaitFacts,
@@ -89,9 +90,13 @@ def from_json(text: str) -> Any:
     """
     try:
         document = json.loads(text)
+        type_name, plain = document["type"], document["value"]
+        if document["form"] == object_version1.FORMAT_NAME:
+            kind = _TYPES[object_version1.RENAMED_TYPES.get(type_name, type_name)]
+            return _decode_object(kind, object_version1.upgrade_object(kind, plain, _FIELD_CODECS))
         if document["form"] != FORMAT_NAME:
             raise KeyError(document["form"])
-        return _decode_object(_TYPES[document["type"]], document["value"])
+        return _decode_object(_TYPES[type_name], plain)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"This was not written by to_json of release {__version__}: {type(error).__name__} {error}.",

@@ -6,13 +6,13 @@ from typing import Any
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Of, RegionSubject, StageSubject, Subject
-from artifact_inspector.vocabulary.rows import recorded
+from artifact_inspector.vocabulary.rows import record_values
 
 
 def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
-    """A row for each region at each stage; numbers, strings and None alone, in columns that never change.
+    """A row for each region at each stage; numbers, strings and None only, in columns that never change.
 
-    What is said of the kernel as a whole (registers, shared memory …) is repeated on each of its rows.
+    Facts of the whole kernel (registers, shared memory …) are repeated on each of its rows.
     """
     artifact = kernel.artifact
     kernel_values = {
@@ -22,7 +22,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
         "triton_version": artifact.triton_version,
         "num_warps": artifact.num_warps,
         "num_stages": artifact.num_stages,
-        **recorded(Subject(kernel), Of.KERNEL),
+        **record_values(Subject(kernel), Of.KERNEL),
     }
     rows = []
     for stage, facts in kernel.stages.items():
@@ -35,7 +35,7 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "region": region.id,
                 "kind": region.kind,
                 "depth": region.depth,
-                "principal": region.id == kernel.principal,
+                "is_main": region.id == kernel.principal,
                 "is_in_program": region.is_in_program,
                 "verdict": region.verdict,
                 "phrase": region.phrase,
@@ -45,9 +45,9 @@ def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:
                 "first_line": region.lines[0],
                 "last_line": region.lines[1],
                 "rounds": len(region.rounds),
-                **recorded(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
-                **recorded(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
+                **record_values(StageSubject(kernel, facts), Of.FILE, Of.STAGE),
+                **record_values(RegionSubject(kernel, facts, region), Of.REGION, Of.REGION_AT_STAGE),
             }
-            # enumerations, versions and architectures are texts, and here nothing but texts
+            # enumerations, versions and architectures are subclasses of str
             rows.append({key: str(value) if isinstance(value, str) else value for key, value in row.items()})
     return rows

@@ -65,7 +65,8 @@ def try_switches(kernel: KernelFacts) -> tuple[list[RemedyTrial], tuple[str, ...
             [(saved, options), *applicable], subject.name, subject.target, Path(scratch)
         )
         if baseline.artifact is None:
-            message = f"Triton {triton_version} cannot compile the TTIR of Triton {cached_version or 'unknown'}: {baseline.message}"
+            older = cached_version or "unknown"
+            message = f"Triton {triton_version} cannot compile the TTIR of Triton {older}: {baseline.message}"
             return [RemedyTrial(finding, switch, None, None, message) for finding, switch in suggestions], ()
         results = iter(recompiled)
         result_by_switch = {

@@ -9,7 +9,7 @@ from artifact_inspector.api._tracebacks import hide_internal_frames
 from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.selection import choose, parse_filters
+from artifact_inspector.facts.selection import parse_filters, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
@@ -93,7 +93,7 @@ class SavedIR:
 
 
 def _select(cache: Cache, kernel: str | None, target: str | None, triton: str | None) -> list[Artifact]:
-    artifacts = [*choose(cache, kernel, parse_filters([] if target is None else [target]))]
+    artifacts = [*select_kernels(cache, kernel, parse_filters([] if target is None else [target]))]
     # an exact directory name wins over names that contain the word
     in_directory = [x for x in artifacts if kernel in x.directory.split("/")]
     artifacts = in_directory or artifacts

@@ -13,7 +13,7 @@ from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.ask.trial import KernelState, compile_states, older_kernel_state
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.facts.selection import choose
+from artifact_inspector.facts.selection import select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _find_counterpart(kernel: Artifact, cache: Cache, name: str | None) -> Artif
         UsageError: none or several match.
     """
     targets = [] if kernel.target is None else [kernel.target]
-    artifacts = choose(cache, name or kernel.display_name, targets)
+    artifacts = select_kernels(cache, name or kernel.display_name, targets)
     if name is None:
         artifacts = tuple(artifact for artifact in artifacts if artifact.display_name == kernel.display_name)
     if not artifacts:

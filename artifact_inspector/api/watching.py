@@ -53,7 +53,8 @@ class Watched(Sequence[Inspection]):
         matching = [kernel for kernel in self if kernel.name == name]
         if len(matching) != 1:
             names = ", ".join(dict.fromkeys(kernel.title for kernel in self)) or "none"
-            raise LookupError(f"{len(matching) or 'no'} kernels {name!r} were compiled; compiled: {names}")
+            count = f"{len(matching)} kernels {name!r} were" if matching else f"No kernel {name!r} was"
+            raise LookupError(f"{count} compiled. Compiled kernels: {names}")
         return matching[0]
 
     def to_records(self) -> list[dict[str, Any]]:

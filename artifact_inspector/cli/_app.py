@@ -27,6 +27,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Commands to read them": ("inspect", "findings", "report", "watch"),
     "Commands to compare them": ("diff", "matrix", "try", "passes", "bisect"),
     "Commands to predict and measure": ("predict", "rank", "bench"),
+    "Commands to find errors": ("check-memory",),
     "Commands to guard against regressions": ("baseline", "check"),
     "Commands for editors and agents": ("lsp", "mcp"),
 }
@@ -171,7 +172,7 @@ class _CommandGroup(TyperGroup):
                     formatter.write_dl(rows)
 
     def _add_command(self, args: list[str]) -> list[str]:
-        """The arguments with the command in front of its options; the default command where none is named."""
+        """The arguments with the command before its options; the default command where none is named."""
         group_options = {name for param in self.params for name in param.opts} | {"--help", "-h"}
         if args and args[0] in group_options:
             return args

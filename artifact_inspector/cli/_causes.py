@@ -11,7 +11,7 @@ from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from artifact_inspector.files.cache import Artifact
-    from artifact_inspector.vocabulary.forms import Compiled
+    from artifact_inspector.vocabulary.variant_labels import Compiled
 
 MAX_ENTRIES = 12
 """Entries that an error lists."""
@@ -19,8 +19,8 @@ MAX_ENTRIES = 12
 
 def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
     """Print how many variants of one kernel each argument, option or version causes."""
-    from artifact_inspector.comparison.why import find_causes
-    from artifact_inspector.report.json.why import CausesDocument
+    from artifact_inspector.comparison.variant_causes import find_causes
+    from artifact_inspector.report.json.variant_causes import CausesDocument
     from artifact_inspector.report.variant_causes import CausesReport
 
     names = sorted({artifact.display_name for artifact in artifacts})
@@ -38,8 +38,8 @@ def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
 
 def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Artifact], *, json: bool) -> bool:
     """Print what separates two entries of a cache; return whether a cause was found."""
-    from artifact_inspector.comparison.why import Cause, find_reasons
-    from artifact_inspector.report.json.why import ReasonsDocument
+    from artifact_inspector.comparison.variant_causes import Cause, find_reasons
+    from artifact_inspector.report.json.variant_causes import ReasonsDocument
     from artifact_inspector.report.variant_causes import ReasonsReport
 
     sides = _require_entry(left_entries, "left"), _require_entry(right_entries, "right")
@@ -52,11 +52,11 @@ def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Arti
             f"{sides[1].display_name} {sides[1].hash[:8]}",
         )
         print_report(ReasonsReport(labels, reasons))
-    return any(reason.respect.cause is not Cause.UNKNOWN for reason in reasons)
+    return any(reason.key_part.cause is not Cause.UNKNOWN for reason in reasons)
 
 
 def _read_variants(artifacts: Sequence[Artifact]) -> list[Compiled]:
-    from artifact_inspector.vocabulary.forms import Compiled
+    from artifact_inspector.vocabulary.variant_labels import Compiled
 
     kernels = inspect_kernels(artifacts, None, lambda kernel: kernel.program)
     return [Compiled(kernel.artifact, kernel.program) for kernel in kernels]

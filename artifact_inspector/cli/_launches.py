@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.model.limits import SIMULATION_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,26 @@ Gpu = Annotated[
     typer.Option("--gpu", metavar="GPU", help="Model the SM count, L2 and peaks of this product: H200, 4090 ..."),
 ]
 Steps = Annotated[int, typer.Option("--steps", metavar="N", help="Stop a kernel that runs more than N steps.")]
+
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget",
+        metavar="SECONDS",
+        help=f"Stop after this processor time of all simulations. Default: {SIMULATION_SECONDS.default}.",
+    ),
+]
+
+
+def budget_seconds(option: float | None) -> float:
+    """The seconds of `--budget`, or the default.
+
+    Raises:
+        UsageError: they are not positive.
+    """
+    if option is not None and not option > 0:
+        raise UsageError(f"--budget is {option:g}.", "Expected seconds above 0.")
+    return SIMULATION_SECONDS.value if option is None else option
 
 
 def read_requests(
@@ -79,9 +100,9 @@ def read_requests(
 def _example_command(cache: Cache, name: str | None, targets: Sequence[KernelFilter]) -> str:
     """A complete `predict` command for the first matching kernel; empty if its arguments are unknown."""
     from artifact_inspector.execution.kernel_loader import example_arguments
-    from artifact_inspector.facts.selection import choose
+    from artifact_inspector.facts.selection import select_kernels
 
-    for entry in choose(cache, name, targets)[:1]:
+    for entry in select_kernels(cache, name, targets)[:1]:
         example_texts = example_arguments(entry)
         if example_texts:
             command = ["inspect-kernel", "predict", str(cache.root), entry.hash[:12], "--grid", "1"]

@@ -60,7 +60,7 @@ def print_cache(
     index: bool = True,
 ) -> None:
     """Print a cache: one row per kernel, one kernel in full, or the lines of one region."""
-    from artifact_inspector.facts.selection import choose, narrow, parse_filters, parse_stages, parse_targets
+    from artifact_inspector.facts.selection import narrow, parse_filters, parse_stages, parse_targets, select_kernels
     from artifact_inspector.report.cache_report import CacheReport
     from artifact_inspector.report.console import show
 
@@ -71,7 +71,7 @@ def print_cache(
         parse_targets(other_gpus),
     )
     cache = open_cache_or_fail(path)
-    assembly = assemble_missing(choose(cache, name, kernel_selectors, stage_filter), enabled=assemble)
+    assembly = assemble_missing(select_kernels(cache, name, kernel_selectors, stage_filter), enabled=assemble)
     artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
     is_file = path is not None and path.is_file()
@@ -162,11 +162,11 @@ def _select_kernels(kernels: Iterable[KernelFacts], rows: RowSelection) -> Itera
     """The requested kernels in the requested order."""
     if rows == RowSelection(limit=rows.limit):
         return kernels
-    from artifact_inspector.vocabulary.choice import order, parse_choice
+    from artifact_inspector.vocabulary.selection import parse_choice, sort_kernels
 
     is_match = parse_choice(rows.findings, rows.verdicts, rows.severity)
     if rows.sort is not None:
-        order((), rows.sort)  # refuse an unknown key before reading anything
+        sort_kernels((), rows.sort)  # refuse an unknown key before reading anything
     all_kernels = list(kernels)
     matching = [kernel for kernel in all_kernels if is_match(kernel)]
     if all_kernels and not matching:
@@ -182,7 +182,7 @@ def _select_kernels(kernels: Iterable[KernelFacts], rows: RowSelection) -> Itera
             else f"Change or remove {active_filters[0]}."
         )
         raise UsageError(f"None of {len(all_kernels)} kernels matches all filters.", remedy)
-    return matching if rows.sort is None else order(matching, rows.sort)
+    return matching if rows.sort is None else sort_kernels(matching, rows.sort)
 
 
 def _list_region(

@@ -175,7 +175,7 @@ def read_selectors(target: Sequence[str] | None, properties: Sequence[str] | Non
 
     targets = split_option_values(target or [])
     for name in targets:
-        if any(selector.kind != "target" for selector in parse_filters([name])):
+        if not all(selector.is_target for selector in parse_filters([name])):
             say(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
     return [*targets, *(properties or [])]
 

@@ -28,6 +28,12 @@ def print_report(report: RenderableType) -> None:
     show(report, sys.stdout)
 
 
+class _FileText(io.StringIO):
+    """Text that will be written to a file, in UTF-8 whatever the terminal's encoding is."""
+
+    encoding = "utf-8"
+
+
 @contextmanager
 def output_to(file: Path | None) -> Iterator[None]:
     """Write what the block prints on standard output to a file; None leaves it on standard output."""
@@ -36,7 +42,7 @@ def output_to(file: Path | None) -> Iterator[None]:
         return
     from artifact_inspector.files.writer import write_text
 
-    stdout, sys.stdout = sys.stdout, io.StringIO()
+    stdout, sys.stdout = sys.stdout, _FileText()
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.comparison.pair import Pair
+    from artifact_inspector.comparison.pair import Comparison
     from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.timing.residency import Residency
@@ -105,18 +105,18 @@ def model_residency(
     return find_residency(candidate, disassemble, gpu=gpu, limit=steps)
 
 
-def draw_pair(pair: Pair | None, picture: str, made_by: str = "") -> str:
+def draw_pair(pair: Comparison | None, picture: str, responsible_pass: str = "") -> str:
     """The SVG of two kernels.
 
     Args:
-        made_by: the pass that made them differ; empty where it is not known.
+        responsible_pass: the pass that made them differ; empty where it is not known.
     """
     from artifact_inspector.pictures.pair_timelines import pair_timelines
     from artifact_inspector.report.diff import side_labels
 
     if pair is None:
         raise UsageError("--svg draws two kernels.", "Give one kernel per side: CACHE:NAME.")
-    return pair_timelines(pair, side_labels(pair), made_by=made_by)
+    return pair_timelines(pair, side_labels(pair), responsible_pass=responsible_pass)
 
 
 def write_svg(out: Path | None, svg: str) -> None:

@@ -52,12 +52,12 @@ def print_timeline(
     """Print events of one kernel in issue order, with the loads in flight below them."""
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.scene import find_scene
-    from artifact_inspector.facts.selection import choose, parse_filters, parse_stages
+    from artifact_inspector.facts.selection import parse_filters, parse_stages, select_kernels
     from artifact_inspector.report.json.timeline import TimelineDocument
     from artifact_inspector.report.timeline import TimelineReport
 
     stage_filter = parse_stages(stages)
-    artifacts = choose(open_cache_or_fail(path), name, parse_filters(selectors))
+    artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(selectors))
     entry = require_one(artifacts, "--timeline draws")
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
     kernel = inspect_artifact(entry, disassemble, lambda facts: facts.stages)
@@ -81,7 +81,7 @@ def print_graph(
 ) -> None:
     """Print the basic blocks and the data flow of one stage of a kernel, the last stage by default."""
     from artifact_inspector.facts.graph import graph_of
-    from artifact_inspector.facts.selection import choose, parse_filters, parse_stages
+    from artifact_inspector.facts.selection import parse_filters, parse_stages, select_kernels
     from artifact_inspector.report.console import write
     from artifact_inspector.report.exchange.graph import FORMATS
 
@@ -92,7 +92,7 @@ def print_graph(
             f"--graph prints one stage; {len(stage_filter)} are given.",
             f"Give one: --stage {stage_filter[-1].value}.",
         )
-    artifacts = choose(open_cache_or_fail(path), name, parse_filters(selectors))
+    artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(selectors))
     entry = require_one(artifacts, "--graph prints")
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
     graph = graph_of(entry, stage_filter[0] if stage_filter else None, region, disassemble)
@@ -104,11 +104,11 @@ def print_registers(
 ) -> None:
     """Print live registers by line, which are live at the peak, and how many to free for one more block."""
     from artifact_inspector.facts.pressure import pressure_of
-    from artifact_inspector.facts.selection import choose, parse_filters
+    from artifact_inspector.facts.selection import parse_filters, select_kernels
     from artifact_inspector.report.json.pressure import PressureDocument
     from artifact_inspector.report.register_pressure import PressureReport
 
-    artifacts = choose(open_cache_or_fail(path), name, parse_filters(selectors))
+    artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(selectors))
     disassemble = make_disassembler(artifacts, nvdisasm, sass=True)
     kernels = [pressure_of(entry, disassemble) for entry in artifacts]
     if json:
@@ -129,7 +129,7 @@ def print_index(*, clear: bool, json: bool) -> None:
     if stats is None:
         return
     if json:
-        print_json(IndexDocument(place=stats.path, kernels=stats.entries, bytes=stats.bytes))
+        print_json(IndexDocument(file=stats.path, kernels=stats.entries, bytes=stats.bytes))
     else:
         say(f"{stats.entries} kernels, {stats.bytes / 1e6:.1f} MB, in {stats.path}", sys.stdout)
 

@@ -40,7 +40,7 @@ def baseline(
     """Record the facts of kernels in a file that `check` compares later caches with."""
     with exit_codes(json=False):
         from artifact_inspector.comparison.baseline import record
-        from artifact_inspector.facts.selection import choose, parse_filters
+        from artifact_inspector.facts.selection import parse_filters, select_kernels
         from artifact_inspector.files.sources import find_source
         from artifact_inspector.files.writer import write_text
         from artifact_inspector.report.console import write
@@ -48,7 +48,7 @@ def baseline(
         from artifact_inspector.report.phrases import plural
 
         opened = open_cache_or_fail(cache)
-        artifacts = choose(opened, name, parse_filters(read_selectors(target, properties)))
+        artifacts = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
         if not artifacts:
             raise UsageError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
         disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)

@@ -142,7 +142,7 @@ def _compare(
 ) -> Corpus:
     from artifact_inspector.comparison.baseline import compare_with_baseline
     from artifact_inspector.comparison.matching import parse_axes
-    from artifact_inspector.facts.selection import choose
+    from artifact_inspector.facts.selection import select_kernels
     from artifact_inspector.files.cache import Cache
     from artifact_inspector.report.progress import progress_bar
 
@@ -150,10 +150,12 @@ def _compare(
     opened = open_cache_or_fail(path, can_be_empty=True)
     compared_ids = {
         id(x)
-        for x in choose(Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ()), name, kernel_selectors)
+        for x in select_kernels(
+            Cache(Path(), tuple(x.artifact for x in baseline.kernels), (), ()), name, kernel_selectors
+        )
     }
     try:
-        artifacts = choose(opened, name, kernel_selectors)
+        artifacts = select_kernels(opened, name, kernel_selectors)
     except UsageError:
         artifacts = ()  # every kernel of the baseline is gone
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)

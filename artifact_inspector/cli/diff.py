@@ -30,7 +30,7 @@ from artifact_inspector.errors import CacheError, UsageError
 if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
-    from artifact_inspector.comparison.pair import Pair
+    from artifact_inspector.comparison.pair import Comparison
     from artifact_inspector.files.cache import Artifact, Problem
 
 FORMATS = ("text", "json", "markdown", "junit")
@@ -175,7 +175,7 @@ def _compare(
             make_inspector(disassemble),
             across=match_axes,
             progress=advance,
-            together=len(left_artifacts) == len(right_artifacts) == 1,
+            is_one_pair=len(left_artifacts) == len(right_artifacts) == 1,
             always=named and min(len(left_artifacts), len(right_artifacts)) == 1,
         )
     corpus = replace(corpus, problems=(*problems, *corpus.problems))
@@ -186,9 +186,9 @@ def _compare(
     pair = corpus.changes[0].pair if is_single_pair else None
     if svg is None:
         _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=fail_gates)
-    pass_lines, made_by = _attribute_passes(pair) if passes and pair is not None else ([], "")
+    pass_lines, responsible_pass = _attribute_passes(pair) if passes and pair is not None else ([], "")
     if svg is not None:
-        write_svg(svg[1], draw_pair(pair, svg[0], made_by))
+        write_svg(svg[1], draw_pair(pair, svg[0], responsible_pass))
     if pass_lines:
         # a picture on standard output must be the only thing there
         write_lines("\n" + "\n".join(pass_lines) + "\n", sys.stdout if svg is None or svg[1] else sys.stderr)
@@ -210,7 +210,7 @@ def _compare(
     return bool(corpus.failures(fail_gates)) if fail_gates else not corpus.is_same
 
 
-def _attribute_passes(pair: Pair) -> tuple[list[str], str]:
+def _attribute_passes(pair: Comparison) -> tuple[list[str], str]:
     """The pass that set each differing fact, for each side; and the pass that a picture names."""
     from artifact_inspector.passes.attribution import find_passes, select_earliest
     from artifact_inspector.report.diff import side_labels
@@ -250,8 +250,8 @@ def _select_sides(
     sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
     """The kernels of both sides, the problems of their caches, and whether each side names one kernel."""
-    from artifact_inspector.comparison.sides import narrow_side, parse_place
-    from artifact_inspector.facts.selection import choose, parse_filters
+    from artifact_inspector.comparison.sides import narrow_side, parse_cache_selector
+    from artifact_inspector.facts.selection import parse_filters, select_kernels
     from artifact_inspector.model.text import split_option_values
 
     a, b, left_words, right_words = sides
@@ -261,14 +261,14 @@ def _select_sides(
             "Give a second cache, or two sides of one: --left sm_75 --right gfx90a.",
         )
     targets_filter = parse_filters(targets)
-    locations = parse_place(a), parse_place(a if b is None else b)
+    locations = parse_cache_selector(a), parse_cache_selector(a if b is None else b)
     side_artifacts, problems = [], []
     for side, location, side_words in zip(("left", "right"), locations, (left_words, right_words), strict=True):
         cache = open_cache_or_fail(location.directory, can_be_empty=True)
         selectors = split_option_values(side_words)
         if cache.entries:
             side_artifacts.append(
-                narrow_side(cache, location, selectors, lambda c, name: choose(c, name, targets_filter))
+                narrow_side(cache, location, selectors, lambda c, name: select_kernels(c, name, targets_filter))
             )
         elif location.name or selectors:
             raise UsageError(f"No kernels in {location.directory}.", "Give a Triton cache with kernels.")

@@ -92,12 +92,12 @@ def _list_findings(
     sass: bool,
     assemble: bool,
 ) -> None:
-    from artifact_inspector.facts.selection import choose, parse_filters
+    from artifact_inspector.facts.selection import parse_filters, select_kernels
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.findings import FindingsReport
 
     cache = open_cache_or_fail(path)
-    assembly = assemble_missing(choose(cache, name, parse_filters(targets)), enabled=assemble)
+    assembly = assemble_missing(select_kernels(cache, name, parse_filters(targets)), enabled=assemble)
     artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
     kernels = list(inspect_kernels(artifacts, disassemble, lambda kernel: (find_findings(kernel), kernel.program)))
@@ -113,14 +113,14 @@ def _list_findings(
 def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
     """Print what each kernel compiles to with the switches that its findings suggest."""
     from artifact_inspector.api.remedies import switches_of, try_switches
-    from artifact_inspector.facts.selection import choose, parse_filters
+    from artifact_inspector.facts.selection import parse_filters, select_kernels
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.json.remedies import remedies_document
     from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):
         raise UsageError(f"--try prints text or JSON, not {format}.", "Remove --format.")
-    artifacts = choose(open_cache_or_fail(path), name, parse_filters(targets))
+    artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(targets))
     kernels = list(inspect_kernels(artifacts, None, find_findings, index=False))
     with_fixes = [kernel for kernel in kernels if switches_of(kernel)]
     if len(with_fixes) > MAX_TRIED:

@@ -192,12 +192,12 @@ def _draw(
     """Write a picture of one kernel."""
     from artifact_inspector.cli._pictures import draw_kernel, require_picture, write_svg
     from artifact_inspector.cli._views import require_one
-    from artifact_inspector.facts.selection import choose, parse_filters, parse_stages
+    from artifact_inspector.facts.selection import parse_filters, parse_stages, select_kernels
 
     picture, output = svg
     require_picture(picture, KERNEL_PICTURES)
     stage_filter = parse_stages(stages)
-    artifacts = choose(open_cache_or_fail(path), name, parse_filters(targets))
+    artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(targets))
     require_one(artifacts, "--svg draws")
     pictures: list[str] = []
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)

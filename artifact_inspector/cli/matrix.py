@@ -76,7 +76,7 @@ def matrix(
     """Compare all variants of one kernel: its targets, versions and configurations."""
     with exit_codes(json=json):
         from artifact_inspector.comparison.matrix import find_matrix
-        from artifact_inspector.facts.selection import choose, parse_filters
+        from artifact_inspector.facts.selection import parse_filters, select_kernels
         from artifact_inspector.files.autotuning import read_autotune_results
         from artifact_inspector.model.text import split_option_values
         from artifact_inspector.report.json.comparison import matrix_document
@@ -90,7 +90,7 @@ def matrix(
                 "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
             )
         opened = open_cache_or_fail(cache)
-        named = choose(opened, name, parse_filters(read_selectors(target, properties)))
+        named = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
         if show_causes:
             from artifact_inspector.cli._causes import print_causes
 
@@ -107,7 +107,7 @@ def matrix(
             print_report(MatrixReport(variants))
             tunings = read_autotune_results(opened, variants.name)
             if tunings:
-                print_report(tunings_block(tunings, variants.forms))
+                print_report(tunings_block(tunings, variants.variants))
         if html is not None:
             _write_page(html, variants, disassemble)
         if passes:
@@ -120,7 +120,7 @@ def _write_page(html: Path, variants: Matrix, disassemble: Disassemble | None) -
     from artifact_inspector.cli._pages import view_kernels, write_page
     from artifact_inspector.report.html import matrix_page
 
-    _, views = view_kernels([variant.kernel.artifact for variant in variants.forms], disassemble)
+    _, views = view_kernels([variant.kernel.artifact for variant in variants.variants], disassemble)
     write_page(html, matrix_page(variants, views))
 
 
@@ -133,7 +133,7 @@ def _write_passes(variants: Matrix) -> None:
     from artifact_inspector.vocabulary.names import name_regions
 
     write_lines("\npasses\n", sys.stdout)
-    for variant in variants.forms:
+    for variant in variants.variants:
         label = " ".join(filter(None, (variant.summary.triton, variant.summary.target, variant.label)))
         principal = variant.kernel.principal_region
         name = None if principal is None else name_regions(variant.kernel).get(principal.id)

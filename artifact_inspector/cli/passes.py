@@ -151,13 +151,13 @@ def bisect(
 
 def _find_subject(request: KernelRequest, name: str | None, target: str | None, triton: str | None) -> TraceSubject:
     """What to compile: an entry of the cache that the request names, else the request itself."""
-    from artifact_inspector.facts.selection import choose, parse_filters, parse_targets
+    from artifact_inspector.facts.selection import parse_filters, parse_targets, select_kernels
     from artifact_inspector.files.cache import open_cache
     from artifact_inspector.passes.subject import subject_of_entry, subject_of_request
 
     kernel, target_words = request.kernel_path, [] if target is None else [target]
     if Path(kernel).is_dir():
-        artifacts = choose(open_cache(Path(kernel)), name, parse_filters(target_words))
+        artifacts = select_kernels(open_cache(Path(kernel)), name, parse_filters(target_words))
         if len(artifacts) != 1:
             raise UsageError(
                 f"This command compiles one kernel; {len(artifacts)} match.",

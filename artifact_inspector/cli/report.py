@@ -39,11 +39,11 @@ def report(
 ) -> None:
     """Write an HTML page: a table of kernels, and the pictures and linked code of each."""
     with exit_codes(json=False):
-        from artifact_inspector.facts.selection import choose, parse_filters
+        from artifact_inspector.facts.selection import parse_filters, select_kernels
         from artifact_inspector.report.html import cache_page
 
         opened = open_cache_or_fail(cache)
-        artifacts = choose(opened, name, parse_filters(read_selectors(target, properties)))
+        artifacts = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
         if not artifacts:
             raise CacheError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
         disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)

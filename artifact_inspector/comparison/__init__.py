@@ -1,1 +1,1 @@
-"""Two kernels, or two caches of them, held against each other."""
+"""Two kernels, or two caches of them, compared."""

@@ -1,7 +1,7 @@
-"""Kernels as they were once recorded, and a cache held against them.
+"""Recorded kernels, and the comparison of a cache with them.
 
-A record holds what a kernel is known by, its facts, and a digest of each of its files: enough to find the
-same kernel again and to say what became of it, without the cache that it was made from.
+A record holds the identity of a kernel, its facts, and a digest of each of its files. That is enough to find the
+same kernel again and to report its changes without the original cache.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import Summary, summarise
 
 DEFAULT_GATES = ("verdict", "spills", "waits", "mma", "shared", "gone")
-"""What does not shift by itself from one build of a compiler to the next."""
+"""Facts that are stable from one build of a compiler to the next."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recorded(Candidate):
+class BaselineKernel(Candidate):
     """One kernel of a baseline; its artifact has no files."""
 
     summary: Summary
     digests: Mapping[str, str]
-    """By suffix: of a stage's text without names, places and numbering; of what a GPU loads of a binary."""
+    """By suffix: of a stage's text without names, locations and numbering; of the loaded sections of a binary."""
     source: str | None
-    """The file that it was compiled from, from the directory that it was recorded in; only its name where
-    it does not lie there."""
+    """The source file, relative to the directory of the recording; only its name if it is elsewhere."""
 
     @cached_property
     def program(self) -> KernelProgram | None:
@@ -68,41 +67,41 @@ class Recorded(Candidate):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a baseline file says."""
+    """The content of a baseline file."""
 
     generator: str
     """The version of this package that recorded it."""
-    kernels: tuple[Recorded, ...]
+    kernels: tuple[BaselineKernel, ...]
 
 
-def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> Recorded:
-    """A kernel as a baseline keeps it.
+def record(kernel: KernelFacts, find: Callable[[str], str | None]) -> BaselineKernel:
+    """The record of a kernel in a baseline.
 
     Args:
-        find: the path of a source file from the root of the working tree; None for one that is not there.
+        find: the path of a source file from the root of the working tree; None if it is not in the tree.
     """
     artifact = kernel.artifact
-    place = None if kernel.program is None else kernel.program.location
-    file = None if place is None else place.file.replace("\\", "/")
+    location = None if kernel.program is None else kernel.program.location
+    file = None if location is None else location.file.replace("\\", "/")
     source = None if file is None else find(file) or file.rpartition("/")[2]
-    return Recorded(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
+    return BaselineKernel(artifact=artifact, summary=summarise(kernel), digests=digests_of(artifact), source=source)
 
 
 def digests_of(artifact: Artifact) -> dict[str, str]:
     """Suffix → digest, of every text and binary that can be read."""
-    found = {stage.value: digest_of(artifact, stage) for stage in Stage}
+    digests = {stage.value: digest_of(artifact, stage) for stage in Stage}
     for suffix in BINARIES:
         if suffix in artifact.files:
             try:
                 content = read_file(artifact, suffix)
             except CacheError:
                 continue
-            found[suffix] = _digest_of_binary(content, suffix)
-    return {suffix: digest for suffix, digest in found.items() if digest is not None}
+            digests[suffix] = _digest_of_binary(content, suffix)
+    return {suffix: digest for suffix, digest in digests.items() if digest is not None}
 
 
 def _digest_of_binary(content: bytes, suffix: str) -> str:
-    """Of what a GPU is given: the rest tells the lines and the path of the program."""
+    """Of the sections that a GPU loads; the others hold line numbers and the path of the source."""
     digest = blake2b(digest_size=16)
     try:
         for name, section in sorted(read_loaded_sections(content, suffix).items()):
@@ -114,7 +113,7 @@ def _digest_of_binary(content: bytes, suffix: str) -> str:
 
 
 def compare_with_baseline(
-    recorded: Sequence[Recorded],
+    recorded: Sequence[BaselineKernel],
     artifacts: Iterable[Artifact],
     inspect: Callable[[Artifact], KernelFacts],
     *,
@@ -122,56 +121,58 @@ def compare_with_baseline(
     problems: Iterable[Problem] = (),
     progress: Callable[[str], None] | None = None,
 ) -> Corpus:
-    """A cache held against a baseline: the left side is the baseline.
+    """A cache compared with a baseline, which is the left side.
 
-    A new version of Triton is what a baseline is held against most, so where the two have no version in
-    common, that may differ unasked; another target may not. A fact that was known and is not known any
-    more differs: a gate that nobody can look through is shut.
+    If the two have no version of Triton in common, the version may differ; a different target may not, unless
+    `across` allows it. A fact that was known and is unknown now counts as a difference, so its gate fails.
 
     Args:
-        inspect: makes facts of a kernel; asked only where its files are not those recorded.
+        inspect: computes the facts of a kernel; called only if its files differ from the record.
         across: what may differ.
         problems: of the cache.
-        progress: is told of each kernel beforehand.
+        progress: called with the name of each kernel before it is compared.
 
     Raises:
-        UsageError: the baseline is of other targets.
+        UsageError: the targets of the baseline and of the cache differ.
     """
-    found = [Candidate(artifact) for artifact in artifacts]
+    candidates = [Candidate(artifact) for artifact in artifacts]
     allowed = set(across)
-    if {x.artifact.triton_version for x in recorded}.isdisjoint(x.artifact.triton_version for x in found):
+    if {x.artifact.triton_version for x in recorded}.isdisjoint(x.artifact.triton_version for x in candidates):
         allowed.add(Axis.VERSION)
     if Axis.TARGET not in allowed:
-        _refuse_other_targets(recorded, found)
+        _check_targets(recorded, candidates)
     digests: dict[int, Mapping[str, str]] = {}
-    for candidate in found:
+    for candidate in candidates:
         if progress is not None:
             progress(candidate.artifact.display_name)
         digests[id(candidate)] = digests_of(candidate.artifact)
-    same, ours, theirs = _unchanged(recorded, found, digests)
+    same, ours, theirs = _unchanged(recorded, candidates, digests)
     matching = match_candidates(ours, theirs, frozenset(allowed))
     changes = [Change(*pair, Degree.BENIGN, (), (), None) for pair in same]
-    told = dict.fromkeys(("cache", problem) for problem in problems)
-    for one, other in matching.pairs:
-        assert isinstance(one, Recorded)
-        if one.digests == digests[id(other)] and one.artifact.shared_bytes == other.artifact.shared_bytes:
-            changes.append(Change(one, other, Degree.BENIGN, find_differences(one, other), (), None))
+    problem_log = dict.fromkeys(("cache", problem) for problem in problems)
+    for entry, counterpart in matching.pairs:
+        assert isinstance(entry, BaselineKernel)
+        if (
+            entry.digests == digests[id(counterpart)]
+            and entry.artifact.shared_bytes == counterpart.artifact.shared_bytes
+        ):
+            changes.append(Change(entry, counterpart, Degree.BENIGN, find_differences(entry, counterpart), (), None))
             continue
-        kernel = inspect(other.artifact)
-        told.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
-        changes.append(_change(one, other, kernel))
+        kernel = inspect(counterpart.artifact)
+        problem_log.update(dict.fromkeys(("cache", problem) for problem in kernel.problems))
+        changes.append(_compare_kernel(entry, counterpart, kernel))
     changes.sort(key=lambda change: (change.severity, str(change.right)))
     matching = replace(matching, pairs=(*same, *matching.pairs))
     sides = Sides("in the baseline", "in the cache", "as recorded")
-    return Corpus(tuple(changes), matching, tuple(told), sides)
+    return Corpus(tuple(changes), matching, tuple(problem_log), sides)
 
 
 def _unchanged(
-    recorded: Sequence[Recorded], candidates: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
-) -> tuple[list[tuple[Recorded, Candidate]], list[Recorded], list[Candidate]]:
-    """Pairs that are the same in all that is known of them, and what is left of both sides.
+    recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate], digests: Mapping[int, Mapping[str, str]]
+) -> tuple[list[tuple[BaselineKernel, Candidate]], list[BaselineKernel], list[Candidate]]:
+    """Pairs of identical records, and the remaining kernels of both sides.
 
-    Of several kernels that are all the same, any is the like of any: they need no telling apart.
+    Identical kernels are interchangeable, so any of them may be paired with any other.
     """
 
     def key(x: Candidate, of: Mapping[str, str]) -> Hashable:
@@ -179,24 +180,24 @@ def _unchanged(
         known_by = (artifact.display_name, artifact.name, x.target, artifact.triton_version)
         return (*known_by, artifact.shared_bytes, tuple(x.options.items()), tuple(sorted(of.items())))
 
-    left: dict[Hashable, list[Recorded]] = {}
-    for one in recorded:
-        if one.digests:
-            left.setdefault(key(one, one.digests), []).append(one)
-    pairs, rest = [], []
-    for other in candidates:
-        alike = left.get(key(other, digests[id(other)]))
-        if alike:
-            pairs.append((alike.pop(0), other))
+    unmatched: dict[Hashable, list[BaselineKernel]] = {}
+    for entry in recorded:
+        if entry.digests:
+            unmatched.setdefault(key(entry, entry.digests), []).append(entry)
+    pairs, changed = [], []
+    for candidate in candidates:
+        same = unmatched.get(key(candidate, digests[id(candidate)]))
+        if same:
+            pairs.append((same.pop(0), candidate))
         else:
-            rest.append(other)
-    done = {id(one) for one, _ in pairs}
-    return pairs, [one for one in recorded if id(one) not in done], rest
+            changed.append(candidate)
+    done = {id(entry) for entry, _ in pairs}
+    return pairs, [entry for entry in recorded if id(entry) not in done], changed
 
 
 def lines_of(kernel: KernelFacts) -> dict[str, int]:
-    """Region by its name → its first line in the source, where the kernel's stages tell it."""
-    found: dict[str, int] = {}
+    """Name of a region → its first source line, if the kernel's stages have locations."""
+    line_by_name: dict[str, int] = {}
     for region, name in name_regions(kernel).items():
         sources = [
             int(line)
@@ -207,33 +208,33 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
             for line in (source.chain[-1].rpartition(":")[2] for source in placed.sources)
             if line.isdecimal()
         ]
-        own = RegionId.parse(region)
-        line = own.position if own.position is not None and own.is_line else min(sources, default=0)
+        region_id = RegionId.parse(region)
+        line = region_id.position if region_id.position is not None and region_id.is_line else min(sources, default=0)
         if line:
-            found[name] = line
-    return found
+            line_by_name[name] = line
+    return line_by_name
 
 
-def _change(recorded: Recorded, candidate: Candidate, kernel: KernelFacts) -> Change:
-    held = tuple(_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
-    degree = Degree.CHANGED if any(fact.differs for fact in held) else Degree.CODE
+def _compare_kernel(recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts) -> Change:
+    fact_pairs = tuple(_mark_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
+    degree = Degree.CHANGED if any(fact.differs for fact in fact_pairs) else Degree.CODE
     differences = find_differences(recorded, candidate)
     lines = lines_of(kernel)
-    reason = find_reason(kernel, held, name_regions(kernel), lines)
-    return Change(recorded, candidate, degree, differences, held, None, lines, reason)
+    reason = find_reason(kernel, fact_pairs, name_regions(kernel), lines)
+    return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, reason)
 
 
-def _lost(fact: FactPair) -> FactPair:
-    """A fact that is not known any more as one that only the baseline has."""
+def _mark_lost(fact: FactPair) -> FactPair:
+    """Report a fact that became unknown as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(state=State.ONE_SIDED, right=None, why="not known any more", unknown=(PairSide.RIGHT,))
+    return fact._replace(state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,))
 
 
-def _refuse_other_targets(recorded: Sequence[Recorded], candidates: Sequence[Candidate]) -> None:
-    ours, theirs = ({x.target or "no known target" for x in side} for side in (recorded, candidates))
+def _check_targets(recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate]) -> None:
+    ours, theirs = ({x.target or "an unknown target" for x in side} for side in (recorded, candidates))
     if ours and theirs and ours.isdisjoint(theirs):
         raise UsageError(
-            f"The baseline is of {', '.join(sorted(ours))}, the cache of {', '.join(sorted(theirs))}.",
-            "Record one of that target, or compare the two: --across target.",
+            f"The baseline is for {', '.join(sorted(ours))}, but the cache is for {', '.join(sorted(theirs))}.",
+            "Record a baseline for that target, or pass --across target.",
         )

@@ -1,4 +1,4 @@
-"""Why the facts of a kernel are others than those that were recorded: what its own files say of them now."""
+"""Why the facts of a kernel differ from its record, according to its files."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from artifact_inspector.vocabulary.names import step_of
 _OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
 
 
-class Reason(NamedTuple):
-    """What explains a change, with the line of the user's code that it is about."""
+class ChangeReason(NamedTuple):
+    """What explains a change, with the line of the user's code."""
 
     description: str
     evidence: str
-    """`ttir line 27`; empty where the words or the line of the source are all."""
+    """`ttir line 27`; empty if only the source line is known."""
     source: str | None
-    """`matmul.py:40`; None where no line is known."""
+    """`matmul.py:40`; None if no line is known."""
 
 
 def find_reason(
     kernel: KernelFacts, facts: Sequence[FactPair], names: Mapping[str, str], lines: Mapping[str, int]
-) -> Reason | None:
-    """The reason for the facts that differ, as the kernel on the right tells it.
+) -> ChangeReason | None:
+    """The reason for the differing facts, from the files of the right kernel.
 
-    Why a loop is not pipelined, else what a new finding says, else the first stage that made another verdict.
+    Why a loop is not pipelined, else the message of a new finding, else the first stage with a different verdict.
 
     Args:
         names: of the kernel's regions.
         lines: region by its name → its line in the source.
     """
-    apart = [fact for fact in facts if fact.differs]
-    regions = {fact.region for fact in apart if fact.category in _OF_LOADS}
+    differing = [fact for fact in facts if fact.differs]
+    regions = {fact.region for fact in differing if fact.category in _OF_LOADS}
     for region, pipeline in kernel.pipelines.items():
         name = names.get(region, region)
         if name in regions and pipeline.unpipelined_reason is not None:
             evidence = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:2])
-            return Reason(f"{name}: {pipeline.unpipelined_reason}", evidence, _line_of(kernel, lines.get(name)))
-    new = {code for fact in apart if fact.category == Category.FINDINGS for code in _news(fact)}
+            return ChangeReason(f"{name}: {pipeline.unpipelined_reason}", evidence, _line_of(kernel, lines.get(name)))
+    new = {code for fact in differing if fact.category == Category.FINDINGS for code in _new_codes(fact)}
     for finding in find_findings(kernel):
         if finding.code in new:
             sources = finding.remark.sources
-            return Reason(f"{finding.code}: {finding.remark.message}", "", sources[0] if sources else None)
-    verdicts = [fact for fact in apart if fact.category == Category.VERDICT]
+            return ChangeReason(f"{finding.code}: {finding.remark.message}", "", sources[0] if sources else None)
+    verdicts = [fact for fact in differing if fact.category == Category.VERDICT]
     if not verdicts:
         return None
     first = verdicts[0]
-    stage = next((one for one in kernel.stages if step_of(one) == first.step), None)
+    stage = next((candidate_stage for candidate_stage in kernel.stages if step_of(candidate_stage) == first.step), None)
     if stage is None:
         return None
-    words = f"{first.region}: other from {stage.value} on, by {stage.producer}"
-    return Reason(words, "", _line_of(kernel, lines.get(first.region)))
+    description = f"{first.region}: the verdict first differs at {stage.value} ({stage.producer})"
+    return ChangeReason(description, "", _line_of(kernel, lines.get(first.region)))
 
 
-def _news(fact: FactPair) -> frozenset[str]:
+def _new_codes(fact: FactPair) -> frozenset[str]:
     return _codes(fact.right) - _codes(fact.left)
 
 
@@ -68,7 +68,7 @@ def _codes(value: Value) -> frozenset[str]:
 
 
 def _line_of(kernel: KernelFacts, line: int | None) -> str | None:
-    place = None if kernel.program is None else kernel.program.location
-    if line is None or place is None:
+    location = None if kernel.program is None else kernel.program.location
+    if line is None or location is None:
         return None
-    return f"{base_name(place.file)}:{line}"
+    return f"{base_name(location.file)}:{line}"

@@ -1,4 +1,4 @@
-"""What a difference costs: the order in which differences are told."""
+"""What a difference costs: the order in which differences are reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from artifact_inspector.vocabulary.rows import fact_of
 
 
 def consequence_of(fact: FactPair) -> Consequence:
-    """What a difference in a fact means for who launches the kernels."""
+    """The consequence of a difference in a fact for a launch of the kernel."""
     row = fact_of(fact.key, fact.region)
     if row is None or row.costs is None:
         return Category(fact.category).consequence
@@ -17,5 +17,5 @@ def consequence_of(fact: FactPair) -> Consequence:
 
 
 def rank_of(fact: FactPair) -> int:
-    """0 for what decides most."""
+    """0 for the most important."""
     return consequence_of(fact).rank

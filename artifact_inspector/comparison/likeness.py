@@ -1,4 +1,4 @@
-"""Whether two compiled kernels are the same, file by file, but for names, places and debug sections."""
+"""Whether two compiled kernels are the same, file by file, except for names, locations and debug sections."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ BINARY = "binary"
 
 
 class Likeness(Enum):
-    """How two files of one kind stand to each other."""
+    """How similar two files of one kind are."""
 
     IDENTICAL = "identical"
-    """The same to the byte."""
+    """Identical bytes."""
     ALIKE = "alike"
-    """The same program: names, places, numbering or debug sections differ."""
+    """The same program: names, locations, numbering or debug sections differ."""
     DIFFERENT = "different"
     UNREADABLE = "unreadable"
 
 
 def kinds_of(artifact: Artifact) -> dict[str, str]:
-    """What an artifact has to compare, in the order of compilation: kind of file → suffix."""
+    """Files of an artifact that can be compared, in the order of compilation: kind → suffix."""
     texts = {step_of(stage): stage.value for stage in Stage if stage.value in artifact.files}
     binary = next((suffix for suffix in sorted(BINARIES) if suffix in artifact.files), None)
     return texts if binary is None else texts | {BINARY: binary}
 
 
 def likeness_of(left: Artifact, right: Artifact, kind: str) -> Likeness:
-    """How the files of one kind stand to each other; both artifacts have one."""
+    """How similar the files of one kind are; both artifacts have one."""
     suffix = kinds_of(left)[kind]
     if suffix != kinds_of(right)[kind]:
         return Likeness.DIFFERENT
@@ -44,7 +44,7 @@ def likeness_of(left: Artifact, right: Artifact, kind: str) -> Likeness:
             return Likeness.IDENTICAL
         is_alike = _program(left, suffix) == _program(right, suffix)
     except CacheError:
-        return Likeness.UNREADABLE  # whoever reads it next says what is wrong
+        return Likeness.UNREADABLE  # the next reader of the file reports the problem
     return Likeness.ALIKE if is_alike else Likeness.DIFFERENT
 
 

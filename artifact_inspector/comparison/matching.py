@@ -1,9 +1,9 @@
-"""Which kernels of two sides belong together, and in what they may differ.
+"""Which kernels of two sides form a pair, and in what they may differ.
 
-A kernel is known by its name, its signature, its tiles (what is left of constexprs in a cache), its
-options, its target and the version of Triton. What compares across one of these lets exactly that one
-differ. Kernels whose source was edited keep their name, signature and options, so tiles and signature are
-given up last, where one kernel alone is left on each side.
+The identity of a kernel is its name, its signature, its tiles (a cache keeps no constexprs), its options, its
+target and the version of Triton. A comparison across one of these lets only that one differ. Kernels with edited
+source keep their name, signature and options, so different tiles and signatures are accepted last, and only if a
+single kernel remains on each side.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.model.text import split_option_values
 from artifact_inspector.vocabulary.fact import Value
-from artifact_inspector.vocabulary.forms import Compiled, label_form
 from artifact_inspector.vocabulary.options import SHARED_OPTIONS, read_options
+from artifact_inspector.vocabulary.variant_labels import Compiled, label_form
 
 
 class Axis(Enum):
@@ -40,7 +40,7 @@ class Axis(Enum):
 
 
 class Facet(StringEnum):
-    """In what two kernels may differ, beside their options."""
+    """Properties besides the options in which two kernels may differ."""
 
     NAME = "name"
     TARGET = "target"
@@ -50,7 +50,7 @@ class Facet(StringEnum):
 
 
 class Difference(NamedTuple):
-    """One thing in which two kernels are not the same kernel."""
+    """One property in which two kernels differ."""
 
     axis: Axis
     facet: str
@@ -61,7 +61,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One kernel of a side, with what it is known by."""
+    """One kernel of a side, with its identity."""
 
     artifact: Artifact
     problems: list[Problem] = field(default_factory=list)
@@ -78,28 +78,28 @@ class Candidate:
 
     @cached_property
     def options(self) -> dict[str, Value]:
-        """What was chosen when it was compiled, by the metadata."""
+        """Options of the compile, from the metadata."""
         return read_options(self.artifact.metadata)
 
     @property
     def target(self) -> str | None:
-        """Architecture, None where it is not known."""
+        """Architecture, None if unknown."""
         return None if self.artifact.target is None else str(self.artifact.target)
 
     def __str__(self) -> str:
-        """Name, target, version, configuration and hash: enough to choose it by."""
-        return self.told(label_form(Compiled(self.artifact, self.program), {}))
+        """Name, target, version, configuration and hash: enough to select it."""
+        return self.describe(label_form(Compiled(self.artifact, self.program), {}))
 
-    def told(self, label: str) -> str:
-        """The same with the label that tells it from others."""
+    def describe(self, label: str) -> str:
+        """The same with a label that distinguishes it from other variants."""
         artifact = self.artifact
-        said = [artifact.display_name, self.target or "target unknown"]
-        said += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
-        return " · ".join([*said, *([label] if label else []), artifact.hash[:12]])
+        fields = [artifact.display_name, self.target or "target unknown"]
+        fields += [f"Triton {artifact.triton_version}"] if artifact.triton_version else []
+        return " · ".join([*fields, *([label] if label else []), artifact.hash[:12]])
 
 
 def digest_of(artifact: Artifact, stage: Stage) -> str | None:
-    """A digest of a stage's canonical text, which names, places and numbering leave as it is.
+    """A digest of a stage's canonical text, which names, locations and numbering do not affect.
 
     None without a readable text.
     """
@@ -114,14 +114,14 @@ def digest_of(artifact: Artifact, stage: Stage) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The kernels of two sides, sorted out."""
+    """The pairs of two sides, and the unmatched kernels."""
 
     pairs: tuple[tuple[Candidate, Candidate], ...]
     left: tuple[Candidate, ...]
     """Without a partner."""
     right: tuple[Candidate, ...]
     ambiguous: tuple[tuple[tuple[Candidate, ...], tuple[Candidate, ...]], ...]
-    """Groups in which several could be meant."""
+    """Groups in which several pairs are possible."""
     across: frozenset[Axis]
     """What was allowed to differ."""
 
@@ -129,8 +129,8 @@ class Matching:
 def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collection[Axis] = ()) -> Matching:
     """Pair the kernels of two sides.
 
-    Where the two sides have no target, or no version of Triton, in common, that is allowed to differ
-    unasked: nothing could be compared otherwise.
+    If the two sides have no target, or no version of Triton, in common, it may differ: otherwise nothing could
+    be compared.
 
     Args:
         across: what may differ.
@@ -140,15 +140,15 @@ def match(left: Iterable[Artifact], right: Iterable[Artifact], across: Collectio
 
 
 def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]) -> Matching:
-    """Pair the kernels of two sides, letting just what is allowed differ."""
+    """Pair the kernels of two sides, where only the allowed axes may differ."""
     pairs: list[tuple[Candidate, Candidate]] = []
     ambiguous: list[_Group] = []
     for key in _keys(allowed):
         for group in _groups(ours, theirs, key):
-            found, rest = _pair_up(group)
-            pairs += found
-            if rest.left and rest.right:
-                ambiguous.append(rest)  # what a strict key leaves open, a loose one cannot settle
+            matched, unmatched = _pair_up(group)
+            pairs += matched
+            if unmatched.left and unmatched.right:
+                ambiguous.append(unmatched)  # a looser key cannot resolve what a strict one leaves open
         done = {id(x) for pair in pairs for x in pair}
         done |= {id(x) for group in ambiguous for x in (*group.left, *group.right)}
         ours, theirs = [x for x in ours if id(x) not in done], [x for x in theirs if id(x) not in done]
@@ -164,32 +164,34 @@ def match_candidates(ours: Sequence[Candidate], theirs: Sequence[Candidate], all
 
 
 def find_differences(left: Candidate, right: Candidate) -> tuple[Difference, ...]:
-    """In what two kernels are not the same: target, version, options, tiles, name, signature."""
+    """The properties in which two kernels differ: target, version, options, tiles, name, signature."""
     ours, theirs = left.program, right.program
-    said: list[tuple[Axis, str, Value, Value]] = [
+    compared: list[tuple[Axis, str, Value, Value]] = [
         (Axis.SOURCE, Facet.NAME, left.artifact.display_name, right.artifact.display_name),
         (Axis.TARGET, Facet.TARGET, left.target, right.target),
         (Axis.VERSION, Facet.VERSION, left.artifact.triton_version, right.artifact.triton_version),
     ]
     if ours is not None and theirs is not None:
-        said.append((Axis.SOURCE, Facet.SIGNATURE, ours.signature, theirs.signature))
-        said.append((Axis.CONFIG, Facet.TILES, ours.tiles, theirs.tiles))
-    said += [(Axis.CONFIG, key, left.options[key], right.options[key]) for key in left.options if key in right.options]
-    return tuple(Difference(*parts) for parts in said if parts[2] != parts[3])
+        compared.append((Axis.SOURCE, Facet.SIGNATURE, ours.signature, theirs.signature))
+        compared.append((Axis.CONFIG, Facet.TILES, ours.tiles, theirs.tiles))
+    compared += [
+        (Axis.CONFIG, key, left.options[key], right.options[key]) for key in left.options if key in right.options
+    ]
+    return tuple(Difference(*entry) for entry in compared if entry[2] != entry[3])
 
 
-def parse_axes(words: Iterable[str]) -> tuple[Axis, ...]:
+def parse_axes(values: Iterable[str]) -> tuple[Axis, ...]:
     """Axes of repeated or comma-separated options.
 
     Raises:
-        UsageError: a word is none.
+        UsageError: a value is no axis.
     """
-    known = {axis.value: axis for axis in Axis}
-    found = [word.lower() for word in split_option_values(words)]
-    for name in found:
-        if name not in known:
-            raise UsageError(f"Kernels do not differ across {name!r}.", f"There are {', '.join(known)}.")
-    return tuple(known[name] for name in found)
+    axes = {axis.value: axis for axis in Axis}
+    names = [value.lower() for value in split_option_values(values)]
+    for name in names:
+        if name not in axes:
+            raise UsageError(f"Unknown axis {name!r} for --across.", f"Expected one of {', '.join(axes)}.")
+    return tuple(axes[name] for name in names)
 
 
 class _Group(NamedTuple):
@@ -202,15 +204,15 @@ _Key = Callable[[Candidate], Hashable]
 
 def _disjoint(ours: Sequence[Candidate], theirs: Sequence[Candidate]) -> frozenset[Axis]:
     """Axes on which the two sides have nothing in common."""
-    found = set()
+    disjoint = set()
     for axis, of in _OF.items():
-        here, there = {of(x) for x in ours}, {of(x) for x in theirs}
-        apart = here.isdisjoint(there)
-        if here - {None} and there - {None}:  # what neither side knows is nothing in common
-            apart = (here & there) <= {None}
-        if here and there and apart:
-            found.add(axis)
-    return frozenset(found)
+        our_values, their_values = {of(x) for x in ours}, {of(x) for x in theirs}
+        is_disjoint = our_values.isdisjoint(their_values)
+        if our_values - {None} and their_values - {None}:  # two unknown values have nothing in common
+            is_disjoint = (our_values & their_values) <= {None}
+        if our_values and their_values and is_disjoint:
+            disjoint.add(axis)
+    return frozenset(disjoint)
 
 
 _OF: dict[Axis, Callable[[Candidate], str | None]] = {
@@ -220,37 +222,41 @@ _OF: dict[Axis, Callable[[Candidate], str | None]] = {
 
 
 def _keys(allowed: frozenset[Axis]) -> Iterator[_Key]:
-    """What must be equal: all that is known first, then less where versions or targets differ."""
+    """What must be equal: first the whole identity, then less if versions or targets differ."""
     yield lambda x: _key(x, allowed, signature=True, options=True)
-    if allowed & {Axis.TARGET, Axis.VERSION}:  # defaults, and arguments of 1, are treated anew
+    if allowed & {Axis.TARGET, Axis.VERSION}:  # defaults, and arguments of 1, may differ
         yield lambda x: _key(x, allowed, signature=False, options=True)
         yield lambda x: _key(x, allowed, signature=False, options=False)
 
 
 def _key(x: Candidate, allowed: frozenset[Axis], *, signature: bool, options: bool) -> Hashable:
-    parts: list[Hashable] = [None if axis in allowed else of(x) for axis, of in _OF.items()]
+    values: list[Hashable] = [None if axis in allowed else of(x) for axis, of in _OF.items()]
     if Axis.SOURCE not in allowed:
-        parts.append(x.artifact.display_name)
+        values.append(x.artifact.display_name)
         if signature:
-            parts.append(None if x.program is None else x.program.signature)
+            values.append(None if x.program is None else x.program.signature)
     if Axis.CONFIG not in allowed:
-        parts.append(None if x.program is None else frozenset(x.program.tiles))
+        values.append(None if x.program is None else frozenset(x.program.tiles))
         if options:
             names = SHARED_OPTIONS if allowed & set(_OF) else sorted(x.options)
-            parts += [(name, x.options.get(name)) for name in names]
-    return tuple(parts)
+            values += [(name, x.options.get(name)) for name in names]
+    return tuple(values)
 
 
 def _groups(ours: Sequence[Candidate], theirs: Sequence[Candidate], key: _Key) -> list[_Group]:
     sides: dict[Hashable, tuple[list[Candidate], list[Candidate]]] = {}
-    for place, side in enumerate((ours, theirs)):
-        for one in side:
-            sides.setdefault(key(one), ([], []))[place].append(one)
-    return [_Group(tuple(here), tuple(there)) for here, there in sides.values() if here and there]
+    for index, side in enumerate((ours, theirs)):
+        for candidate in side:
+            sides.setdefault(key(candidate), ([], []))[index].append(candidate)
+    return [
+        _Group(tuple(our_group), tuple(their_group))
+        for our_group, their_group in sides.values()
+        if our_group and their_group
+    ]
 
 
 def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
-    """Pairs of one entry, of one program, then what is left alone; and what stays open."""
+    """Pairs of the same entry, of the same program, then the single remaining kernels; and the unpaired ones."""
     pairs = []
     left, right = list(group.left), list(group.right)
     for key in (_rank, lambda x: x.fingerprint or id(x)):
@@ -267,14 +273,14 @@ def _pair_up(group: _Group) -> tuple[list[tuple[Candidate, Candidate]], _Group]:
 
 
 def _rank(x: Candidate) -> Hashable:
-    """An entry of a cache that is compared with itself, or with a copy: it may hold one kernel twice."""
+    """The cache entry: a cache that is compared with itself or a copy may have a kernel twice."""
     return (x.artifact.directory, x.artifact.stem, x.artifact.hash, tuple(sorted(x.artifact.files)))
 
 
 def _similar(
     ours: Sequence[Candidate], theirs: Sequence[Candidate], allowed: frozenset[Axis]
 ) -> Iterator[tuple[Candidate, Candidate]]:
-    """Kernels of one name whose edited source loads or stores some other shapes too."""
+    """Pairs of one name whose edited source loads or stores different shapes."""
 
     def key(x: Candidate) -> Hashable:
         return (
@@ -294,6 +300,6 @@ def _is_similar(left: Candidate, right: Candidate, allowed: frozenset[Axis]) -> 
         return True
     if left.program.signature != right.program.signature and Axis.VERSION not in allowed:
         return False
-    here, there = set(left.program.tiles), set(right.program.tiles)
-    dots = {tile for tile in here ^ there if tile.is_dot}
-    return not dots and 2 * len(here & there) >= len(here | there)
+    our_tiles, their_tiles = set(left.program.tiles), set(right.program.tiles)
+    dots = {tile for tile in our_tiles ^ their_tiles if tile.is_dot}
+    return not dots and 2 * len(our_tiles & their_tiles) >= len(our_tiles | their_tiles)

@@ -1,4 +1,4 @@
-"""One kernel in every form that a cache holds: its targets, versions and configurations."""
+"""All variants of a kernel in a cache: its targets, versions and configurations."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
-from artifact_inspector.comparison.why import Causes, find_causes
+from artifact_inspector.comparison.variant_causes import Causes, find_causes
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.vocabulary.fact import Absent, Column, Value
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, tile_of, vary_in
+from artifact_inspector.vocabulary.fact import Absent, FactColumn, Value
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import Summary, columns, figure_of, summarise, verdict_words
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms, tile_of
 
 
-def shown_columns() -> tuple[Column, ...]:
-    """What the forms of a kernel can be listed and sorted by."""
+def shown_columns() -> tuple[FactColumn, ...]:
+    """Columns by which variants can be listed and sorted."""
     return tuple(fact.column for fact in columns() if fact.column is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Variant:
     """One compilation of the kernel."""
 
     kernel: KernelFacts
     label: str
-    """What tells its configuration from the others."""
+    """What distinguishes its configuration from the others."""
     summary: Summary
     regions: Mapping[str, RegionFacts]
-    """Step → the principal region there."""
+    """Step → the main loop there."""
     figures: Mapping[str, Value]
-    """By column name; absent where it does not apply, None where it is not known."""
+    """By column name; absent if it does not apply, None if unknown."""
 
     @property
     def verdicts(self) -> dict[str, str | None]:
-        """Step → verdict of the principal region; None where it is not known, absent without the stage."""
+        """Step → verdict of the main loop; None if unknown, absent without the stage."""
         return {step: verdict_words(region) for step, region in self.regions.items()}
 
     @property
@@ -48,50 +48,50 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All forms of one kernel."""
+    """All variants of one kernel."""
 
     name: str
-    forms: tuple[Form, ...]
+    variants: tuple[Variant, ...]
     causes: Causes
     """Why it was compiled so often."""
     options: tuple[str, ...]
-    """Options besides warps and stages in which forms of one target and version differ."""
+    """Options besides warps and stages in which variants of one target and version differ."""
 
 
 def find_matrix(kernels: Iterable[KernelFacts], sort: Sequence[str] = ()) -> Matrix:
-    """The forms of one kernel, in the order of targets, versions and configurations, or sorted.
+    """The variants of one kernel, in the order of targets, versions and configurations, or sorted.
 
     Args:
-        sort: column names, each with `-` in front for the greatest first; what is not known comes last.
+        sort: column names, each with `-` in front for the greatest first; unknown values come last.
 
     Raises:
         UsageError: no kernel, kernels of several names, or no such column.
     """
-    found = list(kernels)
-    names = sorted({kernel.artifact.display_name for kernel in found})
+    kernel_list = list(kernels)
+    names = sorted({kernel.artifact.display_name for kernel in kernel_list})
     if len(names) != 1:
         raise UsageError(
-            f"{len(names)} kernels fit, and a matrix is of one.",
-            f"Give the whole name of one: {', '.join(names)}." if names else "Name a cache that has some.",
+            f"{len(names)} kernels match, but a matrix shows one.",
+            f"Give the full name of one: {', '.join(names)}." if names else "Name a cache that has kernels.",
         )
-    compiled = [Compiled(kernel.artifact, kernel.program) for kernel in found]
-    labels = label_forms(compiled, vary_in(form.artifact for form in compiled))
-    forms = sorted((_form(*each) for each in zip(found, labels, strict=True)), key=_natural)
-    for word in reversed(sort):
-        forms = _sorted(forms, word)
+    compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernel_list]
+    labels = label_forms(compiled, find_varying(form.artifact for form in compiled))
+    forms = sorted((_make_variant(*pair) for pair in zip(kernel_list, labels, strict=True)), key=_natural)
+    for sort_key in reversed(sort):
+        forms = _sorted(forms, sort_key)
     return Matrix(names[0], tuple(forms), find_causes(compiled), _options(forms))
 
 
-def _options(forms: Sequence[Form]) -> tuple[str, ...]:
+def _options(forms: Sequence[Variant]) -> tuple[str, ...]:
     values: dict[tuple[str | None, str | None, str], set[Value]] = {}
     for form in forms:
         for name, value in form.summary.options.items():
             if name not in ("num_warps", "num_stages"):
                 values.setdefault((form.summary.target, form.summary.triton, name), set()).add(value)
-    return tuple(dict.fromkeys(name for (_, _, name), found in values.items() if len(found) > 1))
+    return tuple(dict.fromkeys(name for (_, _, name), option_values in values.items() if len(option_values) > 1))
 
 
-def _form(kernel: KernelFacts, label: str) -> Form:
+def _make_variant(kernel: KernelFacts, label: str) -> Variant:
     figures: dict[str, Value] = {}
     for fact in columns():
         value = figure_of(fact, kernel)
@@ -99,18 +99,18 @@ def _form(kernel: KernelFacts, label: str) -> Form:
             figures[fact.column.name] = value
     regions = {
         step_of(stage): region
-        for stage, read in kernel.stages.items()
-        if (region := read.region(kernel.principal or "")) is not None
+        for stage, facts in kernel.stages.items()
+        if (region := facts.region(kernel.principal or "")) is not None
     }
-    return Form(kernel, label, summarise(kernel), regions, figures)
+    return Variant(kernel, label, summarise(kernel), regions, figures)
 
 
-def _natural(form: Form) -> tuple[str, ...]:
+def _natural(form: Variant) -> tuple[str, ...]:
     tiles, warps, stages = form.configuration
     artifact = form.kernel.artifact
     target = "" if artifact.target is None else f"{len(artifact.target.arch):02}{artifact.target.arch}"
     return (
-        # 256 stands in front of 1024
+        # 256 comes before 1024
         " ".join(f"{extent:08}" for extent in Tile(tiles).extents) or tiles,
         f"{warps or 0:04}",
         f"{stages or 0:04}",
@@ -121,7 +121,7 @@ def _natural(form: Form) -> tuple[str, ...]:
     )
 
 
-_WORDS: Mapping[str, Callable[[Form], Value]] = {
+_SORT_KEYS: Mapping[str, Callable[[Variant], Value]] = {
     "verdict": lambda form: form.kernel.verdict,
     "target": lambda form: form.summary.target,
     "triton": lambda form: form.summary.triton,
@@ -130,13 +130,13 @@ _WORDS: Mapping[str, Callable[[Form], Value]] = {
 }
 
 
-def _sorted(forms: Sequence[Form], word: str) -> list[Form]:
-    name = word.lstrip("-")
-    known = (*(column.name for column in shown_columns()), *_WORDS)
-    if name not in known:
-        raise UsageError(f"There is no column {name!r} to sort by.", f"There are {', '.join(known)}.")
-    values = {id(f): _WORDS[name](f) if name in _WORDS else f.figures.get(name) for f in forms}
-    told = [form for form in forms if values[id(form)] is not None]
-    rest = [form for form in forms if values[id(form)] is None]
-    told.sort(key=lambda form: values[id(form)], reverse=word.startswith("-"))  # type: ignore[arg-type, return-value]
-    return told + rest
+def _sorted(forms: Sequence[Variant], sort_key: str) -> list[Variant]:
+    name = sort_key.lstrip("-")
+    columns_by_name = (*(column.name for column in shown_columns()), *_SORT_KEYS)
+    if name not in columns_by_name:
+        raise UsageError(f"Unknown column {name!r} for --sort.", f"Expected one of {', '.join(columns_by_name)}.")
+    values = {id(f): _SORT_KEYS[name](f) if name in _SORT_KEYS else f.figures.get(name) for f in forms}
+    with_value = [form for form in forms if values[id(form)] is not None]
+    without_value = [form for form in forms if values[id(form)] is None]
+    with_value.sort(key=lambda form: values[id(form)], reverse=sort_key.startswith("-"))  # type: ignore[arg-type, return-value]
+    return with_value + without_value

@@ -1,4 +1,4 @@
-"""Two kernels side by side: every fact, every region at every stage, and who made them differ."""
+"""Comparison of two kernels: every fact, every region at every stage, and which component made them differ."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ SIDES = (PairSide.LEFT, PairSide.RIGHT)
 
 
 class State(Enum):
-    """How the two values of a fact stand to each other."""
+    """How the two values of a fact compare."""
 
     SAME = "same"
     DIFFERENT = "different"
     ONE_SIDED = "one side"
-    """Only one kernel has it (its waits, its loop): a difference."""
+    """Only one kernel has the fact (its waits, its loop): a difference."""
     NOT_COMPARED = "not compared"
-    """One side is not known, or lacks the stage that would tell."""
+    """One side is unknown, or lacks the stage of the fact."""
 
 
 class FactPair(NamedTuple):
-    """One fact of two kernels; None on a side that lacks it or does not know it."""
+    """One fact of two kernels; None on a side that lacks it or where it is unknown."""
 
     key: str
     category: str
@@ -57,12 +57,12 @@ class FactPair(NamedTuple):
     left: Value
     right: Value
     state: State
-    why: str = ""
-    """For what is not compared: the reason."""
+    reason: str = ""
+    """Why it is not compared."""
     step: str = ""
-    """The stage that it was read from; empty for what no single text says."""
+    """The stage that it was read from; empty for a fact of no single text."""
     unknown: tuple[PairSide, ...] = ()
-    """The sides for which it is unknown."""
+    """The sides where it is unknown."""
 
     @property
     def title(self) -> str:
@@ -71,11 +71,11 @@ class FactPair(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """True where the two kernels are known to differ in it."""
+        """True if the two kernels are known to differ in it."""
         return self.state in (State.DIFFERENT, State.ONE_SIDED)
 
 
-class Side(NamedTuple):
+class KernelRegion(NamedTuple):
     """A region at one stage of one kernel."""
 
     stage: Stage
@@ -83,23 +83,23 @@ class Side(NamedTuple):
 
     @property
     def rounds(self) -> tuple[RoundPlacement, ...]:
-        """Where each round stands."""
-        return tuple(found.placement for found in self.region.rounds)
+        """The lines of each round."""
+        return tuple(located_round.placement for located_round in self.region.rounds)
 
 
 @dataclass(frozen=True, slots=True)
 class StagePair:
-    """A region at one stage of both kernels; None where a kernel lacks the stage, or the loop there."""
+    """A region at one stage of both kernels; None if a kernel lacks the stage, or the loop there."""
 
     step: str
-    left: Side | None
-    right: Side | None
+    left: KernelRegion | None
+    right: KernelRegion | None
     compared: bool
-    """False where one kernel lacks the whole stage, or a verdict is unknown."""
+    """False if one kernel lacks the whole stage, or a verdict is unknown."""
 
     @property
     def agree(self) -> bool | None:
-        """Whether both have the same verdict; None where it cannot be told."""
+        """Whether both have the same verdict; None if unknown."""
         if not self.compared:
             return None
         ours = None if self.left is None else verdict_words(self.left.region)
@@ -113,7 +113,7 @@ class VerdictChange(NamedTuple):
     """`left` or `right`."""
     step: str
     components: tuple[str, ...]
-    """Who may have done it: one, or several where stages in between are missing."""
+    """The responsible component, or several candidates if stages in between are missing."""
     before: str
     after: str
     lines: tuple[tuple[int, int], ...]
@@ -125,7 +125,7 @@ class FirstDivergence(NamedTuple):
 
     step: str
     components: tuple[str, ...]
-    """Who may have done it; `the program itself` where two sources or configurations differ to begin with."""
+    """The candidates for the cause; `the program itself` if the sources or configurations differ."""
     left: str
     right: str
     left_lines: tuple[tuple[int, int], ...]
@@ -139,7 +139,7 @@ class RegionPair:
     name: str
     """`loop1`, `straight`: by its order in the program."""
     left: str | None
-    """Its id there; None where that kernel has no such region."""
+    """Its id there; None if that kernel has no such region."""
     right: str | None
     is_principal: bool
     stages: tuple[StagePair, ...]
@@ -148,52 +148,54 @@ class RegionPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two kernels held against each other."""
+class Comparison:
+    """Two kernels, compared."""
 
     left: KernelFacts
     right: KernelFacts
     sides: tuple[Candidate, Candidate]
-    """What the two are known by."""
+    """The identities of the two."""
     differences: tuple[Difference, ...]
-    """In what they are not the same kernel."""
+    """The properties in which they are not the same kernel."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
     regions: tuple[RegionPair, ...]
-    """The principal one first."""
+    """The main loop first."""
     notes: tuple[str, ...]
     """What could not be compared."""
 
     @property
     def is_same(self) -> bool:
-        """True where no known fact differs."""
+        """True if no known fact differs."""
         return not any(fact.differs for fact in self.facts) and not any(
             stage.agree is False for region in self.regions for stage in region.stages
         )
 
     @property
     def first_divergence(self) -> FirstDivergence | None:
-        """Of the first region that parts, the principal one before all others."""
+        """Of the first region that differs, the main loop before all others."""
         return next((region.first_divergence for region in self.regions if region.first_divergence is not None), None)
 
 
-def compare_kernels(left: KernelFacts, right: KernelFacts, sides: tuple[Candidate, Candidate] | None = None) -> Pair:
-    """Everything that two kernels have in common, and what they have not.
+def compare_kernels(
+    left: KernelFacts, right: KernelFacts, sides: tuple[Candidate, Candidate] | None = None
+) -> Comparison:
+    """Compare every fact of two kernels.
 
     `compare_kernels(a, b)` is the mirror image of `compare_kernels(b, a)`.
 
     Args:
-        sides: what the two are known by, where it was read before.
+        sides: the identities of the two, if they are read already.
     """
-    one, other = sides or (Candidate(left.artifact), Candidate(right.artifact))
+    our_identity, their_identity = sides or (Candidate(left.artifact), Candidate(right.artifact))
     names = _names(left, right)
     ours, theirs = summarise(left, names[0]), summarise(right, names[1])
-    differences = find_differences(one, other)
+    differences = find_differences(our_identity, their_identity)
     facts = compare_rows(ours, theirs)
-    return Pair(
+    return Comparison(
         left,
         right,
-        (one, other),
+        (our_identity, their_identity),
         differences,
         tuple(_options(ours, theirs)),
         facts,
@@ -203,30 +205,32 @@ def compare_kernels(left: KernelFacts, right: KernelFacts, sides: tuple[Candidat
 
 
 def compare_rows(left: Summary, right: Summary) -> tuple[FactPair, ...]:
-    """The facts of both, in the order of reports: those of the left, those of the right where they belong.
+    """The facts of both, in the order of reports: merged from the left and the right.
 
     A fact that only one side has differs; a fact of a stage that only one side has is not compared.
     """
     ours, theirs = {row.key: row for row in left.rows}, {row.key: row for row in right.rows}
-    return tuple(_fact(ours.get(key), theirs.get(key), left, right) for key in _merged(list(ours), list(theirs)))
+    return tuple(
+        _compare_fact(ours.get(key), theirs.get(key), left, right) for key in _merge_keys(list(ours), list(theirs))
+    )
 
 
-def _fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Summary) -> FactPair:
+def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Summary) -> FactPair:
     row = left_row or right_row
     assert row is not None
     values = (None if left_row is None else left_row.value, None if right_row is None else right_row.value)
-    state, why = State.SAME, ""
+    state, reason = State.SAME, ""
     unknown: tuple[PairSide, ...] = ()
     if left_row is None or right_row is None:
-        there = right if right_row is None else left
+        lacking_summary = right if right_row is None else left
         lacking = PairSide.RIGHT if right_row is None else PairSide.LEFT
         state = State.ONE_SIDED
-        if row.step and row.step not in there.steps:
-            state, why = State.NOT_COMPARED, f"the {lacking} one has no {row.step}"
+        if row.step and row.step not in lacking_summary.steps:
+            state, reason = State.NOT_COMPARED, f"the {lacking} kernel has no {row.step}"
         elif row.value is None:
             unknown = SIDES
     elif left_row.step != right_row.step:
-        state, why = (
+        state, reason = (
             State.NOT_COMPARED,
             f"read at {left_row.step} on the left, at {right_row.step} on the right",
         )
@@ -236,10 +240,10 @@ def _fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Sum
         state = State.DIFFERENT
         if row.category == Category.FINDINGS and bool(left.options) != bool(right.options):
             lacking = PairSide.RIGHT if left.options else PairSide.LEFT
-            state, why = State.NOT_COMPARED, f"the {lacking} one has no metadata"
+            state, reason = State.NOT_COMPARED, f"the {lacking} kernel has no metadata"
     if unknown:
         state = State.NOT_COMPARED
-        why = "not known" if unknown == SIDES else f"not known on the {unknown[0]}"
+        reason = "unknown" if unknown == SIDES else f"unknown on the {unknown[0]}"
     return FactPair(
         key=row.key,
         category=row.category,
@@ -249,19 +253,19 @@ def _fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Sum
         left=values[0],
         right=values[1],
         state=state,
-        why=why,
+        reason=reason,
         step=row.step,
         unknown=unknown,
     )
 
 
-def _merged(ours: list[str], theirs: list[str]) -> list[str]:
+def _merge_keys(ours: list[str], theirs: list[str]) -> list[str]:
     """Keys of both in one order that does not depend on which side is which."""
-    place = {key: at for at, key in enumerate(ours)}
-    there = {key: at for at, key in enumerate(theirs)}
+    our_order = {key: position for position, key in enumerate(ours)}
+    their_order = {key: position for position, key in enumerate(theirs)}
 
     def rank(key: str) -> tuple[float, str]:
-        spots = [where[key] for where in (place, there) if key in where]
+        spots = [order[key] for order in (our_order, their_order) if key in order]
         return (sum(spots) / len(spots), key)
 
     return sorted({*ours, *theirs}, key=rank)
@@ -269,27 +273,27 @@ def _merged(ours: list[str], theirs: list[str]) -> list[str]:
 
 def _options(ours: Summary, theirs: Summary) -> Iterator[FactPair]:
     for key in OPTIONS:
-        one, other = ours.options.get(key), theirs.options.get(key)
-        if one is None and other is None:
+        our_value, their_value = ours.options.get(key), theirs.options.get(key)
+        if our_value is None and their_value is None:
             continue
-        if one is None or other is None:
+        if our_value is None or their_value is None:
             if key not in SHARED_OPTIONS:
                 continue  # an option of one back end, or of one version
             state = State.NOT_COMPARED
         else:
-            state = State.SAME if one == other else State.DIFFERENT
-        yield FactPair(key, "options", key, "", "", one, other, state)
+            state = State.SAME if our_value == their_value else State.DIFFERENT
+        yield FactPair(key, "options", key, "", "", our_value, their_value, state)
 
 
 # -- regions ---------------------------------------------------------------------------
 
 
 def _names(left: KernelFacts, right: KernelFacts) -> tuple[dict[str, str], dict[str, str]]:
-    """Region id → name, on both sides; what each kernel is known by has one name, whatever its number."""
+    """Region id → name, on both sides; the main loop has the same name in both, whatever its number."""
     ours, theirs = name_regions(left), name_regions(right)
     principal = ours.get(left.principal or ""), theirs.get(right.principal or "")
     if None not in principal and principal[0] != principal[1]:
-        ours[left.principal or ""] = theirs[right.principal or ""] = "principal"
+        ours[left.principal or ""] = theirs[right.principal or ""] = "main"
     return ours, theirs
 
 
@@ -300,27 +304,29 @@ def _regions(
     theirs: Mapping[str, str],
     differences: tuple[Difference, ...],
 ) -> Iterator[RegionPair]:
-    others = any(found.axis in (Axis.SOURCE, Axis.CONFIG) for found in differences)
+    is_other_program = any(pair.axis in (Axis.SOURCE, Axis.CONFIG) for pair in differences)
     ids = {name: region for region, name in ours.items()}, {name: region for region, name in theirs.items()}
     principal = ours.get(left.principal or ""), theirs.get(right.principal or "")
-    names = _merged(list(ids[0]), list(ids[1]))
+    names = _merge_keys(list(ids[0]), list(ids[1]))
     for name in sorted(names, key=lambda name: name not in principal):
-        found = _region_pair(left, right, name, ids[0].get(name), ids[1].get(name), name in principal)
-        if others and found.first_divergence is not None and found.first_divergence.step == STEPS[0]:
-            found = replace(found, first_divergence=found.first_divergence._replace(components=(ITSELF,)))
-        yield found
+        pair = _region_pair(left, right, name, ids[0].get(name), ids[1].get(name), name in principal)
+        if is_other_program and pair.first_divergence is not None and pair.first_divergence.step == STEPS[0]:
+            pair = replace(pair, first_divergence=pair.first_divergence._replace(components=(ITSELF,)))
+        yield pair
 
 
 def _region_pair(
     left: KernelFacts, right: KernelFacts, name: str, ours: str | None, theirs: str | None, is_principal: bool
 ) -> RegionPair:
-    one, other = _sides(left, ours), _sides(right, theirs)
+    our_sides, their_sides = _sides(left, ours), _sides(right, theirs)
     stages = tuple(
-        StagePair(step, one.get(step), other.get(step), _compared(step, left, right, one, other))
+        StagePair(
+            step, our_sides.get(step), their_sides.get(step), _compared(step, left, right, our_sides, their_sides)
+        )
         for step in STEPS
-        if step in one or step in other
+        if step in our_sides or step in their_sides
     )
-    turns = (_verdict_change(PairSide.LEFT, left, one), _verdict_change(PairSide.RIGHT, right, other))
+    changes = (_verdict_change(PairSide.LEFT, left, our_sides), _verdict_change(PairSide.RIGHT, right, their_sides))
     return RegionPair(
         name,
         ours,
@@ -328,21 +334,21 @@ def _region_pair(
         is_principal,
         stages,
         _first_divergence(left, right, stages),
-        tuple(turn for turn in turns if turn is not None),
+        tuple(change for change in changes if change is not None),
     )
 
 
-def _sides(kernel: KernelFacts, region: str | None) -> dict[str, Side]:
-    found = {stage: None if region is None else facts.region(region) for stage, facts in kernel.stages.items()}
-    return {step_of(stage): Side(stage, facts) for stage, facts in found.items() if facts is not None}
+def _sides(kernel: KernelFacts, region: str | None) -> dict[str, KernelRegion]:
+    regions = {stage: None if region is None else facts.region(region) for stage, facts in kernel.stages.items()}
+    return {step_of(stage): KernelRegion(stage, facts) for stage, facts in regions.items() if facts is not None}
 
 
 def _compared(
     step: str,
     left: KernelFacts,
     right: KernelFacts,
-    left_sides: Mapping[str, Side],
-    right_sides: Mapping[str, Side],
+    left_sides: Mapping[str, KernelRegion],
+    right_sides: Mapping[str, KernelRegion],
 ) -> bool:
     for kernel, sides in ((left, left_sides), (right, right_sides)):
         if step not in {step_of(stage) for stage in kernel.stages}:
@@ -355,9 +361,9 @@ def _compared(
 def _first_divergence(left: KernelFacts, right: KernelFacts, stages: tuple[StagePair, ...]) -> FirstDivergence | None:
     agreed: str | None = None
     both = {step_of(stage) for stage in left.stages} & {step_of(stage) for stage in right.stages}
-    found = {stage.step: stage for stage in stages}
+    stage_by_step = {stage.step: stage for stage in stages}
     for step in STEPS:
-        stage = found.get(step)
+        stage = stage_by_step.get(step)
         agree = step in both if stage is None else stage.agree  # neither has the region: nothing differs
         if stage is not None and agree is False:
             return FirstDivergence(
@@ -372,39 +378,50 @@ def _first_divergence(left: KernelFacts, right: KernelFacts, stages: tuple[Stage
     return None
 
 
-def _verdict_change(side: PairSide, kernel: KernelFacts, sides: Mapping[str, Side]) -> VerdictChange | None:
-    before: str | None = None
+def _verdict_change(side: PairSide, kernel: KernelFacts, sides: Mapping[str, KernelRegion]) -> VerdictChange | None:
+    previous_step: str | None = None
     for stage in kernel.stages:
         step = step_of(stage)
-        found = sides.get(step)
-        words = None if found is None else verdict_words(found.region)
-        if found is None or words is None:
+        side_at_step = sides.get(step)
+        verdict = None if side_at_step is None else verdict_words(side_at_step.region)
+        if side_at_step is None or verdict is None:
             continue
-        if before is not None:
-            was = verdict_words(sides[before].region)
-            if was is not None and was != words:
-                return VerdictChange(side, step, _components(before, step), was, words, _lines(found))
-        before = step
+        if previous_step is not None:
+            previous_verdict = verdict_words(sides[previous_step].region)
+            if previous_verdict is not None and previous_verdict != verdict:
+                return VerdictChange(
+                    side, step, _components(previous_step, step), previous_verdict, verdict, _lines(side_at_step)
+                )
+        previous_step = step
     return None
 
 
-def _components(before: str | None, step: str) -> tuple[str, ...]:
-    """Who stands between two stages; all that came before the first one where none is known."""
+def _components(last_agreeing: str | None, step: str) -> tuple[str, ...]:
+    """The components between two stages; all before the second if the first is unknown."""
     by_step = {step_of(stage): stage.component for stage in Stage}
-    first = 0 if before is None else STEPS.index(before) + 1
+    first = 0 if last_agreeing is None else STEPS.index(last_agreeing) + 1
     return tuple(by_step[name] for name in STEPS[first : STEPS.index(step) + 1])
 
 
-def _phrase(side: Side | None) -> str:
+def _phrase(side: KernelRegion | None) -> str:
     return "no such region" if side is None else side.region.phrase
 
 
-def _lines(side: Side | None) -> tuple[tuple[int, int], ...]:
+def _lines(side: KernelRegion | None) -> tuple[tuple[int, int], ...]:
     if side is None:
         return ()
     spans = []
-    for found in side.region.rounds:
-        lines = [x for x in (found.first_load, found.last_load, found.first_compute, found.last_compute) if x]
+    for located_round in side.region.rounds:
+        lines = [
+            x
+            for x in (
+                located_round.first_load,
+                located_round.last_load,
+                located_round.first_compute,
+                located_round.last_compute,
+            )
+            if x
+        ]
         if lines:
             spans.append((min(lines), max(lines)))
     return tuple(spans)
@@ -413,15 +430,15 @@ def _lines(side: Side | None) -> tuple[tuple[int, int], ...]:
 def _notes(
     ours: Summary, theirs: Summary, facts: tuple[FactPair, ...], differences: tuple[Difference, ...]
 ) -> Iterator[str]:
-    for side, own, other in ((PairSide.LEFT, ours, theirs), (PairSide.RIGHT, theirs, ours)):
-        missing = [step for step in STEPS if step in other.steps and step not in own.steps]
+    for side, summary, counterpart in ((PairSide.LEFT, ours, theirs), (PairSide.RIGHT, theirs, ours)):
+        missing = [step for step in STEPS if step in counterpart.steps and step not in summary.steps]
         if missing:
-            yield f"the {side} one has no {', '.join(missing)}: what only that tells was not compared"
+            yield f"the {side} kernel has no {', '.join(missing)}: facts of these stages are not compared"
         unknown = [fact.label.strip() for fact in facts if fact.unknown == (side,)]
         if unknown:
-            yield f"not known on the {side}: {', '.join(dict.fromkeys(unknown))}"
+            yield f"unknown on the {side}: {', '.join(dict.fromkeys(unknown))}"
     both = [fact.label.strip() for fact in facts if fact.unknown == SIDES]
     if both:
-        yield f"known on neither side: {', '.join(dict.fromkeys(both))}"
-    if any(found.axis is Axis.VERSION for found in differences):
-        yield f"Triton {ours.triton or '?'} and {theirs.triton or '?'} may print one program differently"
+        yield f"unknown on both sides: {', '.join(dict.fromkeys(both))}"
+    if any(difference.axis is Axis.VERSION for difference in differences):
+        yield f"Triton {ours.triton or '?'} and {theirs.triton or '?'} may print the same program differently"

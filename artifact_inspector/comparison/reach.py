@@ -27,7 +27,7 @@ OF_THE_LAUNCH = (
 """What a launch takes from the metadata, whatever the code is."""
 
 
-class Compared(NamedTuple):
+class ComparedFile(NamedTuple):
     """A file that both states have."""
 
     kind: str
@@ -41,7 +41,7 @@ class Compared(NamedTuple):
 class Reach:
     """How far a change went."""
 
-    files: tuple[Compared, ...]
+    files: tuple[ComparedFile, ...]
     """In the order of compilation."""
     launch: tuple[str, ...]
     """Keys of the metadata that a launch takes, and that differ."""
@@ -61,28 +61,28 @@ class Reach:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """What the differing facts are about, most telling first."""
+        """What the differing facts are about, the most important first."""
         return () if self.change is None else self.change.categories
 
     @property
     def facts(self) -> tuple[FactPair, ...]:
-        """Those that differ, most telling first."""
+        """Those that differ, the most important first."""
         return () if self.change is None else self.change.facts
 
     @property
-    def parts_at(self) -> Compared | None:
+    def first_difference(self) -> ComparedFile | None:
         """The first file that differs."""
-        return next((found for found in self.files if found.likeness is Likeness.DIFFERENT), None)
+        return next((compared for compared in self.files if compared.likeness is Likeness.DIFFERENT), None)
 
     @property
-    def same_from(self) -> Compared | None:
-        """The first file from which on all are the same; None where the last one differs."""
-        found = None
-        for one in reversed(self.files):
-            if one.likeness not in (Likeness.IDENTICAL, Likeness.ALIKE):
+    def same_from(self) -> ComparedFile | None:
+        """The first file of which it and all later ones are the same; None if the last one differs."""
+        first_same = None
+        for compared in reversed(self.files):
+            if compared.likeness not in (Likeness.IDENTICAL, Likeness.ALIKE):
                 break
-            found = one
-        return found
+            first_same = compared
+        return first_same
 
 
 def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], KernelFacts]) -> Reach:
@@ -94,29 +94,29 @@ def find_reach(before: Artifact, after: Artifact, inspect: Callable[[Artifact], 
     Args:
         before: the state that is compared with.
         after: the new one.
-        inspect: makes facts of a kernel; asked where the code differs.
+        inspect: computes the facts of a kernel; called if the code differs.
     """
     ours, theirs = kinds_of(before), kinds_of(after)
     both = [kind for kind in ours if kind in theirs]
     notes = [
-        f"{which} has no {', '.join(sorted(lacks))}: not compared"
-        for which, lacks in (
-            ("the old one", theirs.keys() - ours.keys()),
-            ("the new one", ours.keys() - theirs.keys()),
+        f"{label} has no {', '.join(sorted(lacks))}: not compared"
+        for label, lacks in (
+            ("the old kernel", theirs.keys() - ours.keys()),
+            ("the new kernel", ours.keys() - theirs.keys()),
         )
         if lacks
     ]
     if before.name != after.name and BINARY in both:
         both.remove(BINARY)
         notes.append(f"the kernels are {before.name} and {after.name}: their binaries were not compared")
-    files = tuple(Compared(kind, theirs[kind], likeness_of(before, after, kind)) for kind in both)
+    files = tuple(ComparedFile(kind, theirs[kind], likeness_of(before, after, kind)) for kind in both)
     keys = tuple(
         key
         for key in OF_THE_LAUNCH
         if key in before.metadata and key in after.metadata and before.metadata[key] != after.metadata[key]
     )
-    found = Reach(files, keys, None, tuple(notes))
-    if found.reached is False:
-        return found
+    reach = Reach(files, keys, None, tuple(notes))
+    if reach.reached is False:
+        return reach
     change = compare_candidates(Candidate(before), Candidate(after), inspect, always=True)
-    return replace(found, change=change)
+    return replace(reach, change=change)

@@ -1,4 +1,4 @@
-"""What a side of a comparison is: a cache, or kernels of one, as they are named on a command line."""
+"""One side of a comparison: a cache, or kernels of a cache, as the command line names them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from artifact_inspector.files.cache import Artifact, Cache
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A cache directory, and which of its kernels are meant."""
+class CacheSelector:
+    """A cache directory, with a selection of its kernels."""
 
     directory: Path
     name: str | None
     """Part of a name or hash; None for all."""
 
 
-def parse_place(text: str) -> Place:
-    """`CACHE`, or `CACHE:NAME` where no directory bears the whole as its name.
+def parse_cache_selector(text: str) -> CacheSelector:
+    """`CACHE`, or `CACHE:NAME` if no directory has that full name.
 
     Example:
         >>> parse_place("fixtures/3.2.0:gemv")
         Place(directory=PosixPath('fixtures/3.2.0'), name='gemv')
     """
-    whole = Path(text).expanduser()
+    path = Path(text).expanduser()
     directory, _, name = text.rpartition(":")
-    # a drive of Windows is no cache, and a name has no separator
+    # a Windows drive is not a cache, and a name has no separator
     is_drive = len(directory) == 1 and not Path(directory).is_dir()
-    if whole.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
-        return Place(whole, None)
-    return Place(Path(directory).expanduser(), name)
+    if path.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
+        return CacheSelector(path, None)
+    return CacheSelector(Path(directory).expanduser(), name)
 
 
 def narrow_side(
     cache: Cache,
-    place: Place,
+    selector: CacheSelector,
     selectors: Sequence[str],
     choose: Callable[[Cache, str | None], tuple[Artifact, ...]],
 ) -> tuple[Artifact, ...]:
@@ -47,18 +47,20 @@ def narrow_side(
     Args:
         selectors: each a target (`sm_75`, `T4`), a version of Triton that the cache has (`3.2.0`), warps,
             stages, a tile, a constant or an option as `parse_filters` takes them, or part of a name or hash.
-        choose: those of a cache that a part of a name or hash fits.
+        choose: the kernels of a cache that match a part of a name or hash.
 
     Raises:
-        UsageError: none is left.
+        UsageError: no kernel matches.
     """
-    chosen = choose(cache, place.name)
-    for word in selectors:
-        which = parse_filters([word], otherwise_target=False)
-        if which:
-            chosen = filter_kernels(chosen, which, counted=False)
+    artifacts = choose(cache, selector.name)
+    for value in selectors:
+        filters = parse_filters([value], otherwise_target=False)
+        if filters:
+            artifacts = filter_kernels(artifacts, filters, with_counts=False)
             continue
-        chosen = tuple(x for x in choose(cache, word) if x in chosen)
-        if not chosen:
-            raise UsageError(f"No kernel here is called {word!r} too.", "Say less of it.")
-    return chosen
+        artifacts = tuple(x for x in choose(cache, value) if x in artifacts)
+        if not artifacts:
+            raise UsageError(
+                f"No kernel of this side matches {value!r} and the other selectors.", "Remove one of the selectors."
+            )
+    return artifacts

@@ -115,7 +115,7 @@ def parse_signature(text: str) -> tuple[SignatureEntry, ...]:
 
     Example:
         >>> parse_signature("*fp16:16, n=i32, d=tensordesc<fp16[64,64]>")[1:]
-        (Item(name='n', text='i32'), Item(name='d', text='tensordesc<fp16[64,64]>'))
+        (SignatureEntry(name='n', text='i32'), SignatureEntry(name='d', text='tensordesc<fp16[64,64]>'))
     """
     items = []
     for entry_text in _split_at_commas(text):
@@ -296,8 +296,9 @@ def _positional_entries(
     if unassigned_entries:
         takes = ", ".join(p.name for p in parameters if not p.constexpr)
         raise UsageError(
-            f"The signature has {len(unassigned_entries)} more {'entry' if len(unassigned_entries) == 1 else 'entries'} than "
-            f"{kernel} has arguments (from {unassigned_entries[0]!r} on).",
+            f"The signature has {len(unassigned_entries)} more "
+            f"{'entry' if len(unassigned_entries) == 1 else 'entries'} than {kernel} has arguments "
+            f"(from {unassigned_entries[0]!r} on).",
             f"It takes {takes}." if takes else "All its arguments are tl.constexpr: give them with --const.",
         )
     return entries

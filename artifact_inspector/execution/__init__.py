@@ -3,7 +3,7 @@
 The integers of machine code decide which path a kernel takes and which addresses it accesses. They follow
 from the arguments and the grid, and are computed here for every lane. Floats are mostly not computed. A value
 that depends on data which was not given is *unknown*, and keeps the names of the missing inputs. A result
-that depends on an unknown value is reported as unknown with those names; it is never guessed.
+that depends on an unknown value is reported as unknown with those names; never assumed.
 
 Structure, lowest layer first; each layer imports only those before it. `interpreter` knows no instruction
 set:
@@ -19,7 +19,7 @@ set:
   and elected lanes produce. Only a step that ignores inactive lanes (`Step.by_lane`) receives one part.
 - `launch`: `Launch` (grid, arguments by name), `Tensor` (shape, stride, dtype, pointer, values),
   `place(launch)`, which assigns addresses to tensors without one, and `evaluate_extent` for grid expressions.
-- `counters`: `StepCounters`, one list per counter with one entry per step; `why` names what a count depends on.
+- `counters`: `StepCounters`, one list per counter with one entry per step; `reason` names what a count depends on.
 - `wavefronts`: `count_sectors`, `count_wavefronts` …: the cost of an access, from addresses (warps, lanes).
 - `banks`: banks and wavefronts of one warp's access to shared memory, as `StepCounters` keeps it (`WarpAccess`).
 - `runs`: merged intervals of integers, for footprints that many CTAs share at different offsets.

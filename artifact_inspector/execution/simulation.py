@@ -18,6 +18,7 @@ from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.merging import arrive_at_reconvergence
+from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.interpreter.program import (
     MALFORMED_OPERAND_ERRORS,
     ProgramStep,
@@ -257,6 +258,7 @@ def simulate_launch(
     footprints: bool = False,
     l2_bytes: int | None = None,
     runs_in_parallel: bool = True,
+    observer: AccessObserver | None = None,
 ) -> SimulatedLaunch:
     """Simulate a launch.
 
@@ -270,6 +272,7 @@ def simulate_launch(
         l2_bytes: size of the L2, to record in addition the order of accesses to tensors that do not fit in it.
         runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
             the same.
+        observer: receives every access to memory.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -282,6 +285,7 @@ def simulate_launch(
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     memory = setup.memory
+    memory.observer = observer
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
     if footprints:
         exceeds_l2 = l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2
@@ -321,6 +325,11 @@ def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = 
         portion_size = max(1, portion, most_lanes) // threads or 1
         if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > counters.step_limit:
             break
+        budget = counters.budget
+        if budget is not None and first < len(ctas) and budget.is_spent():
+            step = setup.loaded.program.steps[0]
+            unfinished.append(UnfinishedCtas(step, len(ctas) - first, (budget.reason,)))
+            break
     return unfinished
 
 
@@ -350,8 +359,7 @@ def run_machines(machine: Machine) -> list[UnfinishedCtas]:
         except UndecidedPath as stop:
             unfinished.append(UnfinishedCtas(stop.step, current.rows, stop.reasons))
         except StepLimitReached as stop:
-            reason = f"no end after {stop.limit} steps"
-            unfinished.append(UnfinishedCtas(stop.step, current.rows, (reason,)))
+            unfinished.append(UnfinishedCtas(stop.step, current.rows, (stop.reason,)))
             break
         except MALFORMED_OPERAND_ERRORS:
             unfinished.append(UnfinishedCtas(current.step, current.rows, ("invalid operands",)))

@@ -1,8 +1,8 @@
-"""Facts as plain text, and back: what the index keeps and what processes send each other.
+"""Facts as plain text, and back: the format of the index, and of messages between processes.
 
 A dataclass or named tuple becomes the list of its values in the order of its fields, an enumeration its
-value, a tuple a list, a mapping a list of pairs; numbers, texts and None stay. What a text says is read by
-the types of the fields that it is for: nothing in it names a type, and nothing in it is ever run.
+value, a tuple a list, a mapping a list of pairs; numbers, texts and None stay. A text is decoded by the
+types of the fields: it names no types, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def _encoder(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, str):
         return str
     if issubclass(kind, Mapping):
-        return lambda value: [[encode(key), encode(one)] for key, one in value.items()]
+        return lambda value: [[encode(key), encode(item)] for key, item in value.items()]
     if hasattr(kind, "__dataclass_fields__"):
         names = [name for name, _ in _fields(kind)]
         return lambda value: [encode(getattr(value, name)) for name in names]
     if issubclass(kind, tuple | list | frozenset):
-        return lambda value: [encode(one) for one in value]
+        return lambda value: [encode(item) for item in value]
     raise TypeError(f"a fact of type {kind.__name__} has no plain form")
 
 
@@ -70,7 +70,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
         return _of_tuple(arguments)
     if origin is not None and issubclass(origin, Mapping):
         key, value = map(_decoder, arguments)
-        return lambda plain: {key(name): value(one) for name, one in plain}
+        return lambda plain: {key(name): value(item) for name, item in plain}
     if kind in _PLAIN:
         return _of_plain((kind,))
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -86,11 +86,11 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
 
 
 def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
-    structured = [one for one in arguments if one not in _PLAIN]
+    structured = [argument for argument in arguments if argument not in _PLAIN]
     if not structured:
         return _of_plain(arguments)
     if len(structured) > 1:
-        raise TypeError(f"which of {structured} is meant cannot be told")
+        raise TypeError(f"the union of {structured} is ambiguous")
     only, plainly = _decoder(structured[0]), _of_plain(arguments)
     if isinstance(structured[0], type) and issubclass(structured[0], Enum | str) and structured[0] is not SourceLine:
         return lambda plain: None if plain is None else only(plain)
@@ -99,36 +99,38 @@ def _of_union(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
 
 def _source_line(plain: list[Any]) -> SourceLine:
     """A text that is a line of the user's code; only such a text is a list."""
-    if {type(one) for one in plain} != {str} or not all(one.rpartition(":")[2].isdecimal() for one in plain):
+    if {type(frame) for frame in plain} != {str} or not all(frame.rpartition(":")[2].isdecimal() for frame in plain):
         raise TypeError(f"{plain!r:.40} is no line of the program")
     return SourceLine(tuple(plain))
 
 
 def _of_plain(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
-    kinds = {one for one in arguments if one in _PLAIN} | ({int} if float in arguments else set())
+    kinds = {argument for argument in arguments if argument in _PLAIN} | ({int} if float in arguments else set())
 
-    def read(plain: Any) -> Any:
+    def decode_plain(plain: Any) -> Any:
         if type(plain) is list and str in kinds:
             return _source_line(plain)
         if type(plain) not in kinds:
             raise TypeError(f"{plain!r:.40} is none of {kinds}")
         return plain
 
-    return read
+    return decode_plain
 
 
 def _of_tuple(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        each = _decoder(arguments[0])
-        return lambda plain: tuple(map(each, plain))
-    every = [_decoder(one) for one in arguments]
-    return lambda plain: tuple(read(one) for read, one in zip(every, plain, strict=True))
+        decode_any = _decoder(arguments[0])
+        return lambda plain: tuple(map(decode_any, plain))
+    every = [_decoder(argument) for argument in arguments]
+    return lambda plain: tuple(decode_item(argument) for decode_item, argument in zip(every, plain, strict=True))
 
 
 def _of_record(kind: type) -> Callable[[Any], Any]:
     readers = [_decoder(of) for _, of in _fields(kind)]
     make: Any = kind
-    return lambda plain: make(*(read(one) for read, one in zip(readers, plain, strict=True)))
+    return lambda plain: make(
+        *(decode_field(field_value) for decode_field, field_value in zip(readers, plain, strict=True))
+    )
 
 
 @cache

@@ -56,17 +56,21 @@ def read_kernels(
     if options.index is not None and keeps:
         with options.index() as index:
             stored = index.get(key for key in keys if key is not None)
-    texts = {place: stored[key] for place, key in enumerate(keys) if key is not None and key in stored}
-    missing = [place for place in range(len(artifacts)) if place not in texts]
+    texts = {
+        index_of_artifact: stored[key]
+        for index_of_artifact, key in enumerate(keys)
+        if key is not None and key in stored
+    }
+    missing = [index_of_artifact for index_of_artifact in range(len(artifacts)) if index_of_artifact not in texts]
     fresh: dict[bytes, bytes] = {}
     shared = TextCache()
-    for place, text in _in_order(artifacts, texts, missing, view, options):
-        is_viewed = place in missing and text  # by another process
-        kernel, source = _inspect(artifacts[place], text, None if is_viewed else view, options, shared)
-        key, state = keys[place], states[place]
+    for index_of_artifact, text in _in_order(artifacts, texts, missing, view, options):
+        is_viewed = index_of_artifact in missing and text  # by another process
+        kernel, source = _inspect(artifacts[index_of_artifact], text, None if is_viewed else view, options, shared)
+        key, state = keys[index_of_artifact], states[index_of_artifact]
         if key is not None and state is not None and (source.is_changed or key not in stored):
             # A program that writes to the cache meanwhile may have changed what was read.
-            if state.is_current(artifacts[place]):
+            if state.is_current(artifacts[index_of_artifact]):
                 fresh[key] = source.text()
             if len(fresh) >= KERNELS_PER_WRITE:
                 _write(fresh, options)
@@ -106,13 +110,13 @@ def _in_order(
         from artifact_inspector.facts.workers import find_facts  # which imports every parser
 
         computed = find_facts(artifacts, missing, view, options.disassemble, options.cores)
-    for place, artifact in enumerate(artifacts):
+    for index, artifact in enumerate(artifacts):
         if options.progress is not None:
             options.progress(artifact)
-        while place not in texts:
-            at, text = next(computed)
-            texts[at] = text
-        yield place, texts.pop(place)
+        while index not in texts:
+            fresh_index, text = next(computed)
+            texts[fresh_index] = text
+        yield index, texts.pop(index)
 
 
 def _write(fresh: dict[bytes, bytes], options: ReadOptions) -> None:

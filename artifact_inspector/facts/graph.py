@@ -1,4 +1,4 @@
-"""The graph of a kernel at one stage, found from its file when somebody asks for it."""
+"""The graph of a kernel at one stage, computed from its file on request."""
 
 from __future__ import annotations
 
@@ -16,40 +16,42 @@ def graph_of(
     region: str | None = None,
     disassemble: Disassemble | None = None,
 ) -> FunctionGraph:
-    """Blocks, loads, computes and stores of one stage, with what goes from one to the other.
+    """Blocks, loads, computes and stores of one stage, with the data flow between them.
 
     Args:
         stage: the last that can be read, without one.
-        region: id of a region with all that stands in it (`loop@81`); the whole stage without one.
+        region: id of a region, with the regions inside it (`loop@81`); the whole stage without one.
 
     Raises:
         UsageError: the kernel has no such stage, or the stage no such region; the remedy lists those it has.
     """
     kernel = KernelReading(artifact, disassemble)
     stages = kernel.stages
-    chosen = stages[-1] if stage is None and stages else stage
-    if chosen is None or chosen not in stages:
-        name = "stage" if chosen is None else f"stage {chosen.value!r}"
-        have = ", ".join(one.value for one in stages) or "none"
-        raise UsageError(f"{artifact.display_name} has no {name} that could be read.", f"It has {have}.")
-    functions = kernel.at(chosen).order.functions
-    found = []
+    selected = stages[-1] if stage is None and stages else stage
+    if selected is None or selected not in stages:
+        name = "stage" if selected is None else f"stage {selected.value!r}"
+        have = ", ".join(function.value for function in stages) or "none"
+        raise UsageError(f"{artifact.display_name} has no readable {name}.", f"Expected one of {have}.")
+    functions = kernel.at(selected).order.functions
+    graphs = []
     names: list[str] = []
-    for one in functions:
-        prefix = f"{one.name}/" if len(functions) > 1 else ""
+    for function in functions:
+        prefix = f"{function.name}/" if len(functions) > 1 else ""
         if region is None:
-            everything = frozenset(range(len(one.code.function.blocks)))
-            found.append(find_graph(one.code, one.code.indices(everything), prefix))
-        for part in one.regions:
-            name = one.prefix + part.id
+            everything = frozenset(range(len(function.code.function.blocks)))
+            graphs.append(find_graph(function.code, function.code.indices(everything), prefix))
+        for candidate in function.regions:
+            name = function.prefix + candidate.id
             names.append(name)
             if name == region:
-                indices = one.code.indices(part.enclosed_blocks) if part.residue is None else part.residue
-                found.append(find_graph(one.code, indices, prefix))
-    if not found:
+                indices = (
+                    function.code.indices(candidate.enclosed_blocks) if candidate.residue is None else candidate.residue
+                )
+                graphs.append(find_graph(function.code, indices, prefix))
+    if not graphs:
         have = ", ".join(names) or "none"
-        raise UsageError(f"{artifact.display_name} has no region {region!r} at {chosen.value}.", f"It has {have}.")
+        raise UsageError(f"{artifact.display_name} has no region {region!r} at {selected.value}.", f"It has {have}.")
     return FunctionGraph(
-        tuple(node for graph in found for node in graph.nodes),
-        tuple(edge for graph in found for edge in graph.edges),
+        tuple(node for graph in graphs for node in graph.nodes),
+        tuple(edge for graph in graphs for edge in graph.edges),
     )

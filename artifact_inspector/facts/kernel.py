@@ -130,15 +130,17 @@ class StageFacts(Facts):
 
     def waits_in(self, *regions: str | None) -> tuple[WaitFacts, ...]:
         """The waits of some regions, in text order."""
-        places = self._waits_by_region
-        return tuple(self.waits[at] for at in sorted(at for region in set(regions) for at in places.get(region, ())))
+        waits_by_region = self._waits_by_region
+        return tuple(
+            self.waits[at] for at in sorted(at for region in set(regions) for at in waits_by_region.get(region, ()))
+        )
 
     @cached_property
     def _waits_by_region(self) -> dict[str | None, list[int]]:
-        places: dict[str | None, list[int]] = {}
+        waits_by_region: dict[str | None, list[int]] = {}
         for at, wait in enumerate(self.waits):
-            places.setdefault(wait.region, []).append(at)
-        return places
+            waits_by_region.setdefault(wait.region, []).append(at)
+        return waits_by_region
 
     @cached_property
     def has_matrix(self) -> bool:
@@ -250,7 +252,7 @@ class KernelFacts(Facts):
         """The files of the kernel, with what was computed from them."""
         return self.source_of("reading").reading
 
-    def tell(self, problem: Problem) -> None:
+    def report(self, problem: Problem) -> None:
         """Add a problem that a view met."""
         if "problems" in self.__dict__:  # a record of given values
             self.__dict__["problems"] = tuple(dict.fromkeys((*self.problems, problem)))
@@ -264,60 +266,62 @@ class KernelFacts(Facts):
 
     @property
     def verdict(self) -> str | None:
-        """The principal region's verdict in the last text stage."""
-        found = self.principal_region
-        return None if found is None else found.verdict
+        """The main loop's verdict in the last text stage."""
+        region = self.principal_region
+        return None if region is None else region.verdict
 
     @property
     def principal_region(self) -> RegionFacts | None:
-        """The principal region in the last text stage that has it."""
+        """The main loop in the last text stage that has it."""
         if self.principal is None:
             return None
         for stage in reversed(self.stages.values()):
-            found = stage.region(self.principal)
-            if found is not None:
-                return found
+            region = stage.region(self.principal)
+            if region is not None:
+                return region
         return None
 
     @property
     def changed_at(self) -> Stage | None:
-        """The stage where the principal region's order verdict first changed."""
+        """The stage where the main loop's order verdict first changed."""
         return None if self.principal is None else self.changed.get(self.principal)
 
     @property
     def occupancy(self) -> Occupancy | None:
-        """On the target that the kernel was compiled for; None where that is not known."""
+        """On the target that the kernel was compiled for; None if unknown."""
         return None if self.artifact.target is None else self.occupancy_on(self.artifact.target)
 
     def occupancy_on(self, target: Target) -> Occupancy:
-        """The occupancy on a target, if this same binary's registers and shared memory held there.
+        """The occupancy on a target, with the registers and shared memory of this binary.
 
-        Another vendor's binary, or one for waves of another width, has other figures: nothing is said of it
-        but why.
+        For another vendor, or another wave width, the numbers do not apply: the occupancy is unknown, with the
+        reason.
         """
-        own = self.artifact.target
-        if own is not None and (own.backend is not target.backend or own.warp_size != target.warp_size):
-            apart = (
+        compiled_for = self.artifact.target
+        if compiled_for is not None and (
+            compiled_for.backend is not target.backend or compiled_for.warp_size != target.warp_size
+        ):
+            difference = (
                 "is another vendor's"
-                if own.backend is not target.backend
-                else f"has waves of {own.warp_size}, not {target.warp_size}"
+                if compiled_for.backend is not target.backend
+                else f"has waves of {compiled_for.warp_size}, not {target.warp_size}"
             )
-            why = f"a binary for {target}: one for {own} {apart}"
+            reason = f"a binary for {target}: one for {compiled_for} {difference}"
             return replace(
                 find_occupancy(target, registers=None, shared_bytes=None, warps_per_block=None),
                 blocks_by_resource={},
-                missing=(why,),
+                missing=(reason,),
             )
-        taken = self.resources
+        resources = self.resources
         return find_occupancy(
             target,
-            registers=taken.registers.value,
-            shared_bytes=taken.shared.value,
-            warps_per_block=taken.warps_per_block.value,
-            scalar_registers=taken.scalar_registers.value,
-            barriers=taken.barriers.value,
-            tensor_columns=taken.tensor_columns.value,
-            workgroup_processor=taken.workgroup_processor,
+            registers=resources.registers.value,
+            shared_bytes=resources.shared.value,
+            warps_per_block=resources.warps_per_block.value,
+            scalar_registers=resources.scalar_registers.value,
+            barriers=resources.barriers.value,
+            tensor_columns=resources.tensor_columns.value,
+            workgroup_processor=resources.workgroup_processor,
         )
 
     def drains(self, region: str) -> tuple[int, ...]:
@@ -345,7 +349,7 @@ class KernelFacts(Facts):
 
     @property
     def wait_depths(self) -> tuple[int, ...]:
-        """Depths of the waits for loads in the principal region of the last stage, in program order."""
+        """Depths of the waits for loads in the main loop of the last stage, in program order."""
         return () if self.last is None else depths_for_loads(self.last.waits_in(self.principal))
 
 

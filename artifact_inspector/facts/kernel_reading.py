@@ -56,9 +56,9 @@ class KernelReading(KernelFiles):
             self._values_at.clear()
             self._stages = self._texts = None
 
-    def at_every_stage(self, read: Callable[[StageReading], Value | None]) -> dict[Stage, Value]:
+    def at_every_stage(self, read_member: Callable[[StageReading], Value | None]) -> dict[Stage, Value]:
         """A member of each stage that can be read, where it is available."""
-        return {stage: value for stage in self.stages for value in self.at(stage).if_available(read)}
+        return {stage: value for stage in self.stages for value in self.at(stage).if_available(read_member)}
 
     @property
     def first_tensor_level(self) -> StageReading | None:
@@ -116,13 +116,13 @@ class KernelReading(KernelFiles):
                 by_loop.setdefault(name, {})[stage] = of_loop
         regions = {stage: {region.id: region for region in order.facts} for stage, order in orders.items()}
         pipelines: dict[str, Pipeline] = {}
-        for name, own in by_loop.items():
+        for name, buffers_by_stage in by_loop.items():
             pipeline = explain_pipeline(
                 num_stages=self.artifact.num_stages,
                 target=self.artifact.target,
                 version=self.artifact.triton_version,
                 facts={stage: of_stage[name] for stage, of_stage in regions.items() if name in of_stage},
-                buffers=own,
+                buffers=buffers_by_stage,
             )
             if pipeline is not None:
                 pipelines[name] = pipeline

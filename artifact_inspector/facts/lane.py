@@ -1,4 +1,4 @@
-"""A function at one stage as it runs, with the words that go with its events."""
+"""A function at one stage as it runs, with the text of its events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from artifact_inspector.model import Function, Module, SourceLine, Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An instruction for people."""
+class InstructionLabel:
+    """An instruction as it is displayed."""
 
     line: int
     """Of the stage's file."""
@@ -31,7 +31,7 @@ class Event:
     """A run of instructions of one kind."""
 
     step: EventRun
-    first: Place
+    first: InstructionLabel
 
     @property
     def letter(self) -> str:
@@ -40,13 +40,13 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Loading:
+class LoadSpan:
     """Loads from their issue to what completes them."""
 
     flight: LoadFlight
-    issue: Place
-    completion: Place | None
-    """None where nothing tells what completes them."""
+    issue: InstructionLabel
+    completion: InstructionLabel | None
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +58,25 @@ class Lane:
     file: str
     instructions: int
     events: tuple[Event, ...]
-    loadings: tuple[Loading, ...]
+    load_spans: tuple[LoadSpan, ...]
     levels: tuple[InFlightLevel, ...]
-    stretches: tuple[RegionSpan, ...]
+    spans: tuple[RegionSpan, ...]
 
-    def stretch(self, region: str) -> RegionSpan | None:
+    def span_of(self, region: str) -> RegionSpan | None:
         """The loop, partition or function of that name."""
-        return next((found for found in self.stretches if found.region == region), None)
+        return next((span for span in self.spans if span.region == region), None)
 
 
 def make_lane(module: Module, function: Function, track: ExecutionTrack) -> Lane:
-    """A track with the words of its instructions."""
+    """A track with the text of its instructions."""
     instructions = function.instructions
 
-    def place(index: int) -> Place:
-        found = instructions[index]
-        source = SourceLine.from_location(found.location) if found.location else None
-        return Place(found.line, found.opcode, found.text, source)
+    def label_instruction(index: int) -> InstructionLabel:
+        instruction = instructions[index]
+        source = SourceLine.from_location(instruction.location) if instruction.location else None
+        return InstructionLabel(instruction.line, instruction.opcode, instruction.text, source)
 
-    events = tuple(Event(step, place(step.first_index)) for step in track.steps)
+    events = tuple(Event(step, label_instruction(step.first_index)) for step in track.steps)
     return Lane(
         module.stage,
         track.function,
@@ -84,10 +84,10 @@ def make_lane(module: Module, function: Function, track: ExecutionTrack) -> Lane
         track.instructions,
         events,
         tuple(
-            Loading(
+            LoadSpan(
                 flight,
                 events[flight.step].first,
-                None if flight.completion_index is None else place(flight.completion_index),
+                None if flight.completion_index is None else label_instruction(flight.completion_index),
             )
             for flight in track.flights
         ),

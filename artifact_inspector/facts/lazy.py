@@ -173,11 +173,11 @@ class lazy(Generic[Value]):  # noqa: N801 - used as a decorator, as `property` i
         """The value, which the record keeps."""
         if record is None:
             return self
-        value = self._read(record)
+        value = self._compute(record)
         record.__dict__[self.name] = value
         return value
 
-    def _read(self, record: Facts) -> Value:
+    def _compute(self, record: Facts) -> Value:
         return record.source_of(self.name).value(
             record.section(self.name), lambda: self.value_type, lambda: self.find(record), self.missing
         )
@@ -186,7 +186,7 @@ class lazy(Generic[Value]):  # noqa: N801 - used as a decorator, as `property` i
 class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
     """A fact that the index keeps together with the same fact of all siblings of the record."""
 
-    def _read(self, record: Facts) -> Value:
+    def _compute(self, record: Facts) -> Value:
         def find() -> dict[str, Value]:
             return {name: self._or_missing(sibling) for name, sibling in record.siblings().items()}
 
@@ -205,7 +205,7 @@ class of_siblings(lazy[Value]):  # noqa: N801 - used as a decorator
 class derived(lazy[Value]):  # noqa: N801 - used as a decorator
     """A field of a record that follows from its other members, and is not kept in the index."""
 
-    def _read(self, record: Facts) -> Value:
+    def _compute(self, record: Facts) -> Value:
         record.source_of(self.name)
         return self.find(record)
 
@@ -215,7 +215,7 @@ class growing(derived[Value]):  # noqa: N801 - used as a decorator
 
     def __get__(self, record: Facts | None, kind: type) -> Any:
         """The value as it is now."""
-        return self if record is None else self._read(record)
+        return self if record is None else self._compute(record)
 
 
 def or_else(missing: Callable[[], Any]) -> Callable[[Callable[[Any], Value]], lazy[Value]]:
@@ -250,17 +250,17 @@ class Facts:
     def __init__(self, *values: object, **named: object) -> None:
         """A record of given values, in the order of the fields or by their names."""
         names = [field.name for field in fields(self)]
-        given = {**dict(zip(names, values, strict=False)), **named}
-        unknown = given.keys() - set(names)
+        values_by_name = {**dict(zip(names, values, strict=False)), **named}
+        unknown = values_by_name.keys() - set(names)
         if unknown or len(values) > len(names):
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
-        self.__dict__.update(given)
+        self.__dict__.update(values_by_name)
 
     @classmethod
-    def on_demand(cls, source: FactSource, /, **given: object) -> Self:
+    def on_demand(cls, source: FactSource, /, **values: object) -> Self:
         """A record with some values, which reads the others from a source."""
         record = cls.__new__(cls)
-        record.__dict__.update(given, _source=source)
+        record.__dict__.update(values, _source=source)
         return record
 
     def section(self, name: str) -> str:

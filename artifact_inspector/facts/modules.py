@@ -26,11 +26,11 @@ def read_source(
     if stage.value not in artifact.files and disassemble is not None and binary in artifact.files:
         path = artifact.display_path(binary)
         try:
-            read = read_binary(artifact)
-            return None if read is None else SourceText(path, disassemble(*read))
+            binary_content = read_binary(artifact)
+            return None if binary_content is None else SourceText(path, disassemble(*binary_content))
         except CacheError as error:
-            said = f"{error.message} {error.remedy or ''}".strip()
-            problems.append(Problem(path, said.removeprefix(f"{path}: ")))
+            message = f"{error.message} {error.remedy or ''}".strip()
+            problems.append(Problem(path, message.removeprefix(f"{path}: ")))
             return None
     if stage.value not in artifact.files:
         return None
@@ -61,8 +61,8 @@ def parse_source(source: SourceText, stage: Stage, problems: list[Problem]) -> M
     except ParseError as error:
         problems.append(Problem(source.name, error.message))
         return None
-    said = list(module.problems)
-    if len(said) > MOST_PROBLEMS:
-        said[MOST_PROBLEMS:] = [f"… and {len(said) - MOST_PROBLEMS} more"]
-    problems += [Problem(source.name, problem) for problem in said]
+    messages = list(module.problems)
+    if len(messages) > MOST_PROBLEMS:
+        messages[MOST_PROBLEMS:] = [f"… and {len(messages) - MOST_PROBLEMS} more"]
+    problems += [Problem(source.name, problem) for problem in messages]
     return module

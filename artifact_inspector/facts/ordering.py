@@ -77,12 +77,12 @@ def find_reference_regions(
     module: Module, codes: Sequence[FunctionCode], earlier: Sequence[ReferenceRegions]
 ) -> ReferenceRegions:
     """The regions of the program: those of an earlier stage, else those of this one."""
-    known = next((regions.by_function for regions in earlier if regions.by_function), {})
+    by_function = next((regions.by_function for regions in earlier if regions.by_function), {})
     # A file that is cut off may lack the very loop that the kernel is about.
-    if known or format_of(module.stage).access_operands is None or not module.is_complete:
-        return ReferenceRegions(known, is_source=False)
-    own = {code.function.name: find_reference(code, pipelined=module.stage is not Stage.TTIR) for code in codes}
-    return ReferenceRegions(own, is_source=True)
+    if by_function or format_of(module.stage).access_operands is None or not module.is_complete:
+        return ReferenceRegions(by_function, is_source=False)
+    own_regions = {code.function.name: find_reference(code, pipelined=module.stage is not Stage.TTIR) for code in codes}
+    return ReferenceRegions(own_regions, is_source=True)
 
 
 def order_stage(
@@ -148,11 +148,11 @@ def _prefixed(facts: RegionFacts, prefix: str) -> RegionFacts:
 def group_by_block(located: Iterable[Located]) -> dict[int, list[Located]]:
     """Block → what it holds, in text order."""
     by_block: dict[int, list[Located]] = {}
-    for one in located:
-        by_block.setdefault(one.block, []).append(one)
+    for item in located:
+        by_block.setdefault(item.block, []).append(item)
     return by_block
 
 
 def located_in(region: Region, by_block: Mapping[int, list[Located]]) -> Iterator[Located]:
     """What is directly in a region, in text order."""
-    return (one for block in sorted(region.blocks & by_block.keys()) for one in by_block[block])
+    return (item for block in sorted(region.blocks & by_block.keys()) for item in by_block[block])

@@ -65,21 +65,21 @@ class KernelPressure:
     blocks: int | None
     """On one multiprocessor."""
     limited_by: tuple[Resource, ...]
-    shed: int | None
+    registers_to_free: int | None
     """Registers fewer with which one block more fits; None where registers do not decide it."""
 
 
-def alive_by_line(module: Module, kernel: str) -> dict[int, int]:
+def count_live_by_line(module: Module, kernel: str) -> dict[int, int]:
     """Line of machine code → vector registers alive there, of the function of that name."""
-    function, _, alive = _alive(module, kernel)
+    function, _, alive = _find_live(module, kernel)
     return {instruction.line: count for instruction, count in zip(function.instructions, alive, strict=True)}
 
 
-def _alive(module: Module, kernel: str) -> tuple[Function, RegisterPressure, list[int]]:
+def _find_live(module: Module, kernel: str) -> tuple[Function, RegisterPressure, list[int]]:
     """The kernel among a module's functions, and what is alive at each of its instructions."""
     function = _function_of(module, kernel)
-    found = find_pressure(function, format_of(module.stage).bank_of)
-    return function, found, _vector_counts(found, len(function.instructions))
+    pressure = find_pressure(function, format_of(module.stage).bank_of)
+    return function, pressure, _vector_counts(pressure, len(function.instructions))
 
 
 def _function_of(module: Module, kernel: str) -> Function:
@@ -97,12 +97,12 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
     problems: list[Problem] = []
     module = read_module(artifact, stage, problems, disassemble)
     if module is None or not _function_of(module, artifact.name).instructions:
-        told = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
+        reasons = "; ".join(f"{problem.path}: {problem.problem}" for problem in problems)
         raise CacheError(
-            f"{artifact.display_name} has no machine code that can be read{f' ({told})' if told else ''}.",
+            f"{artifact.display_name} has no machine code that can be read{f' ({reasons})' if reasons else ''}.",
             "It takes AMDGCN, the text of SASS, or a cubin and an nvdisasm (--nvdisasm PATH).",
         )
-    function, found, alive = _alive(module, artifact.name)
+    function, pressure, alive = _find_live(module, artifact.name)
     at = max(range(len(alive)), key=alive.__getitem__)
     facts = inspect_artifact(artifact, disassemble)
     allocated = facts.resources.registers.value
@@ -116,15 +116,15 @@ def pressure_of(artifact: Artifact, disassemble: Disassemble | None = None) -> K
         peak_line=function.instructions[at].line,
         peak_source=_source(function.instructions[at]),
         allocated=allocated,
-        by_bank={bank.value: max(counts) for bank, counts in found.live_counts.items()},
-        live_at_peak=_live_at_peak(function, found),
+        by_bank={bank.value: max(counts) for bank, counts in pressure.live_counts.items()},
+        live_at_peak=_live_at_peak(function, pressure),
         by_source=_by_source(function, alive),
         by_instruction=tuple(
             (instruction.line, count) for instruction, count in zip(function.instructions, alive, strict=True)
         ),
         blocks=None if occupancy is None else occupancy.blocks,
         limited_by=() if occupancy is None else occupancy.limited_by,
-        shed=None if allocated is None else _shed(facts, allocated),
+        registers_to_free=None if allocated is None else _registers_to_free(facts, allocated),
     )
 
 
@@ -137,8 +137,8 @@ def _vector_counts(pressure: RegisterPressure, size: int) -> list[int]:
     return [a + b for a, b in zip(vectors, accumulators, strict=True)]
 
 
-def _shed(facts: KernelFacts, allocated: int) -> int | None:
-    target, taken = facts.artifact.target, facts.resources
+def _registers_to_free(facts: KernelFacts, allocated: int) -> int | None:
+    target, resources = facts.artifact.target, facts.resources
     if target is None:
         return None
 
@@ -146,12 +146,12 @@ def _shed(facts: KernelFacts, allocated: int) -> int | None:
         return find_occupancy(
             target,
             registers=registers,
-            shared_bytes=taken.shared.value,
-            warps_per_block=taken.warps_per_block.value,
-            scalar_registers=taken.scalar_registers.value,
-            barriers=taken.barriers.value,
-            tensor_columns=taken.tensor_columns.value,
-            workgroup_processor=taken.workgroup_processor,
+            shared_bytes=resources.shared.value,
+            warps_per_block=resources.warps_per_block.value,
+            scalar_registers=resources.scalar_registers.value,
+            barriers=resources.barriers.value,
+            tensor_columns=resources.tensor_columns.value,
+            workgroup_processor=resources.workgroup_processor,
         ).blocks
 
     return registers_to_free(blocks_with, allocated)
@@ -169,21 +169,21 @@ def _live_at_peak(function: Function, pressure: RegisterPressure) -> tuple[LiveR
         kind = "argument" if instruction is None else _KINDS.get(instruction.kind, instruction.kind.count_name)
         source = None if instruction is None else _source(instruction)
         line = None if instruction is None else instruction.line
-        held = groups.get((kind, source), LiveRegisters(kind, source, line, ()))
-        groups[kind, source] = replace(held, registers=(*held.registers, register))
-    return tuple(sorted(groups.values(), key=lambda held: -len(held.registers)))
+        group = groups.get((kind, source), LiveRegisters(kind, source, line, ()))
+        groups[kind, source] = replace(group, registers=(*group.registers, register))
+    return tuple(sorted(groups.values(), key=lambda group: -len(group.registers)))
 
 
 _KINDS = {EventKind.ASYNC_COPY: "global_load"}
 
 
 def _by_source(function: Function, alive: list[int]) -> tuple[LinePressure, ...]:
-    found: dict[str, LinePressure] = {}
+    lines: dict[str, LinePressure] = {}
     for instruction, count in zip(function.instructions, alive, strict=True):
         source = _source(instruction)
-        if source is not None and (source not in found or found[source].registers < count):
-            found[source] = LinePressure(source, count, instruction.line)
-    return tuple(sorted(found.values(), key=_source_order))
+        if source is not None and (source not in lines or lines[source].registers < count):
+            lines[source] = LinePressure(source, count, instruction.line)
+    return tuple(sorted(lines.values(), key=_source_order))
 
 
 def _source_order(line: LinePressure) -> tuple[str, int]:

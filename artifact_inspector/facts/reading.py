@@ -58,7 +58,7 @@ def without_collection() -> Iterator[None]:
 # -- members ---------------------------------------------------------------------------
 
 
-class ProblemLog:
+class MemberProblems:
     """The problems that were met while members were computed, by member and stage."""
 
     def __init__(self) -> None:
@@ -76,11 +76,11 @@ class ProblemLog:
         """All problems in the order of stages, each once: those of remarks first, of the kernel last."""
         stages = list(Stage)
 
-        def place(key: tuple[str, Stage | None]) -> int:
+        def stage_rank(key: tuple[str, Stage | None]) -> int:
             name, stage = key
             return (len(stages) if name != "written_remarks" else -1) if stage is None else stages.index(stage)
 
-        keys = sorted(self._by_member, key=place)
+        keys = sorted(self._by_member, key=stage_rank)
         return tuple(dict.fromkeys(problem for key in keys for problem in self._by_member[key]))
 
     @contextmanager
@@ -109,7 +109,7 @@ class Reading(Protocol):
         """Members that were computed, by name."""
 
     @property
-    def log(self) -> ProblemLog:
+    def log(self) -> MemberProblems:
         """Where problems are reported."""
 
     @property
@@ -117,7 +117,7 @@ class Reading(Protocol):
         """Lets one thread compute at a time."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The file or directory that a fault is reported for."""
 
     @property
@@ -164,8 +164,8 @@ class computed(Generic[Value]):  # noqa: N801 - used as a decorator, as `propert
             except Unavailable:
                 return _FAILED
             except FAULTS as fault:
-                what = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
-                problems.append(Problem(reading.place, what))
+                message = f"the inspector itself failed here ({type(fault).__name__}: {fault}); please report it"
+                problems.append(Problem(reading.location, message))
                 return _FAILED
 
     def _compute(self, reading: Reading, problems: list[Problem]) -> Value:

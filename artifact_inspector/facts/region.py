@@ -51,53 +51,53 @@ class RegionWork(Facts):
     @of_group(no_loads)
     def in_flight(self) -> LoadsInFlight:
         """Loads between their issue and the wait that completes them."""
-        return self._own(self._reading.in_flight)
+        return self._value_here(self._reading.in_flight)
 
     @of_group(tuple)
     def matrix(self) -> tuple[MatrixWork, ...]:
         """Matrix instructions, or the dots of tensor-level IR."""
-        return self._own(self._reading.matrix)
+        return self._value_here(self._reading.matrix)
 
     @of_group(tuple)
     def operand_reads(self) -> tuple[OperandReads, ...]:
         """How operands of matrix instructions are read from shared memory; last stage, NVIDIA only."""
-        return self._own(self._reading.operand_reads)
+        return self._value_here(self._reading.operand_reads)
 
     @of_group(no_accesses)
     def accesses(self) -> AccessCounts:
         """Accesses to global memory."""
-        return self._own(self._reading.region_accesses)
+        return self._value_here(self._reading.region_accesses)
 
     @of_group(dict)
     def checks(self) -> Mapping[CheckKind, int]:
         """Work that keeps accesses inside the tensors: compares that decide accesses, integer divisions."""
-        return self._own(self._reading.checks)
+        return self._value_here(self._reading.checks)
 
     @of_group(tuple)
     def conversions(self) -> tuple[LayoutConversion, ...]:
         """Layout conversions; TTGIR only."""
-        return self._own(self._reading.conversions)
+        return self._value_here(self._reading.conversions)
 
     @of_group(none)
     def trips(self) -> LoopRange | None:
         """Trips of a loop of tensor-level IR whose bounds are constants."""
-        return self._own(self._reading.trips)
+        return self._value_here(self._reading.trips)
 
     @of_group(tuple)
     def slots(self) -> tuple[PingPongSlot, ...]:
         """Groups between the schedule hints of a loop; empty without hints."""
-        return self._own(self._reading.slots)
+        return self._value_here(self._reading.slots)
 
     @of_group(none)
     def issue(self) -> IssueEstimate | None:
         """Issue cycles; SASS with its encoding only."""
-        return self._own(self._reading.issue)
+        return self._value_here(self._reading.issue)
 
     @property
     def _reading(self) -> StageReading:
         return self.source_of("_reading").reading.at(self._stage)
 
-    def _own(self, by_region: Mapping[str, Value]) -> Value:
+    def _value_here(self, by_region: Mapping[str, Value]) -> Value:
         """The value of this region; unavailable where it was computed for other regions only."""
         if self._region not in by_region:
             raise Unavailable

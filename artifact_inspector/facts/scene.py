@@ -1,6 +1,6 @@
-"""What a timeline shows of a kernel: a lane for each stage, with the words that go with its events.
+"""What a timeline shows of a kernel: a lane for each stage, with the text of its events.
 
-A scene is asked for when somebody draws it; it is no field of a kernel, and is not kept in the index.
+A scene is computed on request. It is not a field of a kernel, and is not stored in the index.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Scene:
     kernel: str
     target: str
     region: str | None
-    """What all of it is about; None for the whole kernel."""
+    """The region that is shown; None for the whole kernel."""
     principal: str | None
-    """The region that the kernel is known by."""
+    """The main loop."""
     lanes: tuple[Lane, ...]
     verdicts: Mapping[Stage, str]
-    """Of the region, or of the principal one, as they are printed."""
+    """Of the region, or of the main loop, as they are printed."""
     missing: tuple[str, ...]
-    """What is not there, in sentences."""
+    """Sentences about missing stages."""
 
 
 def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collection[Stage] | None = None) -> Scene:
-    """What a timeline of a kernel shows; its files are read for it, unless they are at hand.
+    """What a timeline of a kernel shows; its files are read unless they are in memory.
 
     Args:
         region: id of a loop or partition, as the reports name it; the whole kernel without one.
@@ -48,23 +48,23 @@ def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collectio
     """
     name = kernel.artifact.display_name
     have = list(kernel.stages)
-    wanted = [stage for stage in have if stages is None or stage in stages]
-    if not wanted:
+    selected = [stage for stage in have if stages is None or stage in stages]
+    if not selected:
         listed = ", ".join(stage.value for stage in have) or "none"
-        raise UsageError(f"{name} has no such stage that could be read.", f"It has {listed}.")
-    every: list[Lane] = [lane for stage in wanted for lane in _lanes(kernel, stage)]
-    lanes = [lane for lane in every if region is None or lane.stretch(region) is not None]
+        raise UsageError(f"{name} has no such stage that could be read.", f"Expected one of {listed}.")
+    every: list[Lane] = [lane for stage in selected for lane in _lanes(kernel, stage)]
+    lanes = [lane for lane in every if region is None or lane.span_of(region) is not None]
     if not lanes:
-        ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.stretches)
+        ids = dict.fromkeys(stretch.region for lane in every for stretch in lane.spans)
         raise UsageError(f"{name} has no region {region!r} that can be drawn.", f"It has {', '.join(ids) or 'none'}.")
     target = "" if kernel.artifact.target is None else str(kernel.artifact.target)
-    meant = region or kernel.principal
+    region_name = region or kernel.principal
     verdicts = {
-        stage: found.phrase
-        for stage in wanted
-        if meant is not None and (found := kernel.stages[stage].region(meant)) is not None
+        stage: region_facts.phrase
+        for stage in selected
+        if region_name is not None and (region_facts := kernel.stages[stage].region(region_name)) is not None
     }
-    missing = tuple(_missing(wanted, lanes))
+    missing = tuple(_missing(selected, lanes))
     return Scene(name, target, region, kernel.principal, tuple(lanes), verdicts, missing)
 
 

@@ -24,6 +24,9 @@ _CHOSEN = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _TILE = re.compile(r"\d+(?:[x×]\d+)+")
 
 
+TARGET = "target"
+
+
 class KernelFilter(NamedTuple):
     """One thing that a kernel must be to be meant: for a GPU, of a version, of so many warps, of a tile."""
 
@@ -35,17 +38,22 @@ class KernelFilter(NamedTuple):
     """What a kernel is in this respect, to say what there is; nothing where that is not known."""
     matches: Callable[[Artifact], bool]
 
+    @property
+    def is_target(self) -> bool:
+        """Whether it selects by GPU."""
+        return self.kind == TARGET
 
-def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
+
+def parse_targets(values: Iterable[str]) -> tuple[Target, ...]:
     """Targets of repeated or comma-separated options.
 
     Raises:
         UsageError: one names no GPU.
     """
-    return tuple(parse_target(word) for word in split_option_values(words))
+    return tuple(parse_target(value) for value in split_option_values(values))
 
 
-def parse_filters(words: Iterable[str], *, otherwise_target: bool = True) -> tuple[KernelFilter, ...]:
+def parse_filters(values: Iterable[str], *, otherwise_target: bool = True) -> tuple[KernelFilter, ...]:
     """What repeated or comma-separated options choose kernels by.
 
     A GPU (`sm_80`, `T4`), a version of Triton (`3.2`), warps and stages (`w4`, `stages=3`), a tile
@@ -57,55 +65,57 @@ def parse_filters(words: Iterable[str], *, otherwise_target: bool = True) -> tup
     Raises:
         UsageError: a word is none of these.
     """
-    found = []
-    for word in split_option_values(words):
-        which = _parse(word)
-        if which is None:
+    filters = []
+    for value in split_option_values(values):
+        kernel_filter = _parse_filter(value)
+        if kernel_filter is None:
             try:
-                which = _of_target(parse_target(word))
+                kernel_filter = _of_target(parse_target(value))
             except UsageError:
                 if otherwise_target:
                     raise
                 continue
-        found.append(which)
-    return tuple(found)
+        filters.append(kernel_filter)
+    return tuple(filters)
 
 
-def _parse(word: str) -> KernelFilter | None:
-    if _VERSION.fullmatch(word):
+def _parse_filter(text: str) -> KernelFilter | None:
+    if _VERSION.fullmatch(text):
         return KernelFilter(
             "Triton",
-            f"is of Triton {word}",
+            f"is of Triton {text}",
             lambda x: [] if x.triton_version is None else [str(x.triton_version)],
-            lambda x: x.triton_version is not None and x.triton_version.may_match(word),
+            lambda x: x.triton_version is not None and x.triton_version.may_match(text),
         )
-    numbered = _NUMBERED.fullmatch(word)
+    numbered = _NUMBERED.fullmatch(text)
     if numbered is not None:
         name = "stages" if numbered[1] == "s" or "stages" in numbered[1] else "warps"
         return _of_value(name, lambda x: x.num_stages if name == "stages" else x.num_warps, numbered[2])
-    chosen = _CHOSEN.fullmatch(word)
-    name, value = chosen.groups() if chosen is not None else ("", "")
-    if name == "tile" or _TILE.fullmatch(word):
-        tile = (value or word).replace("x", "×")
+    assignment = _CHOSEN.fullmatch(text)
+    name, value = assignment.groups() if assignment is not None else ("", "")
+    if name == "tile" or _TILE.fullmatch(text):
+        tile = (value or text).replace("x", "×")
         return KernelFilter("tile", f"has a tile of {tile}", _tiles, lambda x: tile in _tiles(x))
-    if chosen is None:
+    if assignment is None:
         return None
     return _of_value(name, lambda x: x.constants.get(name, x.metadata.get(name)), value)
 
 
 def _of_value(name: str, find: Callable[[Artifact], object], value: str) -> KernelFilter:
-    said = f"has {value} {name}" if name in ("warps", "stages") else f"has {name}={value}"
+    description = f"has {value} {name}" if name in ("warps", "stages") else f"has {name}={value}"
 
     def values_of(artifact: Artifact) -> list[str]:
-        own = find(artifact)
-        return [] if own is None else [str(own)]
+        current = find(artifact)
+        return [] if current is None else [str(current)]
 
-    return KernelFilter(name, said, values_of, lambda x: value.lower() in (one.lower() for one in values_of(x)))
+    return KernelFilter(
+        name, description, values_of, lambda x: value.lower() in (candidate.lower() for candidate in values_of(x))
+    )
 
 
 def _of_target(target: Target) -> KernelFilter:
     return KernelFilter(
-        "target",
+        TARGET,
         f"is for {target}",
         lambda x: [] if x.target is None else [str(x.target.arch)],
         lambda x: x.target is not None and x.target.arch == target.arch,
@@ -131,56 +141,59 @@ def read_program(artifact: Artifact, problems: list[Problem]) -> KernelProgram |
 
 
 def filter_kernels(
-    artifacts: Sequence[Artifact], filters: Sequence[KernelFilter], *, counted: bool
+    artifacts: Sequence[Artifact], filters: Sequence[KernelFilter], *, with_counts: bool
 ) -> tuple[Artifact, ...]:
     """The kernels that are all that is wanted, any of what is of one kind.
 
     Args:
-        counted: to say how many there are of each where none is left.
+        with_counts: to say how many there are of each where none is left.
 
     Raises:
         UsageError: none is left though there were some; the remedy says what there is.
     """
-    left = tuple(artifacts)
-    for kind in dict.fromkeys(which.kind for which in filters):
-        here = [which for which in filters if which.kind == kind]
-        before, left = left, tuple(x for x in left if any(which.matches(x) for which in here))
-        if before and not left:
-            raise UsageError(*_no_match(kind, here, before, counted=counted))
-    return left
+    remaining = tuple(artifacts)
+    for kind in dict.fromkeys(kernel_filter.kind for kernel_filter in filters):
+        same_category = [kernel_filter for kernel_filter in filters if kernel_filter.kind == kind]
+        previous, remaining = (
+            remaining,
+            tuple(x for x in remaining if any(kernel_filter.matches(x) for kernel_filter in same_category)),
+        )
+        if previous and not remaining:
+            raise UsageError(*_no_match(kind, same_category, previous, with_counts=with_counts))
+    return remaining
 
 
 def _no_match(
-    kind: str, filters: Sequence[KernelFilter], artifacts: Iterable[Artifact], *, counted: bool
+    kind: str, filters: Sequence[KernelFilter], artifacts: Iterable[Artifact], *, with_counts: bool
 ) -> tuple[str, str]:
-    there = Counter(one for x in artifacts for one in (list(filters[0].values_of(x)) or ["unknown"]))
-    lead = "is for " if kind == "target" else ""
-    said = lead + " or ".join(sorted({which.description.removeprefix(lead) for which in filters}))
-    if not counted:
-        known = ", ".join(sorted(set(there) - {"unknown"}))
-        none = "none" if kind == "target" else "none that is known"
-        return f"No kernel here {said}.", f"There are {known or none}."
-    return f"No kernel here {said}.", "There are " + ", ".join(
-        f"{one} ({count})" for one, count in sorted(there.items())
+    available = Counter(value for x in artifacts for value in (list(filters[0].values_of(x)) or ["unknown"]))
+    lead = "is for " if kind == TARGET else ""
+    condition = lead + " or ".join(sorted({kernel_filter.description.removeprefix(lead) for kernel_filter in filters}))
+    if not with_counts:
+        listed = ", ".join(sorted(set(available) - {"unknown"}))
+        none = "none" if kind == TARGET else "none that is known"
+        return f"No kernel here {condition}.", f"There are {listed or none}."
+    return f"No kernel here {condition}.", "There are " + ", ".join(
+        f"{value} ({count})" for value, count in sorted(available.items())
     ) + "."
 
 
-def parse_stages(words: Iterable[str]) -> tuple[Stage, ...]:
+def parse_stages(values: Iterable[str]) -> tuple[Stage, ...]:
     """Stages of repeated or comma-separated options.
 
     Raises:
         UsageError: one names no stage.
     """
-    known = {stage.value: stage for stage in Stage}
-    found = []
-    for word in split_option_values(words):
-        if word.lower() not in known:
-            raise UsageError(f"{word!r} is no stage.", f"The stages are {', '.join(known)}.")
-        found.append(known[word.lower()])
-    return tuple(found)
+    stage_by_name = {stage.value: stage for stage in Stage}
+    stages = []
+    for value in split_option_values(values):
+        if value.lower() not in stage_by_name:
+            raise UsageError(f"{value!r} is no stage.", f"The stages are {', '.join(stage_by_name)}.")
+        stages.append(stage_by_name[value.lower()])
+    return tuple(stages)
 
 
-def choose(
+def select_kernels(
     cache: Cache, name: str | None, targets: Sequence[KernelFilter | Target], stages: Sequence[Stage] = ()
 ) -> tuple[Artifact, ...]:
     """The kernels of a cache that a name (a part of one, or of a hash), what is wanted and stages leave.
@@ -191,25 +204,29 @@ def choose(
     Raises:
         UsageError: none is left though the cache has some; the remedy holds near matches.
     """
-    wanted_ones = [_of_target(one) if isinstance(one, Target) else one for one in targets]
-    left = filter_kernels(cache.entries, wanted_ones, counted=True)
+    filters = [_of_target(target) if isinstance(target, Target) else target for target in targets]
+    remaining = filter_kernels(cache.entries, filters, with_counts=True)
     if stages:
-        wanted = {stage.value for stage in stages}
-        here = Counter(stage.value for stage in Stage for x in left if stage.value in x.files)
-        left = tuple(x for x in left if not wanted.isdisjoint(x.files))
-        if not left and cache.entries:
+        stage_names = {stage.value for stage in stages}
+        available = Counter(stage.value for stage in Stage for x in remaining if stage.value in x.files)
+        remaining = tuple(x for x in remaining if not stage_names.isdisjoint(x.files))
+        if not remaining and cache.entries:
             raise UsageError(
-                f"No kernel here has a file of stage {' or '.join(sorted(wanted))}.",
-                f"There are {', '.join(f'{stage} ({count})' for stage, count in here.items()) or 'none'}.",
+                f"No kernel here has a file of stage {' or '.join(sorted(stage_names))}.",
+                f"There are {', '.join(f'{stage} ({count})' for stage, count in available.items()) or 'none'}.",
             )
     if name is None:
-        return left
+        return remaining
     sought = name.lower()
-    exact = tuple(x for x in left if sought in (x.display_name.lower(), x.name.lower(), x.hash.lower()))
-    exact = exact or tuple(x for x in left if x.requested_kernel is not None and sought == x.requested_kernel.lower())
-    partly = exact or tuple(x for x in left if any(sought in text.lower() for text in _names(x)))
-    if not partly and left:
-        raise UsageError(f"No kernel here is called {name!r}, in name or hash.", _near(sought, left))
+    exact = tuple(x for x in remaining if sought in (x.display_name.lower(), x.name.lower(), x.hash.lower()))
+    exact = exact or tuple(
+        x for x in remaining if x.requested_kernel is not None and sought == x.requested_kernel.lower()
+    )
+    partly = exact or tuple(x for x in remaining if any(sought in text.lower() for text in _names(x)))
+    if not partly and remaining:
+        raise UsageError(
+            f"No kernel here is called {name!r}, in name or hash.", _describe_near_matches(sought, remaining)
+        )
     return partly
 
 
@@ -220,9 +237,9 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
         UsageError: it has no such region.
     """
     if stages:
-        whole = kernel.last
+        last_stage = kernel.last
         kernel = with_fields(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
-        if kernel.last is not whole:  # what is said of the last stage is said of no other
+        if kernel.last is not last_stage:  # these facts describe the last stage only
             kernel = with_fields(
                 kernel,
                 pipelines={},
@@ -234,21 +251,21 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
             )
     if region is None:
         return kernel
-    ids = dict.fromkeys(found.id for facts in kernel.stages.values() for found in facts.regions)
+    ids = dict.fromkeys(region_facts.id for facts in kernel.stages.values() for region_facts in facts.regions)
     if region not in ids:
         raise UsageError(
             f"{kernel.artifact.display_name} has no region {region!r}.",
             f"It has {', '.join(ids)}." if ids else None,
         )
-    kept = {stage: _one_region(facts, region) for stage, facts in kernel.stages.items()}
-    return with_fields(kernel, stages=kept, principal=region)
+    stages_with_region = {stage: _one_region(facts, region) for stage, facts in kernel.stages.items()}
+    return with_fields(kernel, stages=stages_with_region, principal=region)
 
 
 def pick_stage(kernel: KernelFacts) -> StageFacts:
-    """The last stage that has the kernel's principal region, else its last.
+    """The last stage that has the kernel's main loop, else its last.
 
     Raises:
-        UsageError: it has no text stage left.
+        UsageError: no text stage remains.
     """
     for facts in reversed(kernel.stages.values()):
         if kernel.principal is None or facts.region(kernel.principal) is not None:
@@ -261,7 +278,7 @@ def pick_stage(kernel: KernelFacts) -> StageFacts:
 def _one_region(facts: StageFacts, region: str) -> StageFacts:
     return with_fields(
         facts,
-        regions=tuple(found for found in facts.regions if found.id == region),
+        regions=tuple(candidate for candidate in facts.regions if candidate.id == region),
         waits=facts.waits_in(region),
     )
 
@@ -270,16 +287,16 @@ def _names(artifact: Artifact) -> tuple[str, ...]:
     return (artifact.display_name, artifact.name, artifact.hash, artifact.directory)
 
 
-def _near(sought: str, artifacts: Iterable[Artifact]) -> str:
+def _describe_near_matches(sought: str, artifacts: Iterable[Artifact]) -> str:
     from difflib import get_close_matches
 
     names = sorted({x.display_name for x in artifacts})
-    words: dict[str, list[str]] = {}  # a part of a name is as good as the name
+    names_by_key: dict[str, list[str]] = {}  # a part of a name is as good as the name
     for name in names:
-        whole = name.lower()
-        for word in dict.fromkeys((whole, whole[: len(sought)], *whole.split("_"))):
-            words.setdefault(word, []).append(name)
-    alike = get_close_matches(sought, words, n=5, cutoff=0.5)
-    near = list(dict.fromkeys(name for word in alike for name in words[word]))[:5] or names[:5]
-    more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    return f"There are {', '.join(near)}{more}."
+        lowered = name.lower()
+        for key in dict.fromkeys((lowered, lowered[: len(sought)], *lowered.split("_"))):
+            names_by_key.setdefault(key, []).append(name)
+    close_keys = get_close_matches(sought, names_by_key, n=5, cutoff=0.5)
+    near = list(dict.fromkeys(name for key in close_keys for name in names_by_key[key]))[:5] or names[:5]
+    remainder = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
+    return f"There are {', '.join(near)}{remainder}."

@@ -43,7 +43,7 @@ from artifact_inspector.facts.ordering import (
 )
 from artifact_inspector.facts.outline import COUNTED, Outline
 from artifact_inspector.facts.reading import (
-    ProblemLog,
+    MemberProblems,
     TextCache,
     Unavailable,
     computed,
@@ -77,10 +77,10 @@ class KernelFiles:
         """Nothing is read yet; `texts` shares what is computed from the same text with other kernels."""
         self.artifact = artifact
         self.disassemble = disassemble
-        self.log = ProblemLog()
+        self.log = MemberProblems()
         self.lock = RLock()
         self.values: dict[str, Any] = {}
-        self.place = artifact.directory
+        self.location = artifact.directory
         self._texts = texts
         self._values_at: dict[Stage, dict[str, Any]] = {}
 
@@ -115,7 +115,7 @@ class StageReading:
         self.lock = kernel.lock
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The file that a fault is reported for."""
         if self.stage.value in self.artifact.files:
             return self.artifact.display_path(self.stage.value)
@@ -131,18 +131,20 @@ class StageReading:
         """True where the stage has a module and an outline."""
         return any(True for _ in self.if_available(lambda stage: stage.outline))
 
-    def if_available(self, read: Callable[[StageReading], Value | None]) -> Iterator[Value]:
+    def if_available(self, read_member: Callable[[StageReading], Value | None]) -> Iterator[Value]:
         """A member once, or not at all where it is unavailable or None."""
         try:
-            value = None if self.module is None else read(self)
+            value = None if self.module is None else read_member(self)
         except Unavailable:
             return
         if value is not None:
             yield value
 
-    def earlier(self, read: Callable[[StageReading], Value | None]) -> tuple[Value, ...]:
+    def earlier(self, read_member: Callable[[StageReading], Value | None]) -> tuple[Value, ...]:
         """A member of every stage before this one, where it is available."""
-        return tuple(value for stage in _BEFORE[self.stage] for value in self.kernel.at(stage).if_available(read))
+        return tuple(
+            value for stage in _BEFORE[self.stage] for value in self.kernel.at(stage).if_available(read_member)
+        )
 
     @property
     def is_tensor_level(self) -> bool:
@@ -188,9 +190,9 @@ class StageReading:
         """The functions, with their control flow."""
         module, language = self.parsed, self.language
         functions = module.functions
-        before = self.earlier(lambda stage: stage.module)
-        if self.stage is Stage.SASS and before:
-            calls = find_asm_calls(before[-1], format_of(before[-1].stage))
+        earlier_modules = self.earlier(lambda stage: stage.module)
+        if self.stage is Stage.SASS and earlier_modules:
+            calls = find_asm_calls(earlier_modules[-1], format_of(earlier_modules[-1].stage))
             functions = tuple(move_to_call_lines(function, module, language, calls) for function in functions)
         return tuple(FunctionCode(function, language, is_complete=module.is_complete) for function in functions)
 

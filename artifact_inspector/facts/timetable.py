@@ -40,16 +40,16 @@ class Timetable:
 
 
 def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
-    """The timetable of a loop, the principal one by default.
+    """The timetable of a loop, the main loop by default.
 
     Raises:
-        UsageError: it is not pipelined; the reason that is known stands in it.
+        UsageError: it is not pipelined; the message has the reason if it is known.
     """
     name = region or kernel.principal or ""
     pipeline = kernel.pipelines.get(name)
     title = f"{kernel.artifact.display_name} {name}".strip()
     if pipeline is None:
-        raise UsageError(f"{title} is no loop that could be pipelined.")
+        raise UsageError(f"{title} is not a loop that could be pipelined.")
     distance = pipeline.distance
     if pipeline.kind is None or distance is None:
         raise UsageError(
@@ -57,15 +57,19 @@ def find_timetable(kernel: KernelFacts, region: str | None = None) -> Timetable:
         )
     notes = list(pipeline.notes)
     if isinstance(distance, tuple):
-        notes.append(f"its loads run {distance[0]} to {distance[1]} iterations ahead; drawn is the most")
+        notes.append(f"its loads run {distance[0]} to {distance[1]} iterations ahead; the picture shows the maximum")
         distance = distance[1]
     stage = next(reversed([stage for stage, facts in kernel.stages.items() if facts.region(name)]))
     lane = next(iter(find_scene(kernel, name, (stage,)).lanes))
     unrolled = max(1, next(facts.unroll_factor for facts in kernel.stages[stage].regions if facts.id == name))
     if unrolled > 1:
         notes.append(f"one trip of {stage.value} holds {unrolled} iterations")
-    found = [one.flight for one in lane.loadings if not one.flight.is_after_loop and one.flight.end is not None]
-    lags = [one.back_edges for one in found if lane.events[one.step].step.region == name]
+    flights = [
+        load_span.flight
+        for load_span in lane.load_spans
+        if not load_span.flight.is_after_loop and load_span.flight.end is not None
+    ]
+    lags = [load_span.back_edges for load_span in flights if lane.events[load_span.step].step.region == name]
     return Timetable(
         kernel=kernel.artifact.display_name,
         region=name,
@@ -85,15 +89,15 @@ def _order(lane: Lane, region: str) -> tuple[EventKind, ...]:
     """Loads, waits and computes of a loop in the order in which it has them first."""
     has_matrix = any(e.step.kind is EventKind.MATRIX and e.step.region == region for e in lane.events)
     computes = {EventKind.MATRIX} if has_matrix else COMPUTES
-    found: dict[str, EventKind] = {}
+    first_events: dict[str, EventKind] = {}
     for event in lane.events:
         kind = event.step.kind
         if event.step.region != region:
             continue
         if kind in LOADS:
-            found.setdefault("load", kind)
+            first_events.setdefault("load", kind)
         elif kind is EventKind.WAIT:
-            found.setdefault("wait", kind)
+            first_events.setdefault("wait", kind)
         elif kind in computes:
-            found.setdefault("compute", kind)
-    return tuple(found.values())
+            first_events.setdefault("compute", kind)
+    return tuple(first_events.values())

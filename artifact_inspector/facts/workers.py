@@ -19,6 +19,7 @@ from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.reading import TextCache
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import total_file_size
+from artifact_inspector.files.lifetime import end_with_parent, prepare_workers
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 
@@ -44,7 +45,7 @@ def available_cores() -> int:
 
 def find_facts(
     artifacts: Sequence[Artifact],
-    places: Sequence[int],
+    indices: Sequence[int],
     view: View,
     disassemble: Disassemble | None,
     cores: int | None = None,
@@ -56,25 +57,25 @@ def find_facts(
     Args:
         cores: processes at most; one means none but this.
     """
-    sizes = {place: total_file_size(artifacts[place]) for place in places}
-    processes = min(available_cores() if cores is None else cores, len(places))
+    sizes = {index: total_file_size(artifacts[index]) for index in indices}
+    processes = min(available_cores() if cores is None else cores, len(indices))
     # A process that inherits nothing would take the time to import everything.
-    pays = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE
-    if not pays:
-        yield from ((place, b"") for place in places)
+    is_worthwhile = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE
+    if not is_worthwhile:
+        yield from ((index, b"") for index in indices)
         return
     done: set[int] = set()
-    for place, answer in _on_all(artifacts, _in_turn(places, sizes), view, disassemble, processes):
-        done.add(place)
-        yield place, answer
-    for place in places:
-        if place not in done:  # a process was killed
-            yield place, b""
+    for index, text in _run_pool(artifacts, _order_by_size(indices, sizes), view, disassemble, processes):
+        done.add(index)
+        yield index, text
+    for index in indices:
+        if index not in done:  # a process was killed
+            yield index, b""
 
 
-def _on_all(
+def _run_pool(
     artifacts: Sequence[Artifact],
-    places: Sequence[int],
+    indices: Sequence[int],
     view: View,
     disassemble: Disassemble | None,
     processes: int,
@@ -92,8 +93,9 @@ def _on_all(
     gc.freeze()  # pages that no process writes to stay shared
     try:
         fork = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(processes, fork, gc.disable) as pool:  # nothing read is in a cycle
-            yield from _as_they_come(pool, places, AHEAD * processes)
+        prepare_workers()
+        with ProcessPoolExecutor(processes, fork, _start_worker) as pool:
+            yield from _collect_results(pool, indices, AHEAD * processes)
     except BrokenProcessPool:
         return
     finally:
@@ -101,14 +103,20 @@ def _on_all(
         gc.unfreeze()
 
 
-def _as_they_come(pool: ProcessPoolExecutor, places: Sequence[int], ahead: int) -> Iterator[tuple[int, bytes]]:
+def _start_worker() -> None:
+    """Prepare a process of the pool."""
+    gc.disable()  # nothing read is in a cycle
+    end_with_parent()
+
+
+def _collect_results(pool: ProcessPoolExecutor, indices: Sequence[int], ahead: int) -> Iterator[tuple[int, bytes]]:
     waiting: dict[Future[bytes], int] = {}
-    left = deque(places)
+    pending = deque(indices)
     try:
-        while left or waiting:
-            while left and len(waiting) < ahead:
-                place = left.popleft()
-                waiting[pool.submit(_find, place)] = place
+        while pending or waiting:
+            while pending and len(waiting) < ahead:
+                index = pending.popleft()
+                waiting[pool.submit(_compute_facts, index)] = index
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 yield waiting.pop(future), future.result()
@@ -117,21 +125,21 @@ def _as_they_come(pool: ProcessPoolExecutor, places: Sequence[int], ahead: int) 
             future.cancel()
 
 
-def _in_turn(places: Sequence[int], sizes: Mapping[int, int]) -> list[int]:
+def _order_by_size(indices: Sequence[int], sizes: Mapping[int, int]) -> list[int]:
     """Places in the order in which they are read: of each window the largest first.
 
     A kernel that is read early is kept until its turn, so the largest of all do not come first.
     """
-    windows = (places[start : start + WINDOW] for start in range(0, len(places), WINDOW))
-    return [place for window in windows for place in sorted(window, key=lambda at: -sizes[at])]
+    windows = (indices[start : start + WINDOW] for start in range(0, len(indices), WINDOW))
+    return [index for window in windows for index in sorted(window, key=lambda at: -sizes[at])]
 
 
-def _find(place: int) -> bytes:
+def _compute_facts(index: int) -> bytes:
     """The facts that a view reads of a kernel, as text."""
     assert _work is not None
     artifacts, view, disassemble, texts = _work
-    source = FactSource(artifacts[place], b"", disassemble, texts)
-    view(KernelFacts.on_demand(source, artifact=artifacts[place]))
+    source = FactSource(artifacts[index], b"", disassemble, texts)
+    view(KernelFacts.on_demand(source, artifact=artifacts[index]))
     source.let_go()
     return source.text()
 

@@ -26,7 +26,8 @@ _DIRECTIVE = re.compile(
     r"|(?P<spliced>\.[a-z_]*\$[({0-9]|\$\()",
     re.IGNORECASE | re.DOTALL,
 )
-_STRING = re.compile(r'(?P<location>\bloc\(\s*)?"(?P<text>(?:\\.|[^"\\\n])*)"')
+# without the closing quote too: a search for it from each of many quotes takes quadratic time
+_STRING = re.compile(r'(?P<location>\bloc\(\s*)?"(?P<text>(?:\\.|[^"\\\n])*)"?')
 _ESCAPE = re.compile(r'\\([0-9A-Fa-f]{2}|[nt"\\])')
 _ESCAPED = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 

@@ -35,7 +35,7 @@ MAX_VALUE_BYTES = 1 << 28
 EVICTION_TARGET = 0.8
 DAY = 86400
 _CHECKSUM_BYTES = 8
-"""Bytes of the checksum in front of a value."""
+"""Bytes of the checksum before a value."""
 
 
 _TABLE = "CREATE TABLE facts (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL)"

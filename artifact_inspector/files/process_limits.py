@@ -9,7 +9,6 @@ Source: setrlimit(2), prlimit(2), landlock(7), linux/landlock.h.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import struct
 import sys
@@ -100,6 +99,8 @@ def _seconds_so_far() -> int:
 
 def _restrict_files(readable: Iterable[str | Path], writable: Iterable[str | Path]) -> None:
     """Let this process open no other files; nothing where the kernel has no Landlock."""
+    import ctypes  # opens a library when it is imported, which reading a cache must not do
+
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1) < 2:
         return

@@ -1,6 +1,6 @@
-"""What stands out in a kernel's facts: a small set of rules, one module each.
+"""Likely performance and correctness problems of a kernel, by a small set of rules in one module each.
 
-A finding states a fact and what it is likely to cost; it never tells the reader what to do.
+A finding states the problem, its location and its cost. The page of its rule explains what to do.
 """
 
 from __future__ import annotations
@@ -83,29 +83,31 @@ RULES: tuple[Rule, ...] = (
     operands_word_by_word.RULE,
     load_past_the_end.RULE,
 )
-"""Every rule, by code; a code is never given to another rule."""
+"""Every rule, by code; a code is never reused."""
 
 
 def find_findings(kernel: KernelFacts) -> tuple[Finding, ...]:
-    """What the rules say of a kernel: what decides most first, of that the warnings first."""
-    return _in_order((rule, finding) for rule in RULES for finding in _find(rule, kernel))
+    """The findings of a kernel: the most important first, warnings before notes."""
+    return _in_order((rule, finding) for rule in RULES for finding in _apply_rule(rule, kernel))
 
 
-def _find(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:
-    """What one rule says; its own fault is a problem of the kernel, and costs the other rules nothing."""
+def _apply_rule(rule: Rule, kernel: KernelFacts) -> tuple[Finding, ...]:
+    """The findings of one rule. If the rule itself fails, that is a problem of the kernel, and the others still run."""
     try:
         return tuple(rule.find(kernel))
     except FAULTS as fault:
-        said = f"{rule.code} {rule.name}: the inspector itself failed here ({type(fault).__name__}: {fault})"
-        kernel.tell(Problem(kernel.artifact.directory, f"{said}; please report it"))
+        message = f"{rule.code} {rule.name}: internal error ({type(fault).__name__}: {fault})"
+        kernel.report(Problem(kernel.artifact.directory, f"{message}; please report it"))
         return ()
 
 
 def find_launch_findings(prediction: Prediction) -> tuple[Finding, ...]:
-    """What the rules say of a launch that was run on paper, in the same order."""
+    """The findings of a simulated launch, in the same order."""
     return _in_order((rule, finding) for rule in RULES for finding in rule.find_in_launch(prediction))
 
 
 def _in_order(ranked_findings: Iterable[tuple[Rule, Finding]]) -> tuple[Finding, ...]:
-    ranked = [(rule.consequence.rank, one.severity is not Severity.WARNING, one) for rule, one in ranked_findings]
+    ranked = [
+        (rule.consequence.rank, finding.severity is not Severity.WARNING, finding) for rule, finding in ranked_findings
+    ]
     return tuple(finding for *_, finding in sorted(ranked, key=lambda item: item[:2]))

@@ -1,4 +1,4 @@
-"""What a rule is, and what it finds."""
+"""Rules and their findings."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from artifact_inspector.model import Consequence, Severity, SourceLine, Stage
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
 
-__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "dots_of", "nothing"]
+__all__ = ["Consequence", "Finding", "Remark", "Rule", "Severity", "find_dots", "report_nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule says of one place."""
+    """A problem at one location."""
 
     message: str
-    """One sentence: the fact with its figures, then what it is likely to cost."""
+    """The problem, its location and figures, then its likely cost."""
     stage: Stage | None
-    """The stage whose lines are the evidence; None where the evidence is no text (a binary)."""
+    """The stage whose lines are the evidence; None if the evidence is not text (a binary)."""
     lines: tuple[int, ...] = ()
     """Lines of that stage's file."""
     sources: tuple[str, ...] = ()
     """Lines of the user's code, `file.py:line`."""
     is_minor: bool = False
-    """True for a note of a rule that warns as a rule."""
+    """True for a note of a rule that otherwise warns."""
 
     @property
     def called_from(self) -> tuple[tuple[str, ...], ...]:
-        """For each of these lines, the calls that it was inlined through; empty where none was."""
+        """For each of these lines, the calls that it was inlined through; empty if it was not inlined."""
         calls = tuple(line.called_from if isinstance(line, SourceLine) else () for line in self.sources)
         return calls if any(calls) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule's remark on one place of a kernel."""
+    """A remark of a rule."""
 
     code: str
-    """`AI001` and on; a code keeps its meaning for good."""
+    """`AI001` and on; a code never changes its meaning."""
     name: str
     """The rule's name, as `clustered-loads`."""
     severity: Severity
@@ -59,23 +59,23 @@ class Rule:
     name: str
     severity: Severity
     consequence: Consequence
-    """What it is about: findings are told in that order."""
+    """What it affects; findings are sorted by it."""
     look: Callable[[KernelFacts], Iterable[Remark]]
     page: str | None
-    """The docstring of the rule's module: title, what it means, when it is said, what to look at."""
+    """The docstring of the rule's module: title, meaning, conditions, cost."""
     look_at_launch: Callable[[Prediction], Iterable[Remark]] | None = None
-    """What it says of a launch that was run on paper."""
+    """Its remarks on a simulated launch."""
     switches: Callable[[KernelFacts], Iterable[Switch]] | None = None
-    """What a compile of that kernel could be told otherwise, where that may be a remedy."""
+    """Options of the compile that may solve the problem."""
 
     def find(self, kernel: KernelFacts) -> Iterator[Finding]:
-        """What the rule says of a kernel."""
+        """The findings of the rule for a kernel."""
         for remark in self.look(kernel):
             severity = Severity.NOTE if remark.is_minor else self.severity
             yield Finding(self.code, self.name, severity, remark)
 
     def find_in_launch(self, prediction: Prediction) -> Iterator[Finding]:
-        """What the rule says of a launch."""
+        """The findings of the rule for a launch."""
         if self.look_at_launch is not None:
             for remark in self.look_at_launch(prediction):
                 yield Finding(self.code, self.name, self.severity, remark)
@@ -86,24 +86,24 @@ class Rule:
         return cleandoc(self.page or "")
 
 
-def nothing(_kernel: KernelFacts) -> Iterable[Remark]:
-    """What a rule about launches says of a kernel that none is known of."""
+def report_nothing(_kernel: KernelFacts) -> Iterable[Remark]:
+    """No remarks: rules on launches report nothing without a launch."""
     return ()
 
 
-def dots_of(
+def find_dots(
     kernel: KernelFacts, region: str, of: Collection[str] = ()
 ) -> tuple[Stage | None, tuple[int, ...], tuple[str, ...]]:
-    """Where the dots of a region stand: tensor-level stage, lines there, lines of the user's code.
+    """The locations of the dots of a region: tensor-level stage, lines there, lines of the user's code.
 
     Args:
-        of: lines of the user's code that alone are meant; empty for all.
+        of: only the dots of these lines of the user's code; empty for all.
     """
     for stage in (Stage.TTGIR, Stage.TTIR):
         facts = kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(region)
         if work is not None and work.matrix:
-            meant = [found for found in work.matrix if not of or not set(of).isdisjoint(found.sources)]
-            lines = tuple(found.lines[0] for found in meant)
-            return stage, lines, tuple(dict.fromkeys(s for found in meant for s in found.sources))
+            matching_dots = [dot for dot in work.matrix if not of or not set(of).isdisjoint(dot.sources)]
+            lines = tuple(dot.lines[0] for dot in matching_dots)
+            return stage, lines, tuple(dict.fromkeys(s for dot in matching_dots for s in dot.sources))
     return None, (), ()

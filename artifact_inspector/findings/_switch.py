@@ -1,4 +1,4 @@
-"""What may be set otherwise without touching a kernel's text: options of the compile, and what it is told."""
+"""Changes of a compile that leave the source as it is: options, and properties of arguments."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.model import Backend
 
 VECTOR = 16
-"""What divides an argument that allows the widest accesses."""
+"""The divisor of an argument that allows the widest accesses."""
 
 
 class SwitchKind(Enum):
-    """What a switch is said of."""
+    """What a switch changes."""
 
     OPTION = "option"
     """Of the compile: `num_stages`, `maxnreg` …"""
@@ -27,7 +27,7 @@ class SwitchKind(Enum):
 
 
 class Switch(NamedTuple):
-    """One thing that a compile can be told otherwise."""
+    """One change of a compile."""
 
     kind: SwitchKind
     name: str
@@ -43,7 +43,7 @@ class Switch(NamedTuple):
 
 
 def more_warps(kernel: KernelFacts) -> Iterator[Switch]:
-    """Twice the warps, where a block may have them."""
+    """Twice the warps, if a block may have them."""
     warps, target = kernel.artifact.num_warps, kernel.artifact.target
     if warps is not None and target is not None and 2 * warps * target.warp_size <= MAX_THREADS_PER_BLOCK:
         yield Switch(SwitchKind.OPTION, "num_warps", 2 * warps)
@@ -56,7 +56,7 @@ def deeper(kernel: KernelFacts) -> Iterator[Switch]:
 
 
 def shallower(kernel: KernelFacts) -> Iterator[Switch]:
-    """One stage less."""
+    """One stage fewer."""
     stages = kernel.artifact.num_stages
     if stages is not None and stages > 1:
         yield Switch(SwitchKind.OPTION, "num_stages", stages - 1)
@@ -64,19 +64,19 @@ def shallower(kernel: KernelFacts) -> Iterator[Switch]:
 
 def fewer_registers(kernel: KernelFacts, limit: int) -> Iterator[Switch]:
     """A bound on registers, as each vendor's compiler takes it."""
-    target, held = kernel.artifact.target, kernel.occupancy
+    target, occupancy = kernel.artifact.target, kernel.occupancy
     if target is not None and target.backend is Backend.CUDA:
         yield Switch(SwitchKind.OPTION, "maxnreg", limit)
-    elif held is not None and held.blocks and kernel.artifact.num_warps:
+    elif occupancy is not None and occupancy.blocks and kernel.artifact.num_warps:
         # waves of a SIMD, four of which make a compute unit
-        waves = (held.blocks + 1) * kernel.artifact.num_warps // 4
+        waves = (occupancy.blocks + 1) * kernel.artifact.num_warps // 4
         if waves:
             yield Switch(SwitchKind.OPTION, "waves_per_eu", waves)
 
 
 def divisible(accesses: Iterable[LoadWidth]) -> Iterator[Switch]:
-    """Arguments whose divisibility, were it known of all, would let accesses be wider."""
-    found = [access.causes for access in accesses if all(cause.is_promise for cause in access.causes)]
-    names = dict.fromkeys(cause.name for causes in found for cause in causes)
+    """Arguments whose known divisibility would allow wider accesses."""
+    promised = [access.causes for access in accesses if all(cause.is_promise for cause in access.causes)]
+    names = dict.fromkeys(cause.name for causes in promised for cause in causes)
     if names:
         yield Switch(SwitchKind.DIVISIBLE, ", ".join(names), VECTOR)

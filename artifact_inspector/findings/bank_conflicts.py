@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, report_nothing
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
@@ -30,24 +30,24 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
     total = prediction.counters.shared_wavefronts
     if not total:
         return
-    places: dict[str, list[LinePrediction]] = {}
+    lines_by_source: dict[str, list[LinePrediction]] = {}
     for line in prediction.by_line:
         if line.wavefronts and not line.is_copy:
-            places.setdefault(line.source or "the kernel", []).append(line)
-    for place, lines in places.items():
-        found = sum(line.wavefronts or 0 for line in lines)
+            lines_by_source.setdefault(line.source or "the kernel", []).append(line)
+    for source, lines in lines_by_source.items():
+        wavefronts = sum(line.wavefronts or 0 for line in lines)
         ideal = sum(line.wavefronts_ideal or 0 for line in lines)
-        if not ideal or found < LEAST_FACTOR * ideal or found - ideal < LEAST_SHARE * total:
+        if not ideal or wavefronts < LEAST_FACTOR * ideal or wavefronts - ideal < LEAST_SHARE * total:
             continue
-        guilty = [line for line in lines if (line.wavefronts or 0) > (line.wavefronts_ideal or 0)]
-        opcodes = ", ".join(dict.fromkeys(line.opcode for line in guilty))
+        conflicting = [line for line in lines if (line.wavefronts or 0) > (line.wavefronts_ideal or 0)]
+        opcodes = ", ".join(dict.fromkeys(line.opcode for line in conflicting))
         yield Remark(
-            f"{place}: {found:,} passes over shared memory where {ideal:,} would do ({opcodes}), "
-            f"{(found - ideal) / total:.0%} of all passes of the launch",
+            f"{source}: bank conflicts: {wavefronts:,} passes over shared memory instead of {ideal:,} ({opcodes}), "
+            f"{(wavefronts - ideal) / total:.0%} of all passes of the launch",
             Stage.SASS,
-            tuple(line.line for line in guilty),
-            tuple(dict.fromkeys(line.source for line in guilty if line.source)),
+            tuple(line.line for line in conflicting),
+            tuple(dict.fromkeys(line.source for line in conflicting if line.source)),
         )
 
 
-RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, Consequence.OTHER, nothing, __doc__, _look)
+RULE = Rule("AI016", "bank-conflicts", Severity.WARNING, Consequence.OTHER, report_nothing, __doc__, _look)

@@ -24,9 +24,9 @@ from artifact_inspector.findings.waits_in_turn import SEVERAL
 from artifact_inspector.model import OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
 
-TOGETHER = frozenset({OrderVerdict.CLUSTERED, OrderVerdict.GROUPED, OrderVerdict.STAGGERED})
+ISSUED_TOGETHER = frozenset({OrderVerdict.CLUSTERED, OrderVerdict.GROUPED, OrderVerdict.STAGGERED})
 IN_TURN = frozenset({OrderVerdict.INTERLEAVED, OrderVerdict.GROUPED})
-"""Orders in which some loads, as written, stand behind computes of rounds before theirs."""
+"""Source orders in which some loads are after computes of earlier rounds."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -34,20 +34,20 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     if last is None:
         return
     for region in last.regions:
-        if region.verdict not in TOGETHER or not region.is_in_program:
+        if region.verdict not in ISSUED_TOGETHER or not region.is_in_program:
             continue
-        work, stage = last.work.get(region.id), _made_so_at(kernel, region)
+        work, stage = last.work.get(region.id), _stage_of_change(kernel, region)
         if work is not None and region.kind is RegionKind.LOOP and len(work.in_flight.drains) >= SEVERAL:
             continue
-        before = () if stage is None else _orders_before(kernel, region.id, stage)
-        if stage is None or not before or before[0].verdict not in IN_TURN:
+        earlier_orders = () if stage is None else _orders_before(kernel, region.id, stage)
+        if stage is None or not earlier_orders or earlier_orders[0].verdict not in IN_TURN:
             continue
-        loads = sum(found.loads for found in region.rounds)
-        lines = [found.first_load for found in region.rounds if found.first_load is not None]
-        sources = dict.fromkeys(source for found in region.rounds for source in found.sources)
+        loads = sum(located_round.loads for located_round in region.rounds)
+        lines = [located_round.first_load for located_round in region.rounds if located_round.first_load is not None]
+        sources = dict.fromkeys(source for located_round in region.rounds for source in located_round.sources)
         yield Remark(
-            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} ({region.phrase}); "
-            f"{stage.producer} changed the order at {stage.value}, it was {before[-1].phrase} before",
+            f"{region.id}: {loads} loads of {len(region.rounds)} rounds {_describe(region)} ({region.phrase}). "
+            f"{stage.producer} changed the order at {stage.value}; before it was {earlier_orders[-1].phrase}",
             last.stage,
             tuple(lines),
             tuple(sources),
@@ -62,19 +62,26 @@ def _describe(region: RegionFacts) -> str:
     return "are issued ahead of earlier computes"
 
 
-def _made_so_at(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
-    """The last stage that changed a region's order, where it made it what it is at the last stage."""
-    found = ((stage, facts.region(region.id)) for stage, facts in reversed(kernel.stages.items()))
-    changed = next(((stage, there) for stage, there in found if there is not None and there.order_changed), None)
-    return changed[0] if changed is not None and changed[1].phrase == region.phrase else None
+def _stage_of_change(kernel: KernelFacts, region: RegionFacts) -> Stage | None:
+    """The last stage that changed a region's order, if that order is still the one of the last stage."""
+    regions = ((stage, facts.region(region.id)) for stage, facts in reversed(kernel.stages.items()))
+    change = next(
+        (
+            (stage, region_facts)
+            for stage, region_facts in regions
+            if region_facts is not None and region_facts.order_changed
+        ),
+        None,
+    )
+    return change[0] if change is not None and change[1].phrase == region.phrase else None
 
 
 def _orders_before(kernel: KernelFacts, name: str, stage: Stage) -> tuple[RegionFacts, ...]:
-    """A region at the stages before one at which it had an order, the program as written first."""
+    """A region at the stages before one, if it had an order there, the source order first."""
     names = (name, RegionId.parse(name).loop_id)
     earlier = [facts for facts in kernel.stages.values() if facts.stage.order < stage.order]
-    found = (next(filter(None, map(facts.region, names)), None) for facts in earlier)
-    return tuple(region for region in found if region is not None and region.verdict.is_order_verdict)
+    regions = (next(filter(None, map(facts.region, names)), None) for facts in earlier)
+    return tuple(region for region in regions if region is not None and region.verdict.is_order_verdict)
 
 
 RULE = Rule("AI001", "clustered-loads", Severity.NOTE, Consequence.ORDER, _look, __doc__)

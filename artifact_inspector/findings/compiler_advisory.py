@@ -21,17 +21,17 @@ from artifact_inspector.model import RemarkKind, Stage
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    for said in kernel.remarks or ():
-        is_advice = said.kind is RemarkKind.ADVISORY and said.code is not None
-        if said.kind is not RemarkKind.WARNING and not is_advice:
+    for remark in kernel.remarks or ():
+        is_advice = remark.kind is RemarkKind.ADVISORY and remark.code is not None
+        if remark.kind is not RemarkKind.WARNING and not is_advice:
             continue
-        code = "" if said.code is None else f" ({said.code})"
-        times = "" if said.count == 1 else f", {said.count} times"
-        sources = (*([said.source] if said.source is not None else []), *said.called_from)
+        code = "" if remark.code is None else f" ({remark.code})"
+        times = "" if remark.count == 1 else f", {remark.count} times"
+        sources = (*([remark.source] if remark.source is not None else []), *remark.called_from)
         yield Remark(
-            f"{said.tool}{code}: {said.message}{times}",
-            None if said.ptx_line is None else Stage.PTX,
-            () if said.ptx_line is None else (said.ptx_line,),
+            f"{remark.tool}{code}: {remark.message}{times}",
+            None if remark.ptx_line is None else Stage.PTX,
+            () if remark.ptx_line is None else (remark.ptx_line,),
             sources,
         )
 

@@ -19,8 +19,8 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    for found in kernel.contradictions:
-        yield Remark(f"{found.message} ({found.locations[0]}; {found.locations[1]})", None)
+    for contradiction in kernel.contradictions:
+        yield Remark(f"{contradiction.message} ({contradiction.locations[0]}; {contradiction.locations[1]})", None)
 
 
 RULE = Rule("AI012", "contradiction", Severity.WARNING, Consequence.OTHER, _look, __doc__)

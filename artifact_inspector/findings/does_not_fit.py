@@ -19,15 +19,15 @@ from artifact_inspector.model import Resource
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    held, target = kernel.occupancy, kernel.artifact.target
-    if held is None or target is None or held.blocks != 0:
+    occupancy, target = kernel.occupancy, kernel.artifact.target
+    if occupancy is None or target is None or occupancy.blocks != 0:
         return
-    if Resource.WARPS in held.limited_by and Resource.SHARED not in held.limited_by:
-        return  # too many threads, which is another rule's
-    message = f"no block fits on {target}: {' and '.join(held.limited_by)}"
-    most = target.limits.shared_per_block
-    if Resource.SHARED in held.limited_by and most is not None:
-        message += f" ({kernel.resources.shared.value} bytes asked for, {most} are there)"
+    if Resource.WARPS in occupancy.limited_by and Resource.SHARED not in occupancy.limited_by:
+        return  # reported as too-many-threads
+    message = f"no block fits on {target}, limited by {' and '.join(occupancy.limited_by)}"
+    limit = target.limits.shared_per_block
+    if Resource.SHARED in occupancy.limited_by and limit is not None:
+        message += f" ({kernel.resources.shared.value} bytes requested, {limit} available)"
     yield Remark(message, None)
 
 

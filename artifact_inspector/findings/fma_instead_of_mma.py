@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.matrix.work_balance import BalanceReason
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 from artifact_inspector.findings._switch import Switch, SwitchKind
 from artifact_inspector.model import MatrixUnit
 
@@ -30,12 +30,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             or generation.newest in (None, MatrixUnit.NONE)
         ):
             continue
-        stage, lines, sources = dots_of(kernel, name)
+        stage, lines, sources = find_dots(kernel, name)
         if not lines:
             continue
-        why = f": {generation.reason}" if generation.reason else ""
+        reason = f": {generation.reason}" if generation.reason else ""
         yield Remark(
-            f"{name}: {generation.description}, where {kernel.artifact.target} has {generation.newest}{why}",
+            f"{name}: the dot runs as scalar multiply-adds ({generation.description}), "
+            f"but {kernel.artifact.target} has {generation.newest}{reason}",
             stage,
             lines,
             sources,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, report_nothing
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
@@ -25,9 +25,9 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
     off, lanes = prediction.counters.masked_lanes, prediction.counters.memory_lanes
     if off and lanes and off >= LEAST_SHARE * lanes:
         yield Remark(
-            f"{off:,} of {lanes:,} lanes of accesses to global memory are switched off ({off / lanes:.0%})",
+            f"{off:,} of {lanes:,} lanes of global memory accesses are inactive ({off / lanes:.0%})",
             None,
         )
 
 
-RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.OTHER, nothing, __doc__, _look)
+RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.OTHER, report_nothing, __doc__, _look)

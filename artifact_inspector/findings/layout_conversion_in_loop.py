@@ -22,50 +22,54 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.model import RegionKind, Stage
 
 MUCH = 4
-"""Where a loop loads no more than so many times what it converts, converting is a part of what it does."""
+"""Loops that load more than this many times the converted bytes are not reported."""
 LEAST = 1024
-"""Bytes: less is the vector of a row's sums."""
-SAME = "of what the loop does not change"
-ELSEWHERE = "for the layout of a dot outside the loop, which has none of its own"
+"""Bytes: smaller conversions are vectors, such as the sums of rows."""
+LOOP_INVARIANT = "of loop-invariant values, which could be converted before the loop"
+FOR_OUTER_DOT = "for the layout of a dot outside the loop; the loop itself has no dot"
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     facts = kernel.stages.get(Stage.TTGIR)
     if facts is None:
         return
-    around = {region.parent for region in facts.regions if region.kind is RegionKind.LOOP}
-    told: dict[str, dict[str, list[LayoutConversion]]] = {}
+    outer_loops = {region.parent for region in facts.regions if region.kind is RegionKind.LOOP}
+    conversions_by_reason: dict[str, dict[str, list[LayoutConversion]]] = {}
     for region in facts.regions:
         work = facts.work.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP:
             continue
-        found = [one for one in work.conversions if one.through_shared is not False and one.is_unconditional]
-        same = [one for one in found if not one.is_loop_variant]
-        of_dots = [one for one in found if one.is_for_dots]
-        size = sum(one.bytes for one in of_dots)
+        conversions = [
+            conversion
+            for conversion in work.conversions
+            if conversion.through_shared is not False and conversion.is_unconditional
+        ]
+        invariant = [conversion for conversion in conversions if not conversion.is_loop_variant]
+        of_dots = [conversion for conversion in conversions if conversion.is_for_dots]
+        size = sum(conversion.bytes for conversion in of_dots)
         loaded = sum(size * times for size, times in work.accesses.tiles.items() if size)
-        if same:
-            told.setdefault(SAME, {})[region.id] = same
-        elif region.id not in around and not work.matrix and size >= max(LEAST, loaded / MUCH):
-            told.setdefault(ELSEWHERE, {})[region.id] = of_dots
-    for why, loops in told.items():
-        yield _remark(loops, why)
+        if invariant:
+            conversions_by_reason.setdefault(LOOP_INVARIANT, {})[region.id] = invariant
+        elif region.id not in outer_loops and not work.matrix and size >= max(LEAST, loaded / MUCH):
+            conversions_by_reason.setdefault(FOR_OUTER_DOT, {})[region.id] = of_dots
+    for reason, loops in conversions_by_reason.items():
+        yield _remark(loops, reason)
 
 
 def _remark(loops: Mapping[str, list[LayoutConversion]], reason: str) -> Remark:
-    all_of = [one for found in loops.values() for one in found]
+    all_conversions = [conversion for conversions in loops.values() for conversion in conversions]
     counts = "; ".join(
-        f"{name}: {len(found)} layout conversion{'s' if len(found) > 1 else ''} of "
-        f"{sum(one.bytes for one in found)} B in all in every iteration"
-        for name, found in loops.items()
+        f"{name}: {len(conversions)} layout conversion{'s' if len(conversions) > 1 else ''} of "
+        f"{sum(conversion.bytes for conversion in conversions)} B in total in every iteration"
+        for name, conversions in loops.items()
     )
-    changes = ", ".join(dict.fromkeys(one.change for one in all_of))
-    unsure = "" if all(one.through_shared for one in all_of) else ", as far as can be told"
+    changes = ", ".join(dict.fromkeys(conversion.change for conversion in all_conversions))
+    likely = "" if all(conversion.through_shared for conversion in all_conversions) else "probably "
     return Remark(
-        f"{counts} through shared memory{unsure} ({changes}), {reason}",
+        f"{counts}, {likely}through shared memory ({changes}), {reason}",
         Stage.TTGIR,
-        tuple(one.line for one in all_of),
-        tuple(dict.fromkeys(one.source for one in all_of if one.source is not None)),
+        tuple(conversion.line for conversion in all_conversions),
+        tuple(dict.fromkeys(conversion.source for conversion in all_conversions if conversion.source is not None)),
     )
 
 

@@ -1,4 +1,4 @@
-"""What limits a kernel, in one sentence and with its evidence: the one that its story begins with."""
+"""What limits a kernel, in one sentence with its evidence: the first sentence of its report."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.findings._rule import Finding, Severity, dots_of
+from artifact_inspector.findings._rule import Finding, Severity, find_dots
 from artifact_inspector.hardware.peaks import PEAK_TYPES, find_peaks
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 
 _NO_LIMIT = frozenset({"AI012"})
-"""A contradiction of two files is no property of the kernel."""
+"""A contradiction of two files is not a property of the kernel."""
 
 
 class LimitedBy(StringEnum):
@@ -21,7 +21,7 @@ class LimitedBy(StringEnum):
 
     FINDING = "finding"
     WORK = "work"
-    """FLOP and bytes of its main loop, against what a product of its target does."""
+    """FLOP and bytes of its main loop, compared with the peak rates of its target."""
     UNKNOWN = "unknown"
 
 
@@ -31,11 +31,11 @@ class Limit:
 
     by: LimitedBy
     lead: str
-    """`What limits it`, `First to look at`; empty where the words are a sentence of their own."""
+    """`What limits it`, `First to look at`; empty if the description is a complete sentence."""
     description: str
     """The fact with its figures."""
     code: str = ""
-    """Of the finding that says so."""
+    """Code of the finding."""
     stage: Stage | None = None
     """The stage whose lines are the evidence."""
     lines: tuple[int, ...] = ()
@@ -44,34 +44,34 @@ class Limit:
 
     @property
     def sentence(self) -> str:
-        """Lead and words."""
+        """Lead and description."""
         return f"{self.lead}: {self.description}" if self.lead else self.description
 
 
 def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
-    """The finding that decides most; without one, what its work asks of a GPU; else that nothing says so.
+    """The most important finding; without one, the limit by FLOP and bytes; else `unknown`.
 
     Args:
-        launch: findings of a launch run on paper.
+        launch: findings of a simulated launch.
     """
     first = find_first(find_findings(kernel), launch)
     if first is not None:
         return _of_finding(first)
-    return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _nothing(kernel))
+    return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _describe_no_limit(kernel))
 
 
 def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> Finding | None:
-    """The first finding that says what limits a kernel; None where none does.
+    """The first finding that explains what limits a kernel; None without one.
 
-    What a launch warns of was counted: it comes before what is only noted of the kernel.
+    Warnings on a launch are based on counters: they come before notes on the kernel.
 
     Args:
         findings: as `find_findings` orders them.
-        launch: findings of a launch run on paper, in their order.
+        launch: findings of a simulated launch, in their order.
     """
     first = next((finding for finding in findings if finding.code not in _NO_LIMIT), None)
     if first is None or first.severity is not Severity.WARNING:
-        return next((found for found in launch if found.severity is Severity.WARNING), first)
+        return next((finding for finding in launch if finding.severity is Severity.WARNING), first)
     return first
 
 
@@ -82,7 +82,7 @@ def _of_finding(finding: Finding) -> Limit:
 
 
 def _of_work(kernel: KernelFacts) -> Limit | None:
-    """Whether memory or arithmetic bounds the main loop on the product that stands for the target."""
+    """Whether memory or arithmetic bounds the main loop on the product that represents the target."""
     region, target = kernel.principal, kernel.artifact.target
     work = None if region is None else kernel.intensity(region)
     product = None if target is None else target.gpu.product
@@ -98,18 +98,18 @@ def _of_work(kernel: KernelFacts) -> Limit | None:
         if ratio < ridge
         else "its matrix work bounds it, even if no cache serves a load"
     )
-    words = (
-        f"{region} does {ratio:.3g} FLOP per byte that it loads ({work.flop} for {work.loaded} B), where "
-        f"{peaks.product} can do {ridge:.0f} in the time of one: {bound}"
+    description = (
+        f"{region} does {ratio:.3g} FLOP per loaded byte ({work.flop} for {work.loaded} B), "
+        f"but {peaks.product} can do {ridge:.0f} while one byte is loaded: {bound}"
     )
-    stage, lines, sources = dots_of(kernel, region)
-    return Limit(LimitedBy.WORK, "By its work", words, "", stage, lines, sources)
+    stage, lines, sources = find_dots(kernel, region)
+    return Limit(LimitedBy.WORK, "By its work", description, "", stage, lines, sources)
 
 
-def _nothing(kernel: KernelFacts) -> str:
-    held = kernel.occupancy
-    said = "No finding says what limits this kernel"
-    if held is None or held.warps is None or not held.limited_by:
-        return f"{said}."
-    by = " and ".join(held.limited_by)
-    return f"{said}; {held.warps} of {held.max_warps} warps per {held.unit} fit, limited by {by}."
+def _describe_no_limit(kernel: KernelFacts) -> str:
+    occupancy = kernel.occupancy
+    message = "No finding says what limits this kernel"
+    if occupancy is None or occupancy.warps is None or not occupancy.limited_by:
+        return f"{message}."
+    by = " and ".join(occupancy.limited_by)
+    return f"{message}; {occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit} fit, limited by {by}."

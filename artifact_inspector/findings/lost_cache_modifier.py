@@ -21,8 +21,8 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity
 from artifact_inspector.model import Backend
 
-KEEPING = frozenset({"evict_last"})
-"""What asks a cache to keep data; a stream may also be asked for by a modifier (`.cs`), this may not."""
+KEEP_POLICIES = frozenset({"evict_last"})
+"""Policies that keep data in a cache. A stream can be requested by a modifier (`.cs`) too, these cannot."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -31,23 +31,23 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     target = kernel.artifact.target
     on_amd = target is not None and target.backend is Backend.HIP
     for policy in kernel.policies:
-        beyond_help = policy.is_copied or (on_amd and set(policy.lost) <= KEEPING)
-        if policy.lost and not beyond_help:
+        is_unavoidable = policy.is_copied or (on_amd and set(policy.lost) <= KEEP_POLICIES)
+        if policy.lost and not is_unavoidable:
             groups.setdefault((policy.is_store, policy.applied), []).append(policy)
     if last is None:
         return
-    why = ": for AMD, Triton passes on cache modifiers, no eviction policies" if on_amd else ""
-    for (is_store, words), group in groups.items():
+    reason = ". For AMD, Triton passes on cache modifiers, but not eviction policies" if on_amd else ""
+    for (is_store, applied), group in groups.items():
         lost = sorted({", ".join(policy.lost) for policy in group})
-        what = "store" if is_store else "load"
-        asks = f"a {what} asks" if len(group) == 1 else f"{len(group)} {what}s ask"
-        found = all(policy.lines for policy in group)
-        lines = [line for policy in group for line in (policy.lines if found else (policy.line,))]
+        noun = "store" if is_store else "load"
+        subject = f"a {noun} requests" if len(group) == 1 else f"{len(group)} {noun}s request"
+        has_lines = all(policy.lines for policy in group)
+        lines = [line for policy in group for line in (policy.lines if has_lines else (policy.line,))]
         sources = dict.fromkeys(policy.source for policy in group if policy.source is not None)
         yield Remark(
-            f"{asks} for {' or '.join(lost)}; what became of {'it' if len(group) == 1 else 'them'} in "
-            f"{last.stage.value} says {', '.join(words) or 'nothing'} of caches{why}",
-            last.stage if found else first,
+            f"{subject} {' or '.join(lost)}, but {'its' if len(group) == 1 else 'their'} instructions in "
+            f"{last.stage.value} have {', '.join(applied) or 'no cache policy'}{reason}",
+            last.stage if has_lines else first,
             tuple(lines),
             tuple(sources),
         )

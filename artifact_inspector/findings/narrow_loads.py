@@ -24,13 +24,13 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.findings._switch import divisible
 
 WIDEST, NARROW = 16, 4
-"""Bytes of one instruction: the most, and what is narrow beside that (32 lanes fill a line with 4 each)."""
+"""Bytes of one instruction: the maximum, and the limit of narrow ones (32 lanes fill a line with 4 each)."""
 NUMBERED = {
     NarrowReason.STRIDE: "neighbours are {} elements apart",
     NarrowReason.MODULO: "addresses are taken modulo {}",
 }
-"""Words where a number stands in place of an argument."""
-OF_THE_TILE = frozenset({NarrowReason.TILE, NarrowReason.LAYOUT, NarrowReason.SCALAR})
+"""Descriptions with a number instead of an argument."""
+TILE_REASONS = frozenset({NarrowReason.TILE, NarrowReason.LAYOUT, NarrowReason.SCALAR})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -38,7 +38,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
 
 
 def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -> Iterator[Remark]:
-    """One remark for all accesses that promises would widen, and one for those that one thing keeps narrow.
+    """One remark for all accesses that divisible arguments would widen, and one for each other cause.
 
     Args:
         noun: `load` or `store`.
@@ -50,13 +50,13 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -
         if access.width is None or access.width > NARROW or not causes or _is_by_nature(access):
             continue
         if instructions and instructions * access.width < WIDEST:
-            continue  # they move less than one instruction can
+            continue  # one instruction could move it all
         of_promises = all(cause.is_promise for cause in causes)
         groups.setdefault(() if of_promises else _reasons(causes), []).append(access)
     for group in groups.values():
         causes = [cause for access in group for cause in causes_of(access)]
         yield Remark(
-            f"{_accesses(group, noun)}: {'; '.join(_reasons(causes))}",
+            f"{_accesses(group, noun)}. Cause: {'; '.join(_reasons(causes))}",
             next(iter(kernel.stages), None),
             tuple(dict.fromkeys([*(access.line for access in group), *(cause.line for cause in causes)])),
             tuple(dict.fromkeys(access.source for access in group if access.source is not None)),
@@ -64,39 +64,42 @@ def find_narrow(kernel: KernelFacts, widths: Iterable[AccessWidth], noun: str) -
 
 
 def _accesses(group: list[AccessWidth], noun: str) -> str:
-    """`x, y move 4 B per thread at a time (8 instructions each)`."""
-    alike: dict[tuple[int | None, int], list[AccessWidth]] = {}
+    """`x, y: 8 loads of 4 B per thread each`."""
+    by_width: dict[tuple[int | None, int], list[AccessWidth]] = {}
     for access in group:
-        alike.setdefault((access.width, sum(access.widths.values())), []).append(access)
-    said = []
-    for (width, count), some in alike.items():
-        names = list(dict.fromkeys(access.name for access in some if access.name))
-        if len(some) > len(names):
-            names = [f"{len(some)} {noun}s"] if len(some) > 1 else [f"a {noun}"]
-        verb, each = ("move", " each") if len(some) > 1 else ("moves", "")
-        times = f" ({count} instructions{each})" if count > 1 else ""
-        said.append(f"{', '.join(names)} {verb} {width} B per thread at a time{times}")
-    return ", ".join(said)
+        by_width.setdefault((access.width, sum(access.widths.values())), []).append(access)
+    clauses = []
+    for (width, count), accesses in by_width.items():
+        names = list(dict.fromkeys(access.name for access in accesses if access.name))
+        if len(accesses) > len(names):
+            names = [f"{len(accesses)} {noun} statements" if len(accesses) > 1 else f"a {noun} statement"]
+        suffix = " each" if len(accesses) > 1 else ""
+        number = f"{count} {noun}{'' if count == 1 else 's'}" if count else f"{noun}s"
+        clauses.append(f"{', '.join(names)}: {number} of {width} B per thread{suffix}")
+    return "; ".join(clauses)
 
 
 def _reasons(causes: Iterable[NarrowCause]) -> tuple[str, ...]:
-    """What the causes are, each once, with all the arguments that it is said of."""
+    """The causes, each once, with all the arguments that have it."""
     names: dict[NarrowReason | str, dict[str, None]] = {}
     for cause in causes:
         by_number = cause.name.isdigit() and cause.reason in NUMBERED
-        words = NUMBERED[cause.reason].format(cause.name) if by_number else cause.reason
-        names.setdefault(words, {}).update({} if by_number or not cause.name else {cause.name: None})
-    return tuple(f"{words}" + (f" ({', '.join(of)})" if of else "") for words, of in names.items())
+        description = NUMBERED[cause.reason].format(cause.name) if by_number else cause.reason
+        names.setdefault(description, {}).update({} if by_number or not cause.name else {cause.name: None})
+    return tuple(
+        f"{description}" + (f" ({', '.join(arguments)})" if arguments else "")
+        for description, arguments in names.items()
+    )
 
 
 def causes_of(access: AccessWidth) -> list[NarrowCause]:
-    """What keeps an access narrow: what no promise of the caller undoes, where there is such a thing."""
-    found = [cause for cause in access.causes if cause.reason not in OF_THE_TILE]
-    return [cause for cause in found if not cause.is_promise] or found
+    """The causes of a narrow access: those that no divisible argument removes, if there are any."""
+    causes = [cause for cause in access.causes if cause.reason not in TILE_REASONS]
+    return [cause for cause in causes if not cause.is_promise] or causes
 
 
 def _is_by_nature(access: AccessWidth) -> bool:
-    """True where a mask parts neighbours by their indices alone, as a triangle does, or they are gathered."""
+    """True if the mask compares only indices, as in a triangle, or if addresses are loaded."""
     return any(
         cause.reason is NarrowReason.GATHER or (cause.reason is NarrowReason.MASK and not cause.name)
         for cause in access.causes

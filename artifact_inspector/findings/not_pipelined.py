@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 from artifact_inspector.model import Backend, OrderVerdict
 from artifact_inspector.model.region import RegionId
 
@@ -36,7 +36,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None:
         return
-    around = _around_specialised(kernel)
+    outer_loops = _around_specialised(kernel)
     groups: dict[tuple[bool, str, bool], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
         region = last.region(name)
@@ -44,24 +44,26 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         if pipeline.num_stages is None or pipeline.num_stages <= 1:
             continue
-        if pipeline.unpipelined_reason is None or RegionId.parse(name).loop_id in around:
+        if pipeline.unpipelined_reason is None or RegionId.parse(name).loop_id in outer_loops:
             continue
-        has_dots = bool(dots_of(kernel, name)[1])
-        if not has_dots and pipeline.num_stages == _unasked(kernel):
+        has_dots = bool(find_dots(kernel, name)[1])
+        if not has_dots and pipeline.num_stages == _default_stages(kernel):
             continue
         partly = region.verdict is OrderVerdict.PARTLY_PIPELINED
         key = (partly, pipeline.unpipelined_reason, has_dots)
         groups.setdefault(key, []).append((region, pipeline))
-    for (partly, why, has_dots), loops in groups.items():
-        how = "not all of its loads are pipelined" if partly else "not pipelined"
+    for (partly, reason, has_dots), loops in groups.items():
+        problem = "not all of its loads are pipelined" if partly else "not pipelined"
         names = ", ".join(region.id for region, _ in loops)
-        evidence = [found for _, pipeline in loops for found in pipeline.evidence]
-        stages = {found.stage for found in evidence}
+        evidence = [evidence_line for _, pipeline in loops for evidence_line in pipeline.evidence]
+        stages = {evidence_line.stage for evidence_line in evidence}
         stage = stages.pop() if len(stages) == 1 else last.stage
-        lines = [found.line for found in evidence if found.stage is stage]
-        sources = dict.fromkeys(s for region, _ in loops for found in region.rounds for s in found.sources)
+        lines = [evidence_line.line for evidence_line in evidence if evidence_line.stage is stage]
+        sources = dict.fromkeys(
+            s for region, _ in loops for evidence_line in region.rounds for s in evidence_line.sources
+        )
         yield Remark(
-            f"{names}: {how} (num_stages {loops[0][1].num_stages}): {why}",
+            f"{names}: {problem} (num_stages {loops[0][1].num_stages}): {reason}",
             stage,
             tuple(dict.fromkeys(lines)) or tuple(region.lines[0] for region, _ in loops),
             tuple(sources),
@@ -69,19 +71,19 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-def _unasked(kernel: KernelFacts) -> int | None:
-    """The stages that Triton takes where nobody asks for a number."""
+def _default_stages(kernel: KernelFacts) -> int | None:
+    """Triton's default `num_stages` for the target."""
     target = kernel.artifact.target
     return None if target is None else BY_DEFAULT[target.backend]
 
 
 def _around_specialised(kernel: KernelFacts) -> set[str | None]:
-    """The loops of the program around one whose loads and computes stand in several partitions."""
+    """The loops of the program around a warp-specialised one."""
     last, first = kernel.last, next(iter(kernel.stages.values()), None)
     if last is None or first is None:
         return set()
-    apart = {region.id for region in last.regions if region.verdict is OrderVerdict.WARP_SPECIALISED}
-    return {region.parent for region in first.regions if region.id in apart}
+    specialised = {region.id for region in last.regions if region.verdict is OrderVerdict.WARP_SPECIALISED}
+    return {region.parent for region in first.regions if region.id in specialised}
 
 
 RULE = Rule("AI003", "not-pipelined", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

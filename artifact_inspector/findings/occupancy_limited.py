@@ -24,70 +24,80 @@ from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severit
 from artifact_inspector.findings._switch import Switch, fewer_registers, shallower
 from artifact_inspector.model import OrderVerdict, Resource
 
-ENOUGH = 0.5
-MORE = Fraction(1, 3)
-"""Of the warps: fewer make no difference that anybody would see."""
+SUFFICIENT = 0.5
+MIN_GAIN = Fraction(1, 3)
+"""Of the warps: a smaller gain makes no measurable difference."""
 PRICE = Fraction(3, 8)
-"""Of what is used, for each block as many that the multiprocessor gains."""
+"""Of the used amount, for each doubling of the blocks."""
 WITHIN_REACH = Fraction(1, 4)
-"""Of what is used: more is another kernel."""
-HIDING = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED, OrderVerdict.WARP_SPECIALISED})
+"""Of the used amount: saving more takes a different kernel."""
+LATENCY_HIDING = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED, OrderVerdict.WARP_SPECIALISED})
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    held, taken = kernel.occupancy, kernel.resources
-    if held is None or not held.blocks or held.ratio is None or held.ratio >= ENOUGH or _hides(kernel):
+    occupancy, resources = kernel.occupancy, kernel.resources
+    if (
+        occupancy is None
+        or not occupancy.blocks
+        or occupancy.ratio is None
+        or occupancy.ratio >= SUFFICIENT
+        or _hides_latency(kernel)
+    ):
         return
-    fewer = _limit_for_one_more(kernel, held)
+    fewer = _limit_for_one_more(kernel, occupancy)
     if fewer is None:
         return
     used, allowed = (
-        (f"{taken.registers.value} registers per thread", f"{fewer} registers")
-        if held.limited_by == (Resource.REGISTERS,)
-        else (f"{taken.shared.value} bytes of shared memory", f"{fewer} bytes")
+        (f"{resources.registers.value} registers per thread", f"{fewer} registers")
+        if occupancy.limited_by == (Resource.REGISTERS,)
+        else (f"{resources.shared.value} bytes of shared memory", f"{fewer} bytes")
     )
     yield Remark(
-        f"{held.warps} of {held.max_warps} warps per {held.unit}: {used} allow {held.blocks} "
-        f"block{'s' if held.blocks != 1 else ''}; {allowed} would allow {held.blocks + 1}",
+        f"{occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit}: {used} allow {occupancy.blocks} "
+        f"block{'s' if occupancy.blocks != 1 else ''}; {allowed} would allow {occupancy.blocks + 1}",
         None,
     )
 
 
-def _hides(kernel: KernelFacts) -> bool:
-    """True where the kernel's main loop hides the latency of its loads behind matrix work by itself."""
+def _hides_latency(kernel: KernelFacts) -> bool:
+    """True if the kernel's main loop hides the latency of its loads behind matrix work."""
     region = kernel.principal_region
-    return region is not None and region.matrix > 0 and region.verdict in HIDING
+    return region is not None and region.matrix > 0 and region.verdict in LATENCY_HIDING
 
 
 def _limit_for_one_more(kernel: KernelFacts, occupancy: Occupancy) -> int | None:
-    """The most of the one resource that limits for one more block to fit; None where that is not worth it."""
-    target, taken = kernel.artifact.target, kernel.resources
+    """The most of the one resource that limits for one more block to fit; None if the gain is too small."""
+    target, resources = kernel.artifact.target, kernel.resources
     unit = None if target is None else target.limits.multiprocessor
-    if unit is None or not occupancy.blocks or Fraction(1, occupancy.blocks) < MORE:
+    if unit is None or not occupancy.blocks or Fraction(1, occupancy.blocks) < MIN_GAIN:
         return None
     if occupancy.limited_by == (Resource.REGISTERS,):
-        figure, step = taken.registers, unit.register_unit
+        figure, step = resources.registers, unit.register_unit
     elif occupancy.limited_by == (Resource.SHARED,):
-        figure, step = taken.shared, unit.shared_unit
+        figure, step = resources.shared, unit.shared_unit
     else:
         return None
     used = figure.value or 0
     least = used * (1 - min(WITHIN_REACH, PRICE / occupancy.blocks))
     for value in range((used - 1) // step * step, ceil(least) - 1, -step):
-        other = figure._replace(value=value)
-        leaner = replace(taken, registers=other) if figure is taken.registers else replace(taken, shared=other)
-        found = replace(kernel, resources=leaner).occupancy
-        if found is not None and (found.blocks or 0) > occupancy.blocks:
+        smaller = figure._replace(value=value)
+        reduced = (
+            replace(resources, registers=smaller)
+            if figure is resources.registers
+            else replace(resources, shared=smaller)
+        )
+        occupancy_with = replace(kernel, resources=reduced).occupancy
+        if occupancy_with is not None and (occupancy_with.blocks or 0) > occupancy.blocks:
             return value
     return None
 
 
 def _switches(kernel: KernelFacts) -> Iterator[Switch]:
-    held = kernel.occupancy
-    fewer = None if held is None else _limit_for_one_more(kernel, held)
-    if held is None or fewer is None:
+    occupancy = kernel.occupancy
+    fewer = None if occupancy is None else _limit_for_one_more(kernel, occupancy)
+    if occupancy is None or fewer is None:
         return
-    yield from (fewer_registers(kernel, fewer) if held.limited_by == (Resource.REGISTERS,) else shallower(kernel))
+    yield from (fewer_registers(kernel, fewer) if occupancy.limited_by == (Resource.REGISTERS,) else shallower(kernel))
 
 
 RULE = Rule("AI008", "occupancy-limited", Severity.NOTE, Consequence.OCCUPANCY, _look, __doc__, switches=_switches)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 from artifact_inspector.findings._switch import more_warps
 from artifact_inspector.model import Stage
 
@@ -30,15 +30,15 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         if _has_fewest_rows(kernel, name):
             continue
-        why = f": {generation.reason}" if generation.reason else ""
+        reason = f": {generation.reason}" if generation.reason else ""
         lines = () if generation.lines is None else generation.lines[:1]
-        yield Remark(f"{name}: {generation.description}{why}", last.stage, lines, dots_of(kernel, name)[2])
+        yield Remark(f"{name}: {generation.description}{reason}", last.stage, lines, find_dots(kernel, name)[2])
 
 
 def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:
     facts = kernel.stages.get(Stage.TTGIR)
     work = None if facts is None else facts.work.get(region)
-    shapes = [found.matrix for found in work.matrix] if work is not None else []
+    shapes = [dot.matrix for dot in work.matrix] if work is not None else []
     return bool(shapes) and all(shape is not None and shape.m <= FEWEST_ROWS for shape in shapes)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 from artifact_inspector.model import Stage
 
 MANY = 16
@@ -35,24 +35,24 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     for region in last.regions:
         work = last.work.get(region.id)
-        shapes = [] if work is None else [found.matrix for found in work.matrix]
+        shapes = [] if work is None else [operand.matrix for operand in work.matrix]
         if work is None or any(shape is None or shape.m != ROWS for shape in shapes):
             continue
-        by_words = [found for found in work.operand_reads if found.word_reads > found.row_reads * AT_ONCE]
-        words = sum(found.word_reads for found in by_words)
-        if words < MANY:
+        by_words = [operand for operand in work.operand_reads if operand.word_reads > operand.row_reads * AT_ONCE]
+        word_reads = sum(operand.word_reads for operand in by_words)
+        if word_reads < MANY:
             continue
-        rows = sum(found.row_reads for found in work.operand_reads)
+        row_reads = sum(operand.row_reads for operand in work.operand_reads)
         are_halves = all(shape is not None and shape.operands in HALVES for shape in shapes)
-        turned = "" if are_halves else ": it turns 16-bit elements only"
-        sources = tuple(dict.fromkeys(found.source for found in by_words if found.source is not None))
+        limitation = "" if are_halves else ", but ldmatrix transposes 16-bit elements only"
+        sources = tuple(dict.fromkeys(operand.source for operand in by_words if operand.source is not None))
         yield Remark(
-            f"{region.id}: {words} loads of 4 bytes or less from shared memory feed mma.sync, "
-            f"as many registers as {-(-words // AT_ONCE)} ldmatrix fill{turned}; "
-            f"{rows} ldmatrix stand beside them",
+            f"{region.id}: {word_reads} loads of 4 bytes or less from shared memory feed mma.sync, "
+            f"which {-(-word_reads // AT_ONCE)} ldmatrix would replace{limitation}. "
+            f"The region has {row_reads} ldmatrix",
             last.stage,
-            tuple(found.lines[0] for found in by_words),
-            sources or dots_of(kernel, region.id)[2],
+            tuple(operand.lines[0] for operand in by_words),
+            sources or find_dots(kernel, region.id)[2],
         )
 
 

@@ -35,38 +35,46 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             for wait in last.waits
             if wait.line in drains
         }
-        more, room = _stage(kernel, name), _room(kernel)
-        if more is not None and room is not None and more > room:
+        stage_bytes, free_bytes = _stage_bytes(kernel, name), _free_shared_bytes(kernel)
+        if stage_bytes is not None and free_bytes is not None and stage_bytes > free_bytes:
             continue
-        free = "" if room is None else f"; {room} B are free"
-        one_more = f". One more stage takes at most {more} B of shared memory{free}" if more else ""
+        free = "" if free_bytes is None else f"; {free_bytes} B are free"
+        one_more = f". One more stage takes at most {stage_bytes} B of shared memory{free}" if stage_bytes else ""
         depth = f" at num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else ""
         message = (
             f"{name}: the pipeline drains in every iteration: {', '.join(sorted(waits))} leaves no copy "
             f"in flight{depth}{one_more}"
         )
-        sources = () if region is None else tuple(s for found in region.rounds for s in found.sources)
+        sources = () if region is None else tuple(s for located_round in region.rounds for s in located_round.sources)
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))
 
 
-def _stage(kernel: KernelFacts, name: str) -> int | None:
-    """Bytes of shared memory that one stage of a loop takes at most; None where that is not known."""
+def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
+    """Bytes of shared memory that one stage of a loop takes at most; None if unknown."""
     facts = kernel.stages.get(Stage.TTGIR)
     region = None if facts is None else facts.region(name)
     if region is None or kernel.bill is None:
         return None
-    # What the pipeliner made is allocated in front of the loop, and used in it; so may other things be.
+    # The pipeliner allocates its buffers before the loop and uses them in it. Others may do so too.
     start, stop = region.lines
-    own = [one for one in kernel.bill.entries if one.first < start < one.last and one.first <= stop]
-    sizes = [None if one.bytes is None else one.bytes // one.buffers for one in own if not one.is_scratch]
+    allocations = [
+        allocation
+        for allocation in kernel.bill.entries
+        if allocation.first < start < allocation.last and allocation.first <= stop
+    ]
+    sizes = [
+        None if allocation.bytes is None else allocation.bytes // allocation.buffers
+        for allocation in allocations
+        if not allocation.is_scratch
+    ]
     return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
 
 
-def _room(kernel: KernelFacts) -> int | None:
-    """Bytes of shared memory that a block may have beside those it takes."""
-    target, taken = kernel.artifact.target, kernel.resources.shared.value
-    most = None if target is None else target.limits.shared_per_block
-    return None if most is None or taken is None else most - taken
+def _free_shared_bytes(kernel: KernelFacts) -> int | None:
+    """Bytes of shared memory that are left for a block."""
+    target, used = kernel.artifact.target, kernel.resources.shared.value
+    limit = None if target is None else target.limits.shared_per_block
+    return None if limit is None or used is None else limit - used
 
 
 RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=deeper)

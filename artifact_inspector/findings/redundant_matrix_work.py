@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.matrix.work_balance import BalanceReason
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
@@ -24,13 +24,13 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         if identity.reason is BalanceReason.REDUNDANT:
             groups.setdefault(identity.explanation, []).append(name)
     names = [name for group in groups.values() for name in group]
-    found = [dots_of(kernel, name, kernel.identities[name].redundant) for name in names]
-    if found:
+    dots = [find_dots(kernel, name, kernel.identities[name].redundant) for name in names]
+    if dots:
         yield Remark(
-            "; ".join(f"{', '.join(group)}: {words}" for words, group in groups.items()),
-            found[0][0],
-            tuple(dict.fromkeys(line for _, lines, _ in found for line in lines)),
-            tuple(dict.fromkeys(source for *_, sources in found for source in sources)),
+            "; ".join(f"{', '.join(group)}: {explanation}" for explanation, group in groups.items()),
+            dots[0][0],
+            tuple(dict.fromkeys(line for _, lines, _ in dots for line in lines)),
+            tuple(dict.fromkeys(source for *_, sources in dots for source in sources)),
         )
 
 

@@ -20,32 +20,33 @@ from artifact_inspector.findings._switch import Switch, SwitchKind, more_warps, 
 from artifact_inspector.model import RegionKind
 
 LEAST, MUCH = 128, 512
-"""Bytes per thread, stored and read back: fewer are some registers, once or twice, from the L1."""
+"""Bytes per thread, stored and read back: fewer are a few registers, served by the L1."""
 MOST_REGISTERS = 255
 """Of a thread of NVIDIA's GPUs. Source: CUDA C++ Programming Guide, Compute Capabilities."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    taken = kernel.resources
-    stores, reloads = taken.spill_bytes.value, taken.reload_bytes.value
+    resources = kernel.resources
+    stores, reloads = resources.spill_bytes.value, resources.reload_bytes.value
     moved = (stores or 0) + ((stores or 0) if reloads is None else reloads)
     if moved < LEAST:
         return
     regions = () if kernel.last is None else kernel.last.regions
     is_paid_once = bool(regions) and all(region.kind is not RegionKind.LOOP for region in regions)
-    why = ": there is no loop, so each is paid once" if is_paid_once else ""
-    registers = "" if taken.registers.value is None else f" at {taken.registers.value} registers per thread"
-    read = "" if reloads is None else f", {reloads} bytes read back"
+    note = ": outside of loops, so once per thread" if is_paid_once else ""
+    registers = "" if resources.registers.value is None else f" at {resources.registers.value} registers per thread"
+    reload_note = "" if reloads is None else f", {reloads} bytes read back"
     yield Remark(
-        f"{stores} bytes of registers per thread are spilled{read}{registers} ({taken.spill_bytes.source}){why}",
+        f"{stores} bytes of registers per thread are spilled{reload_note}{registers} "
+        f"({resources.spill_bytes.source}){note}",
         None,
         is_minor=is_paid_once and moved < MUCH,
     )
 
 
 def _switches(kernel: KernelFacts) -> Iterator[Switch]:
-    most = kernel.artifact.metadata.get("maxnreg")
-    if isinstance(most, int) and most < MOST_REGISTERS:
+    limit = kernel.artifact.metadata.get("maxnreg")
+    if isinstance(limit, int) and limit < MOST_REGISTERS:
         yield Switch(SwitchKind.OPTION, "maxnreg", MOST_REGISTERS)
     yield from more_warps(kernel)
     yield from shallower(kernel)

@@ -24,14 +24,14 @@ LANES = 64
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    spilled, taken = kernel.resources.scalar_spills, kernel.resources.scalar_registers
+    spilled, scalar_registers = kernel.resources.scalar_spills, kernel.resources.scalar_registers
     count = spilled.value or 0
     if count < MANY:
         return
     lanes = LANES if kernel.artifact.target is None else kernel.artifact.target.warp_size
-    had = "" if taken.value is None else f", of {taken.value} that a wave has"
+    available_note = "" if scalar_registers.value is None else f", of {scalar_registers.value} that a wave has"
     yield Remark(
-        f"{count} scalar registers are spilled to lanes of vector registers{had} ({spilled.source}): "
+        f"{count} scalar registers are spilled to lanes of vector registers{available_note} ({spilled.source}): "
         f"{-(-count // lanes)} vector registers or more hold them",
         None,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, report_nothing
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
@@ -29,4 +29,4 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         yield Remark(f"the last of {order.wave_count} waves has {last} of {size}", None)
 
 
-RULE = Rule("AI019", "tail-wave", Severity.NOTE, Consequence.OTHER, nothing, __doc__, _look)
+RULE = Rule("AI019", "tail-wave", Severity.NOTE, Consequence.OTHER, report_nothing, __doc__, _look)

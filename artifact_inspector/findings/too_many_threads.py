@@ -22,10 +22,9 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     warps, target = kernel.resources.warps_per_block, kernel.artifact.target
     if target is None or warps.value is None or warps.value * target.warp_size <= MAX_THREADS_PER_BLOCK:
         return
-    asked = f"{warps.value * target.warp_size} threads ({warps.value} warps of {target.warp_size})"
+    requested = f"{warps.value * target.warp_size} threads ({warps.value} warps of {target.warp_size})"
     yield Remark(
-        f"a block asks for {asked}, and may have {MAX_THREADS_PER_BLOCK} on {target}: the launch fails "
-        f"({warps.source})",
+        f"a block requests {requested}, but {target} allows {MAX_THREADS_PER_BLOCK}: the launch fails ({warps.source})",
         None,
     )
 

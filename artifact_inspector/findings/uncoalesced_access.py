@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, nothing
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, report_nothing
 from artifact_inspector.model import Stage
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ LEAST_FACTOR, LEAST_SHARE = 2, 0.1
 
 def _look(prediction: Prediction) -> Iterator[Remark]:
     total = sum(line.sectors or 0 for line in prediction.by_line)
-    places: dict[str, list[LinePrediction]] = {}
+    lines_by_source: dict[str, list[LinePrediction]] = {}
     for line in prediction.by_line:
         if line.sectors:
-            places.setdefault(line.source or "the kernel", []).append(line)
-    for place, lines in places.items():
-        found = sum(line.sectors or 0 for line in lines)
+            lines_by_source.setdefault(line.source or "the kernel", []).append(line)
+    for source, lines in lines_by_source.items():
+        sectors = sum(line.sectors or 0 for line in lines)
         ideal = sum(line.sectors_ideal or 0 for line in lines)
-        if not ideal or found < LEAST_FACTOR * ideal or found - ideal < LEAST_SHARE * total:
+        if not ideal or sectors < LEAST_FACTOR * ideal or sectors - ideal < LEAST_SHARE * total:
             continue
         yield Remark(
-            f"{place}: {found:,} sectors of global memory where {ideal:,} hold the bytes "
-            f"({ideal / found:.0%} of what is moved is used)",
+            f"{source}: {sectors:,} sectors of global memory instead of {ideal:,}: "
+            f"{ideal / sectors:.0%} of the moved bytes are used",
             Stage.SASS,
             tuple(line.line for line in lines),
             tuple(dict.fromkeys(line.source for line in lines if line.source)),
         )
 
 
-RULE = Rule("AI017", "uncoalesced-access", Severity.WARNING, Consequence.OTHER, nothing, __doc__, _look)
+RULE = Rule("AI017", "uncoalesced-access", Severity.WARNING, Consequence.OTHER, report_nothing, __doc__, _look)

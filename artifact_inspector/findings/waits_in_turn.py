@@ -22,14 +22,14 @@ from artifact_inspector.model import PipelineKind, RegionKind
 
 SEVERAL = 3
 AT_LEAST = 2
-"""Of them under no condition: what stands under conditions alone may exclude each other."""
+"""Of them unconditional: conditional waits may exclude each other."""
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None:
         return
-    around = {region.parent for region in last.regions if region.kind is RegionKind.LOOP}
+    outer_loops = {region.parent for region in last.regions if region.kind is RegionKind.LOOP}
     for region in last.regions:
         work, pipeline = last.work.get(region.id), kernel.pipelines.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP:
@@ -47,20 +47,19 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             continue
         yield Remark(
             f"{region.id}: {_describe(always, len(draining))} each leave no load in flight "
-            f"({', '.join(ops)}): the latency of memory is paid up to {len(drains)} times"
-            + (f" in {times} iterations of the program" if times > 1 else ""),
+            f"({', '.join(ops)}): each iteration pays the latency of memory up to {len(drains)} times"
+            + (f" ({times} iterations of the program)" if times > 1 else ""),
             last.stage,
             drains,
-            tuple(dict.fromkeys(source for found in region.rounds for source in found.sources)),
-            is_minor=region.id in around or always < SEVERAL * times,
+            tuple(dict.fromkeys(source for located_round in region.rounds for source in located_round.sources)),
+            is_minor=region.id in outer_loops or always < SEVERAL * times,
         )
 
 
 def _describe(always: int, waits: int) -> str:
     if always == waits:
         return f"{waits} waits in every iteration"
-    apart = f"{waits - always} that stand{'s' if waits - always == 1 else ''} under a condition"
-    return f"{always} waits in every iteration, and {apart},"
+    return f"{always} waits in every iteration, and {waits - always} conditional,"
 
 
 RULE = Rule("AI023", "waits-in-turn", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

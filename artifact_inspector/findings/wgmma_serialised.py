@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, dots_of
+from artifact_inspector.findings._rule import Consequence, Remark, Rule, Severity, find_dots
 from artifact_inspector.model import EventKind, RegionKind, WaitPurpose
 
 NEEDING = (EventKind.FLOAT, EventKind.SHARED_STORE)
@@ -26,23 +26,23 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None:
         return
-    found: dict[str, tuple[int, ...]] = {}
-    said = ""
+    lines_by_region: dict[str, tuple[int, ...]] = {}
+    wait_text = ""
     for region in last.regions:
         work = last.work.get(region.id)
         if work is None or region.kind is not RegionKind.LOOP or any(map(region.count, NEEDING)):
             continue
         waits = [w for w in last.waits_in(region.id) if w.purpose is WaitPurpose.MATRIX]
-        # Beside a wait that leaves groups in flight, one of 0 stands on a path of its own (an epilogue).
+        # With another wait that leaves groups in flight, a wait of 0 is on a separate path (an epilogue).
         if work.matrix and waits and all(wait.depth == 0 for wait in waits):
-            found[region.id] = tuple(wait.line for wait in waits)
-            said = waits[0].format_with_depth(0)
-    if found:
-        sources = dict.fromkeys(source for name in found for source in dots_of(kernel, name)[2])
+            lines_by_region[region.id] = tuple(wait.line for wait in waits)
+            wait_text = waits[0].format_with_depth(0)
+    if lines_by_region:
+        sources = dict.fromkeys(source for name in lines_by_region for source in find_dots(kernel, name)[2])
         yield Remark(
-            f"{', '.join(found)}: {said} leaves no wgmma in flight behind it",
+            f"{', '.join(lines_by_region)}: {wait_text} leaves no wgmma in flight",
             last.stage,
-            tuple(line for lines in found.values() for line in lines),
+            tuple(line for lines in lines_by_region.values() for line in lines),
             tuple(sources),
         )
 

@@ -47,9 +47,9 @@ def split_blocks(
 
     Example:
         >>> from artifact_inspector.model.text import SourceText
-        >>> faults = ProblemLog(SourceText("k", ""))
+        >>> problems = ProblemLog(SourceText("k", ""))
         >>> blocks, missing = split_blocks(
-        ...     3, [(1, "loop")], {1: BlockExit(("loop", "end"), falls_through=True)}, {1: "loop"}, problems_block, 1
+        ...     3, [(1, "loop")], {1: BlockExit(("loop", "end"), falls_through=True)}, {1: "loop"}, problems, 1
         ... )
         >>> [(block.start, block.stop, block.successors) for block in blocks], missing
         ([(0, 1, (1,)), (1, 2, (1, 2)), (2, 3, ())], [(1, 'end')])

@@ -76,10 +76,8 @@ def describe_device() -> MeasuredDevice:
         build = "" if torch.version.cuda or torch.version.hip else " (a build for CPUs)"
         raise DeviceError(f"No GPU that torch {torch.__version__}{build} can use was found.", remedy)
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-    if torch.version.hip:
-        arch = f"hip:{properties.gcnArchName}"
-    else:
-        arch = f"cuda:{properties.major}{properties.minor}"
+    cuda_arch = f"cuda:{properties.major}{properties.minor}"
+    arch = f"hip:{properties.gcnArchName}" if torch.version.hip else cuda_arch
     return MeasuredDevice(
         date=datetime.now(timezone.utc).date().isoformat(),
         name=properties.name,

@@ -37,12 +37,12 @@ class SourceLine(str):
 
     def __new__(cls, chain: tuple[str, ...]) -> SourceLine:
         """Format a chain; a file is named only where it differs from the previous one."""
-        parts, previous_file = [], ""
+        frames, previous_file = [], ""
         for frame in chain:
             file, _, line = frame.rpartition(":")
-            parts.append(f":{line}" if file == previous_file else frame)
+            frames.append(f":{line}" if file == previous_file else frame)
             previous_file = file
-        source_line = super().__new__(cls, " via ".join(parts))
+        source_line = super().__new__(cls, " via ".join(frames))
         source_line.chain = chain
         return source_line
 

@@ -79,7 +79,7 @@ def compile_with_dumps(
     }
     timing_variables = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}
     requests = [
-        {**request, "out": str(directory / name), "environment": environment, "said": str(output_path)}
+        {**request, "out": str(directory / name), "environment": environment, "output": str(output_path)}
         for name, environment, output_path in (
             ("written", dump_variables, llvm),
             ("timed", timing_variables, times),

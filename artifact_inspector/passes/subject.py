@@ -110,8 +110,8 @@ def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubj
             raise UsageError(f"{version!r} is not a version of Triton.", "Name it: --triton 3.6.0.")
         if len(candidates) > 1:
             notes.append(f"its metadata fits Triton {' and '.join(candidates)}: {triton} was used")
-    chosen = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
-    options, dropped = allowed_options(chosen)
+    selected = {name: artifact.metadata[name] for name in read_options(artifact.metadata)}
+    options, dropped = allowed_options(selected)
     if dropped:
         notes.append(describe_dropped(dropped))
     text = read_stage(artifact, "ttir").source.text

@@ -1,7 +1,7 @@
 """The colours of all pictures, in light and dark mode.
 
 Text on fills is dark in both modes. Every colour comes with a letter, a word or a pattern, so that no
-information depends on colour alone.
+information depends only on colour.
 
 Source: Okabe and Ito, Color Universal Design (2008), eight colours that colour-blind readers can
 distinguish; WCAG 2.2 §1.4.3 and §1.4.11 for contrast (4.5 for text, 3 for shapes).

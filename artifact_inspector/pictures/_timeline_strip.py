@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.overlap.execution_track import LoadFlight
-from artifact_inspector.facts.lane import Event, Lane, Loading
+from artifact_inspector.facts.lane import Event, Lane, LoadSpan
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import RegionKind
 from artifact_inspector.pictures._block_row import BlockRow, describe_block, lay_out
@@ -37,11 +37,11 @@ def events_in(lane: Lane, start: int, stop: int) -> list[Event]:
     return [event for event in lane.events if start <= event.step.start < stop]
 
 
-def group_loads(lane: Lane, start: int, stop: int) -> list[list[Loading]]:
+def group_loads(lane: Lane, start: int, stop: int) -> list[list[LoadSpan]]:
     """Loads in a range of instructions, grouped by the wait or the run that completes them."""
     stops = [event.step.stop for event in lane.events]
-    groups: dict[tuple[object, ...], list[Loading]] = {}
-    for loading in lane.loadings:
+    groups: dict[tuple[object, ...], list[LoadSpan]] = {}
+    for loading in lane.load_spans:
         flight = loading.flight
         end = flight.start if flight.end is None else flight.end
         if max(flight.start, end) < start or min(flight.start, end) >= stop:
@@ -57,12 +57,12 @@ def loop_around(lane: Lane, flight: LoadFlight) -> tuple[int, int] | None:
     """The loop whose back edge a load crosses before it completes; None if there is none."""
     if flight.end is None or flight.is_after_loop or not flight.back_edges:
         return None
-    loops = [s for s in lane.stretches if s.kind is RegionKind.LOOP and s.start <= flight.end < s.stop]
+    loops = [s for s in lane.spans if s.kind is RegionKind.LOOP and s.start <= flight.end < s.stop]
     inner = max(loops, key=lambda loop: loop.depth, default=None)
     return None if inner is None or flight.start < inner.start else (inner.start, inner.stop)
 
 
-def load_label(lane: Lane, loadings: Sequence[Loading]) -> str:
+def load_label(lane: Lane, loadings: Sequence[LoadSpan]) -> str:
     """A short label of some loads: `A5 80 B +3`."""
     flight = loadings[0].flight
     loads = sum(loading.flight.loads for loading in loadings)
@@ -102,7 +102,7 @@ def describe_peak(lane: Lane, start: int, stop: int) -> str:
 class LoadBar:
     """Loads that the same wait or the same run of instructions completes."""
 
-    loadings: list[Loading]
+    loadings: list[LoadSpan]
     segments: list[tuple[float, float]]
     """Segments from left to right; two if the loads cross the back edge of the loop."""
     back_edges: int
@@ -175,7 +175,7 @@ class StripPainter:
             canvas.text(MARGIN, top + 47, f"{merged:,} runs merged", "small alarm")
         unknown_stretches = [
             stretch
-            for stretch in self.lane.stretches
+            for stretch in self.lane.spans
             if stretch.unknown_reason and self._contains(stretch.start, stretch.stop)
         ]
         if unknown_stretches and area is None:
@@ -213,7 +213,7 @@ class StripPainter:
         """Draw the back edges of loops, outer ones above; returns their height."""
         loops = [
             stretch
-            for stretch in self.lane.stretches
+            for stretch in self.lane.spans
             if stretch.kind is RegionKind.LOOP and self.start <= stretch.start and stretch.stop <= self.stop
         ]
         deepest = max((loop.depth for loop in loops), default=0)
@@ -253,7 +253,7 @@ class StripPainter:
                 omitted += sum(loading.flight.loads for loading in bar.loadings)
         return rows, omitted
 
-    def _make_bar(self, loadings: list[Loading]) -> LoadBar:
+    def _make_bar(self, loadings: list[LoadSpan]) -> LoadBar:
         flight = loadings[0].flight
         start = self.x_of(min(loading.flight.start for loading in loadings))
         ends = [loading.flight.end for loading in loadings if loading.flight.end is not None]
@@ -288,7 +288,7 @@ class StripPainter:
         """Draw a line down from every wait that completes loads."""
         ends = {
             loading.flight.end
-            for loading in self.lane.loadings
+            for loading in self.lane.load_spans
             if loading.flight.is_by_wait and loading.flight.end is not None
         }
         for end in sorted(ends):

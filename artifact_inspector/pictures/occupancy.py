@@ -50,5 +50,5 @@ def occupancy_bars(kernel: KernelFacts, *, width: float = 640, style: bool = Tru
                 x = LEFT + full * block / max_blocks
                 canvas.line(x, y, x, y + BAR, "line edge dotted")
         y += PITCH
-    canvas.text(MARGIN, y + 10, f"blocks per {occupancy.unit} that each resource alone allows", "small faint")
+    canvas.text(MARGIN, y + 10, f"blocks per {occupancy.unit} that each resource allows by itself", "small faint")
     return canvas.render(width, y + 18, f"Occupancy of {name}", summary, style=style)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from artifact_inspector.comparison.pair import Pair, RegionPair
+from artifact_inspector.comparison.pair import Comparison, RegionPair
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.facts.scene import Scene, find_scene
@@ -20,10 +20,10 @@ MAX_ROUNDS = 12
 
 
 def pair_timelines(
-    pair: Pair,
+    pair: Comparison,
     labels: tuple[str, str] = ("left", "right"),
     *,
-    made_by: str = "",
+    responsible_pass: str = "",
     stages: Collection[Stage] | None = None,
     width: float = 960,
     style: bool = True,
@@ -33,7 +33,7 @@ def pair_timelines(
     Args:
         pair: the two kernels.
         labels: their names.
-        made_by: the pass that made them differ, if known.
+        responsible_pass: the pass that made them differ, if known.
         stages: the stages to show; by default the first divergence, the stage before it, and the last.
 
     Raises:
@@ -55,7 +55,9 @@ def pair_timelines(
     for step, row in rows:
         if divergence is not None and step == divergence.step and not is_marked:
             y, is_marked = (
-                _draw_divergence(canvas, y, width, f"{step}: first divergence", divergence.components, made_by),
+                _draw_divergence(
+                    canvas, y, width, f"{step}: first divergence", divergence.components, responsible_pass
+                ),
                 True,
             )
         for side, strip in row:
@@ -76,7 +78,7 @@ def pair_timelines(
     )
 
 
-def _region(pair: Pair) -> RegionPair:
+def _region(pair: Comparison) -> RegionPair:
     """The first region with a divergence, else the main one."""
     both = [region for region in pair.regions if region.left is not None and region.right is not None]
     diverging = [region for region in both if region.first_divergence is not None]
@@ -132,7 +134,7 @@ def _round_starts(lane: Lane, region: str | None) -> list[int]:
 
 
 def _strip(lane: Lane, region: str | None, marks: Sequence[int]) -> TimelineStrip:
-    stretch = lane.stretch(region or "")
+    stretch = lane.span_of(region or "")
     assert stretch is not None
     edges = [stretch.start, *(mark for mark in marks if stretch.start < mark < stretch.stop), stretch.stop]
     return TimelineStrip(lane, "", tuple(pairwise(edges)))
@@ -144,11 +146,11 @@ def _describe_lane(label: str, scene: Scene, lane: Lane) -> str:
 
 
 def _draw_divergence(
-    canvas: Canvas, y: float, width: float, text: str, components: Sequence[str], made_by: str
+    canvas: Canvas, y: float, width: float, text: str, components: Sequence[str], responsible_pass: str
 ) -> float:
     """Draw a horizontal line with the compiler component; returns its bottom."""
     canvas.line(MARGIN, y + 4, width - MARGIN, y + 4, "thick stop dashed")
-    component = made_by or " or ".join(components)
+    component = responsible_pass or " or ".join(components)
     canvas.text(
         MARGIN,
         y + 18,

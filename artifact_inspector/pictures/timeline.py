@@ -83,7 +83,7 @@ def make_strips(scene: Scene) -> Iterator[TimelineStrip]:
 
 
 def _strips(scene: Scene, lane: Lane) -> Iterator[TimelineStrip]:
-    stretch = lane.stretches[0] if scene.region is None else lane.stretch(scene.region)
+    stretch = lane.spans[0] if scene.region is None else lane.span_of(scene.region)
     assert stretch is not None
     partitions = [] if scene.region is not None else _parallel_stretches(scene, lane)
     if partitions:
@@ -91,7 +91,7 @@ def _strips(scene: Scene, lane: Lane) -> Iterator[TimelineStrip]:
             TimelineStrip(lane, partition.region, ((partition.start, partition.stop),)) for partition in partitions
         )
         return
-    loop = None if scene.region is not None or scene.principal is None else lane.stretch(scene.principal)
+    loop = None if scene.region is not None or scene.principal is None else lane.span_of(scene.principal)
     if loop is None or loop.kind is not RegionKind.LOOP:
         yield TimelineStrip(lane, "", ((stretch.start, stretch.stop),))
     else:
@@ -101,19 +101,19 @@ def _strips(scene: Scene, lane: Lane) -> Iterator[TimelineStrip]:
 
 def _parallel_stretches(scene: Scene, lane: Lane) -> list[RegionSpan]:
     """Code that different warps run at the same time: partitions, or the loops that they became."""
-    stretches = [stretch for stretch in lane.stretches if stretch.kind is RegionKind.PARTITION]
+    stretches = [stretch for stretch in lane.spans if stretch.kind is RegionKind.PARTITION]
     if not stretches and scene.principal is not None:
         name = scene.principal
         stretches = [
             candidate
-            for candidate in lane.stretches
+            for candidate in lane.spans
             if name in (candidate.region, RegionId.parse(candidate.region).loop_id)
         ]
     return stretches if len(stretches) > 1 else []
 
 
 def column_widths(strips: Sequence[TimelineStrip], room: float) -> list[float]:
-    """Widths of the parts: the largest needs of the strips, scaled to the available room."""
+    """Widths of the parts: the largest needs of the strips, scaled to the available width."""
     part_count = max(len(strip.cuts) for strip in strips)
     needs = [MIN_COLUMN_WIDTH] * part_count
     for strip in strips:
@@ -137,7 +137,7 @@ def draw_legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float)
     texts = [f"{kind.letter} {name}" for kind, name in LETTERS.items() if kind in present]
     if EventKind.WAIT in present:
         texts.append("line down from W: loads that the wait completes")
-    if any(loading.flight.back_edges for lane in lanes for loading in lane.loadings):
+    if any(loading.flight.back_edges for lane in lanes for loading in lane.load_spans):
         texts.append("+n: complete n iterations later")
     notes = list(dict.fromkeys(note for scene in scenes for note in scene_notes(scene)))
     x = float(MARGIN)
@@ -171,6 +171,6 @@ def _describe_omitted(scene: Scene) -> Iterator[str]:
 
 def _describe_unknown(scene: Scene) -> Iterator[str]:
     for lane in scene.lanes:
-        for stretch in lane.stretches:
+        for stretch in lane.spans:
             if stretch.unknown_reason is not None and scene.region in (None, stretch.region):
                 yield f"{lane.stage.value} {stretch.region}: loads in flight unknown: {stretch.unknown_reason}"

@@ -8,14 +8,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
-from artifact_inspector.comparison.alignment import Column
+from artifact_inspector.comparison.alignment import SignatureColumn
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedSignature:
     """One of two aligned signatures; runs that do not fit are counted."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[SignatureColumn, ...]
     side: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.hardware.targets import Target
@@ -38,9 +39,11 @@ from artifact_inspector.report.phrases import (
     plural,
 )
 from artifact_inspector.report.tuning import timing_cell
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_PROBLEMS = 20
+MAX_LINKS = 5
+"""Links to directories that a list names."""
 UNBOUNDED = 10**5
 """A width at which no table is cut."""
 
@@ -107,7 +110,7 @@ class CacheReport:
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
         """The table and its headings."""
-        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], vary_in(self.cache.entries))
+        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])
@@ -120,11 +123,11 @@ class CacheReport:
             return Group(title, "", UncutTable(columns)), _headings(columns)
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
-        parts: list[RenderableType] = [lead, "", fitted.table]
+        columns_of_row: list[RenderableType] = [lead, "", fitted.table]
         if fitted.hidden:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
-            parts += [Text(f"\n{hidden}", "dim")]
-        return Group(*parts), fitted.headings
+            columns_of_row += [Text(f"\n{hidden}", "dim")]
+        return Group(*columns_of_row), fitted.headings
 
 
 def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:
@@ -216,7 +219,9 @@ def _other_files(cache: Cache) -> Text | None:
         return None
     kinds = Counter(other_file.kind for other_file in cache.others)
     text = ", ".join(f"{kind} ×{count}" for kind, count in sorted(kinds.items()))
-    return Text(f"\nOther files in the cache: {text}", "dim")
+    links = [other_file.path for other_file in cache.others if other_file.kind == LINKED_DIRECTORY]
+    named = f" (links: {', '.join(links[:MAX_LINKS])}{', …' if len(links) > MAX_LINKS else ''})" if links else ""
+    return Text(f"\nOther files in the cache: {text}{named}", "dim")
 
 
 def problems_block(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) -> Iterator[RenderableType]:

@@ -13,7 +13,7 @@ from rich.text import Text
 from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
 from artifact_inspector.comparison.pair import FactPair
-from artifact_inspector.comparison.reach import Compared, Reach
+from artifact_inspector.comparison.reach import ComparedFile, Reach
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
@@ -28,7 +28,7 @@ KILOBYTE = 1024
 class EffectReport:
     """The effect of one change for one target."""
 
-    before: str
+    baseline: str
     """The name of the old state."""
     label: str
     """Kernel, target and configuration."""
@@ -45,7 +45,7 @@ class EffectReport:
     @property
     def at(self) -> str | None:
         """The first stage that differs."""
-        return None if self.reach.parts_at is None else self.reach.parts_at.suffix
+        return None if self.reach.first_difference is None else self.reach.first_difference.suffix
 
     @property
     def same_from(self) -> str | None:
@@ -58,7 +58,7 @@ class EffectReport:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
-        yield Text(f"{self.label}, compared with {self.before}", "dim", overflow="fold")
+        yield Text(f"{self.label}, compared with {self.baseline}", "dim", overflow="fold")
         yield Text(self.sentence, style, overflow="fold")
         if self.reach.reached is not False:
             yield Padding(Text(_describe_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
@@ -82,7 +82,7 @@ def describe_effect(reach: Reach) -> str:
         last = reach.files[-1] is first
         ending = " is identical." if last else " and all later stages are identical."
         return f"No change: {first.suffix.upper()}{ending}"
-    first_difference = reach.parts_at
+    first_difference = reach.first_difference
     lead = (
         "The launch changed"
         if first_difference is None
@@ -151,7 +151,7 @@ def _format_change(old: Value, new: Value, *, is_bytes: bool = False) -> str:
     return f"{texts[0]}{gap}→{gap}{texts[1]}"
 
 
-def _describe_files(files: Sequence[Compared]) -> str:
+def _describe_files(files: Sequence[ComparedFile]) -> str:
     descriptions = {
         Likeness.IDENTICAL: "identical",
         Likeness.ALIKE: "identical except names and locations",

@@ -20,13 +20,13 @@ from artifact_inspector.comparison.matching import (
     Matching,
     match_candidates,
 )
-from artifact_inspector.comparison.pair import Pair
+from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_divergence, describe_fact, value_text
 from artifact_inspector.report.layout import WrappedTexts
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import Category
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_CANDIDATES = 12
 MAX_FACTS = 5
@@ -170,7 +170,7 @@ def describe_change(change: Change) -> Iterator[str]:
         yield from _describe_divergences(pair)
 
 
-def _describe_divergences(pair: Pair) -> Iterator[str]:
+def _describe_divergences(pair: Comparison) -> Iterator[str]:
     return filter(None, (describe_divergence(pair, region) for region in pair.regions))
 
 
@@ -178,7 +178,7 @@ def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
     """Each kernel with its target and variant, then its changes."""
     versions = len({change.left.artifact.triton_version for change in changes}) > 1
     compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
-    labels = label_forms(compiled, vary_in(form.artifact for form in compiled))
+    labels = label_forms(compiled, find_varying(form.artifact for form in compiled))
     for change, label in zip(changes, labels, strict=True):
         sentences = list(describe_change(change))
         omitted = len(sentences) - MAX_FACTS
@@ -206,9 +206,9 @@ _NO_FACTS = {
 
 def _describe_candidate(candidate: Candidate, label: str, *, version: bool) -> str:
     artifact = candidate.artifact
-    words = [candidate.target or "target unknown"]
-    words += [f"Triton {artifact.triton_version or 'unknown'}"] if version else []
-    return f"{', '.join(words)} {label} {artifact.hash[:8]}".replace("  ", " ")
+    description = [candidate.target or "target unknown"]
+    description += [f"Triton {artifact.triton_version or 'unknown'}"] if version else []
+    return f"{', '.join(description)} {label} {artifact.hash[:8]}".replace("  ", " ")
 
 
 def _describe_differences(differences: Sequence[Difference]) -> str:
@@ -226,7 +226,7 @@ def _describe_axes(matching: Matching) -> Iterator[str]:
 
 def _list_candidates(candidates: Sequence[Candidate]) -> str:
     variants = [Compiled(x.artifact, x.program) for x in candidates[:MAX_CANDIDATES]]
-    labels = label_forms(variants, vary_in(form.artifact for form in variants))
-    lines = [f"  {candidate.told(label)}" for candidate, label in zip(candidates, labels, strict=False)]
+    labels = label_forms(variants, find_varying(form.artifact for form in variants))
+    lines = [f"  {candidate.describe(label)}" for candidate, label in zip(candidates, labels, strict=False)]
     omitted = len(candidates) - MAX_CANDIDATES
     return "\n".join([*lines, f"  and {omitted} more"] if omitted > 0 else lines)

@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.analysis.order.region_facts import QUIET
-from artifact_inspector.comparison.alignment import Column, align
+from artifact_inspector.comparison.alignment import SignatureColumn, align
 from artifact_inspector.comparison.consequence import consequence_of, rank_of
 from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import (
+    Comparison,
     FactPair,
-    Pair,
+    KernelRegion,
     PairSide,
     RegionPair,
-    Side,
     StagePair,
     State,
     VerdictChange,
@@ -31,7 +31,7 @@ from artifact_inspector.report.cache_report import problems_block
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.phrases import describe_target, describe_verdict, legend, span
 from artifact_inspector.vocabulary.fact import Category, Unit, Value
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 LAUNCH_FAILURE = "AI013"
 """Code of the finding that a launch fails."""
@@ -46,7 +46,7 @@ PIPELINED = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED})
 class PairReport:
     """The comparison of two kernels."""
 
-    pair: Pair
+    pair: Comparison
     only_changes: bool = False
     """True to omit facts that are equal on both sides."""
     is_identical: bool = False
@@ -98,7 +98,7 @@ class PairReport:
         yield from problems_block((pair.left, pair.right), ())
 
 
-def side_labels(pair: Pair) -> tuple[str, str]:
+def side_labels(pair: Comparison) -> tuple[str, str]:
     """Short labels that distinguish the two sides; `left` and `right` if there are none."""
     label_pairs: list[tuple[str, str]] = []
     for difference in pair.differences:
@@ -118,17 +118,17 @@ def side_labels(pair: Pair) -> tuple[str, str]:
     return "left", "right"
 
 
-def _differing_words(pair: Pair) -> list[tuple[str, str]]:
+def _differing_words(pair: Comparison) -> list[tuple[str, str]]:
     """The words of the two variant labels that differ."""
     left, right = (label.split() for label in variant_labels(pair))
     word_pairs = [(ours, theirs) for ours, theirs in zip(left, right, strict=False) if ours != theirs]
     return word_pairs if len(left) == len(right) else []
 
 
-def variant_labels(pair: Pair) -> list[str]:
+def variant_labels(pair: Comparison) -> list[str]:
     """The labels of both variants."""
     forms = [Compiled(kernel.artifact, kernel.program) for kernel in (pair.left, pair.right)]
-    return label_forms(forms, vary_in(form.artifact for form in forms))
+    return label_forms(forms, find_varying(form.artifact for form in forms))
 
 
 def _shorten(label: str) -> str:
@@ -146,7 +146,7 @@ def value_text(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def describe_divergence(pair: Pair, region: RegionPair) -> str | None:
+def describe_divergence(pair: Comparison, region: RegionPair) -> str | None:
     """The first stage at which the orders of a region differ, and its compiler component; None if equal."""
     divergence = region.first_divergence
     if divergence is None:
@@ -160,7 +160,8 @@ def describe_divergence(pair: Pair, region: RegionPair) -> str | None:
         stages = f"; num_stages is {value_text(num_stages.left)} and {value_text(num_stages.right)}"
     return (
         f"{region.name}: the order of loads and computes first differs at {divergence.step} "
-        f"({_join_components(divergence.components)}): {labels[0]} {divergence.left}, {labels[1]} {divergence.right}{stages}"
+        f"({_join_components(divergence.components)}): "
+        f"{labels[0]} {divergence.left}, {labels[1]} {divergence.right}{stages}"
     )
 
 
@@ -174,7 +175,7 @@ def describe_fact(fact: FactPair) -> str:
     """One difference: `loop1: wait depth 4 → 0 left in flight`."""
     prefix = f"{fact.region}: " if fact.region else ""
     unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
-    reason = f" ({fact.why})" if fact.why else ""
+    reason = f" ({fact.reason})" if fact.reason else ""
     return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}"
 
 
@@ -182,7 +183,7 @@ def _join_components(components: Sequence[str]) -> str:
     return " or ".join(components)
 
 
-def _header(pair: Pair) -> Table:
+def _header(pair: Comparison) -> Table:
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(overflow="fold")
@@ -193,7 +194,7 @@ def _header(pair: Pair) -> Table:
     return grid
 
 
-def _identity(pair: Pair) -> Iterator[tuple[str, str, str]]:
+def _identity(pair: Comparison) -> Iterator[tuple[str, str, str]]:
     left, right = pair.left, pair.right
     left_artifact, right_artifact = left.artifact, right.artifact
     yield "kernel", left_artifact.display_name, right_artifact.display_name
@@ -212,7 +213,7 @@ def _identity(pair: Pair) -> Iterator[tuple[str, str, str]]:
 _COSTLY_CHANGES = (Consequence.SPILLS, Consequence.MATRIX, Consequence.OCCUPANCY)
 
 
-def _costly_changes(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
+def _costly_changes(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
     """Changes that cost more than the order of loads: failed launches, spills, lost matrix instructions."""
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         for finding in find_findings(kernel):
@@ -225,7 +226,7 @@ def _costly_changes(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableT
             yield Text(describe_fact(fact), "bold yellow", overflow="fold")
 
 
-def _describe_order(pair: Pair, labels: tuple[str, str]) -> Iterator[RenderableType]:
+def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
     """The compiler stage that made the two differ, with the lines as evidence."""
     if pair.first_divergence is None:
         compared = any(stage.compared for region in pair.regions for stage in region.stages)
@@ -274,7 +275,7 @@ def _evidence(lines: Sequence[tuple[int, int]]) -> str:
 # -- facts -----------------------------------------------------------------------------
 
 
-def _facts(pair: Pair, labels: tuple[str, str], *, only_changes: bool) -> RenderableType:
+def _facts(pair: Comparison, labels: tuple[str, str], *, only_changes: bool) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", no_wrap=True)
     table.add_column("unit", style="dim", overflow="fold")
@@ -296,7 +297,7 @@ def _facts(pair: Pair, labels: tuple[str, str], *, only_changes: bool) -> Render
     return table if shown_regions else Text("No fact differs.", "dim")
 
 
-def _is_shown(fact: FactPair, pair: Pair, *, only_changes: bool) -> bool:
+def _is_shown(fact: FactPair, pair: Comparison, *, only_changes: bool) -> bool:
     if fact.differs:
         return True
     if only_changes:
@@ -358,7 +359,7 @@ def _stages(region: RegionPair, labels: tuple[str, str]) -> Table:
 
 
 def _side_cells(
-    side: Side | None, stage: StagePair, columns: tuple[Column, ...] | None, side_index: int
+    side: KernelRegion | None, stage: StagePair, columns: tuple[SignatureColumn, ...] | None, side_index: int
 ) -> tuple[RenderableType, RenderableType]:
     if side is None:
         return Text("no such loop" if stage.compared else "no such stage", "dim"), Text()
@@ -368,7 +369,7 @@ def _side_cells(
     return phrase, AlignedSignature(columns, side_index) if columns is not None else Signature(side.region.signature)
 
 
-def _is_same_side(left: Side, right: Side) -> bool:
+def _is_same_side(left: KernelRegion, right: KernelRegion) -> bool:
     return (
         left.stage is right.stage
         and left.region.phrase == right.region.phrase
@@ -406,7 +407,7 @@ def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:
     return table
 
 
-def _round_cells(side: Side | None, number: int) -> Iterable[str]:
+def _round_cells(side: KernelRegion | None, number: int) -> Iterable[str]:
     if side is None or number >= len(side.region.rounds):
         return ("", "", "")
     round_facts = side.region.rounds[number]

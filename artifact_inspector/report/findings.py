@@ -15,8 +15,8 @@ from artifact_inspector.files.sources import SourceLineReader
 from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
 from artifact_inspector.findings.limit import Limit
 from artifact_inspector.report.phrases import plural, span
-from artifact_inspector.vocabulary.choice import is_called
-from artifact_inspector.vocabulary.forms import Compiled, tell_apart, vary_in
+from artifact_inspector.vocabulary.selection import is_called
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_ambiguous
 
 _STYLES = {Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 MAX_LINES = 6
@@ -60,7 +60,7 @@ class FindingsReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         total = 0
         variants = [Compiled(kernel.artifact, kernel.program) for kernel in self.kernels]
-        labels = tell_apart(variants, vary_in(variant.artifact for variant in variants))
+        labels = label_ambiguous(variants, find_varying(variant.artifact for variant in variants))
         for kernel, label in zip(self.kernels, labels, strict=True):
             kernel_findings = find_findings(kernel)
             total += len(kernel_findings)

@@ -280,9 +280,7 @@ def _region_block(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iter
     if kind is RegionKind.STRAIGHT:
         texts = ["straight-line code", *(["main region"] if is_main else [])]
     else:
-        line = first.id.partition("@")[2]
-        line_text = f" at line {line}" if line.isdecimal() else ""
-        texts = [f"{'main ' if is_main else ''}{kind}{line_text}"]
+        texts = [f"{'main ' if is_main else ''}{kind}"]
     if last.parent not in (None, STRAIGHT):
         texts.append(f"inside {last.parent}")
     if len(bases) == 1:

@@ -160,7 +160,7 @@ def fit_table(rows: Sequence[KernelRow], further: Sequence[tuple[str, list[str]]
             hidden = [column for column in columns if column.heading in _HIDDEN_FIRST[:count]]
             room = width - _width([column for column in columns if column not in hidden], 1)
             if room >= 0 or count == len(_HIDDEN_FIRST):
-                for column in sorted(hidden, key=lambda one: -_HIDDEN_FIRST.index(one.heading)):
+                for column in sorted(hidden, key=lambda entry: -_HIDDEN_FIRST.index(entry.heading)):
                     if column.width < room:  # a hidden column that fits after all
                         hidden.remove(column)
                         room -= column.width + 1

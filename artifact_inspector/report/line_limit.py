@@ -21,10 +21,10 @@ def cut(text: str) -> str:
     r"""The text cut to the lines left of the limit; the last line then counts the omitted ones.
 
     Example:
-        >>> set_brief(wanted=True)
+        >>> set_brief(enabled=True)
         >>> print(cut("line\n" * 40).splitlines()[-1])
         … 29 more lines without --brief
-        >>> set_brief(wanted=False)
+        >>> set_brief(enabled=False)
     """
     lines_left = _state["left"]
     if lines_left is None:

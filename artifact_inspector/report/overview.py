@@ -43,7 +43,8 @@ class Overview:
         omitted_count = sum(len(variants) for _, variants in list(groups.items())[self.max_groups :])
         if omitted_count:
             names = len(groups) - len(shown_groups)
-            omitted_text = f"Not shown: {names} more {plural('name', names)} with {omitted_count} {plural('kernel', omitted_count)}"
+            kernels = f"{omitted_count} {plural('kernel', omitted_count)}"
+            omitted_text = f"Not shown: {names} more {plural('name', names)} with {kernels}"
             yield Text(f"\n{omitted_text}", "bold")
         yield Text(
             "List the variants of one kernel with a NAME, every kernel with --limit 0. Filter and sort with "
@@ -79,7 +80,7 @@ def _kind(finding: Finding) -> tuple[Severity, str, str]:
 
 
 _LAYOUTS = (
-    *((words, MAX_NAME_WIDTH) for words in range(MAX_VALUES, 0, -1)),
+    *((descriptions, MAX_NAME_WIDTH) for descriptions in range(MAX_VALUES, 0, -1)),
     *((1, width) for width in (30, 24, 16, 10)),
 )
 """Words per cell and characters of a name, the most complete table first."""

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
-from artifact_inspector.comparison.pair import Pair
+from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.passes.attribution import Attribution, FactQuery
 from artifact_inspector.passes.bisection import Bisection, ReleaseDifference
 from artifact_inspector.passes.dump_facts import Topic
@@ -104,10 +104,11 @@ def describe_bisection(bisection: Bisection) -> Iterator[str]:
 
 
 def _difference(difference: ReleaseDifference, older: str, newer: str) -> Iterator[str]:
-    before, after = _format_value(difference.older_value), _format_value(difference.newer_value)
-    yield f"  {difference.stage} {difference.key}: {before} → {after}"
+    old_text, new_text = _format_value(difference.older_value), _format_value(difference.newer_value)
+    yield f"  {difference.stage} {difference.key}: {old_text} → {new_text}"
     for release, step_and_change in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        yield f"    {release}: {'no pass changed it' if step_and_change is None else _describe_change(*step_and_change)}"
+        change = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+        yield f"    {release}: {change}"
 
 
 def _describe_change(step: PassRun, change: FactChange) -> str:
@@ -131,7 +132,8 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             continue
         yield f"  {fact.label}"
         for label, step_and_change in changes:
-            yield f"    {label}: {'no pass changed it' if step_and_change is None else _describe_change(*step_and_change)}"
+            change = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+            yield f"    {label}: {change}"
     if unattributed:
         yield f"  no pass changed the other {unattributed}"
     for label, side in sides:
@@ -139,7 +141,7 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             yield f"  {label}: could not be compiled again: {side.problem}"
 
 
-def name_passes(pair: Pair, facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> str:
+def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> str:
     """The passes by which the verdicts of two kernels part, each with its side; empty where none is seen."""
     region = next((asked_fact for asked_fact in pair.regions if asked_fact.first_divergence is not None), None)
     if region is None or region.first_divergence is None:

@@ -154,7 +154,7 @@ def describe_notes(notes: Iterable[RegionNote]) -> list[str]:
     """Notes as text; equal notes about several rounds are merged.
 
     Example:
-        >>> describe_notes([Note("moved", 1), Note("moved", 2), Note("cut off")])
+        >>> describe_notes([RegionNote("moved", 1), RegionNote("moved", 2), RegionNote("cut off")])
         ['rounds 1, 2: moved', 'cut off']
     """
     rounds: dict[str, list[int]] = {}

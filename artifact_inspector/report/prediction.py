@@ -30,12 +30,16 @@ class PredictionReport:
 
     predictions: Sequence[Prediction]
     peaks: Peaks | None = None
+    notes: Sequence[str] = ()
+    """What was not simulated, and why."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for index, prediction in enumerate(self.predictions):
             if index:
                 yield Text()
             yield from _prediction(prediction, self.peaks)
+        for note in self.notes:
+            yield Padding(Text(note), (1, 0, 0, 0))
         key = _KEY_AMD if all(prediction.is_amd for prediction in self.predictions) else _KEY
         yield Padding(Text(key), (1, 0, 0, 0), style="dim")
 

@@ -59,9 +59,9 @@ def _occupancy(pressure: KernelPressure) -> str:
     limits = join_words(pressure.limited_by) or "nothing known"
     blocks = "1 block fits" if pressure.blocks == 1 else f"{pressure.blocks} blocks fit"
     text = f"{blocks}, limited by {limits}"
-    if pressure.shed is not None:
-        return f"{text}; {pressure.shed} fewer registers per thread allow one more block"
-    return f"{text}; fewer registers alone do not allow more blocks"
+    if pressure.registers_to_free is not None:
+        return f"{text}; {pressure.registers_to_free} fewer registers per thread allow one more block"
+    return f"{text}; fewer registers do not allow more blocks by themselves"
 
 
 def _writers_table(pressure: KernelPressure) -> Table:

@@ -15,7 +15,7 @@ from artifact_inspector.model import SourceLine
 from artifact_inspector.model.location import base_name
 from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.phrases import plural
-from artifact_inspector.vocabulary.forms import Compiled, label_form
+from artifact_inspector.vocabulary.variant_labels import Compiled, label_form
 
 FindSource = Callable[[str], str | None]
 """File name → its path relative to the root of the working tree; None if it is outside."""
@@ -76,8 +76,8 @@ class SourceRemark:
 
 _CHANGED = "A fact of the kernel differs from the baseline."
 GATE_RULES: tuple[RemarkRule, ...] = tuple(
-    RemarkRule(code, code, summary, f"{summary} {more}".strip())
-    for code, summary, more in (
+    RemarkRule(code, code, summary, f"{summary} {remainder}".strip())
+    for code, summary, remainder in (
         ("verdict", "The order of loads and computes changed.", _CHANGED),
         ("spills", "Registers spilled to memory changed.", _CHANGED),
         ("waits", "Wait depths changed.", _CHANGED),

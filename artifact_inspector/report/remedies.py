@@ -31,7 +31,7 @@ class RemedyTrial:
     """Why the kernel did not compile."""
 
     @property
-    def answer(self) -> str:
+    def effect(self) -> str:
         """The effect, in one or two sentences."""
         if self.reach is None:
             first = (self.message or "").strip().splitlines()
@@ -64,7 +64,7 @@ class RemediesReport:
     def brief(self) -> RenderableType:
         """One line for each tried option."""
         lines = [
-            f"{kernel.artifact.display_name} {trial.finding.code} {trial.switch.description}: {trial.answer}"
+            f"{kernel.artifact.display_name} {trial.finding.code} {trial.switch.description}: {trial.effect}"
             for kernel, trials, _ in self.kernels
             for trial in trials
         ]
@@ -81,7 +81,7 @@ class RemediesReport:
                 yield Padding(Text(finding_text, overflow="fold"), (0, 0, 0, 2))
                 for trial in rule_trials:
                     text = Text(f"{trial.switch.description}: ", "bold", overflow="fold")
-                    text.append(trial.answer, "")
+                    text.append(trial.effect, "")
                     yield Padding(text, (0, 0, 0, 9))
             yield from (Padding(Text(note, "dim", overflow="fold"), (0, 0, 0, 2)) for note in notes)
             yield ""

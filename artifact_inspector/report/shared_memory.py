@@ -52,7 +52,7 @@ def _describe_limits(kernel: KernelFacts) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """A row for each allocation, with the map if there is room."""
+    """A row for each allocation, with the map if it fits."""
 
     bill: SharedMemoryUsage
 

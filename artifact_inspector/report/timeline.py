@@ -9,7 +9,7 @@ from math import ceil
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from artifact_inspector.facts.lane import Loading
+from artifact_inspector.facts.lane import LoadSpan
 from artifact_inspector.facts.scene import Scene
 from artifact_inspector.model import EventKind
 from artifact_inspector.pictures._block_row import COLUMNS, BlockRow, lay_out, needed_width
@@ -147,7 +147,7 @@ class _StripLines:
         if omitted:
             yield Text(f" … and {omitted} more groups of loads", "dim")
 
-    def _bar_segments(self, loadings: list[Loading]) -> list[tuple[int, str]]:
+    def _bar_segments(self, loadings: list[LoadSpan]) -> list[tuple[int, str]]:
         """The segments of a bar from left to right, each with its column."""
         flight, label = loadings[0].flight, load_label(self.lane, loadings)
         start = self.column(min(loading.flight.start for loading in loadings))

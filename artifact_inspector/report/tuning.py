@@ -13,13 +13,13 @@ from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
 from artifact_inspector.report.phrases import plural
 
 if TYPE_CHECKING:  # a list is shown without what compares
-    from artifact_inspector.comparison.matrix import Form
+    from artifact_inspector.comparison.matrix import Variant
 
 MAX_ROWS = 12
 MAX_KEYS = 6
 
 
-def tunings_block(tunings: Sequence[AutotuneResult], variants: Sequence[Form]) -> RenderableType:
+def tunings_block(tunings: Sequence[AutotuneResult], variants: Sequence[Variant]) -> RenderableType:
     """A table for each autotuning key: the time of each configuration and the matching variants."""
     renderables: list[RenderableType] = []
     for tuning in tunings:
@@ -32,8 +32,8 @@ def tunings_block(tunings: Sequence[AutotuneResult], variants: Sequence[Form]) -
         table.add_column("variants", overflow="fold")
         best = tuning.timings[0].milliseconds if tuning.timings else None
         for timing in tuning.timings[:MAX_ROWS]:
-            words = [f"{name}={value}" for name, value in timing.constants.items()]
-            words += [f"w{timing.num_warps} s{timing.num_stages}"]
+            descriptions = [f"{name}={value}" for name, value in timing.constants.items()]
+            descriptions += [f"w{timing.num_warps} s{timing.num_stages}"]
             matching_variants = [
                 form for form in variants if timing.is_of(form.kernel.artifact, form.summary.tiles or ())
             ]
@@ -41,7 +41,7 @@ def tunings_block(tunings: Sequence[AutotuneResult], variants: Sequence[Form]) -
             table.add_row(
                 "failed" if milliseconds is None else f"{milliseconds:.4g}",
                 "–" if milliseconds is None or not best else f"{milliseconds / best:.2f}",
-                " ".join(words),
+                " ".join(descriptions),
                 ", ".join(f"{form.label} {form.kernel.artifact.hash[:8]}" for form in matching_variants) or "not found",
             )
         renderables.append(table)

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.comparison.why import Cause, Causes, Reason
+from artifact_inspector.comparison.variant_causes import Cause, Causes, EntryDifference
 from artifact_inspector.report.phrases import plural
 
 MAX_VALUES = 6
@@ -20,10 +20,10 @@ class ReasonsReport:
     """The differences of two cache entries."""
 
     labels: tuple[str, str]
-    reasons: Sequence[Reason]
+    reasons: Sequence[EntryDifference]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self.reasons[0].respect.cause is Cause.UNKNOWN:
+        if self.reasons[0].key_part.cause is Cause.UNKNOWN:
             for label in self.labels:
                 yield Text(label, overflow="fold")
             yield ""
@@ -50,7 +50,7 @@ class CausesReport:
     causes: Causes
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        count = self.causes.forms
+        count = self.causes.variant_count
         yield Text(f"{self.name}: {count} {plural('variant', count)}", "bold")
         yield ""
         yield causes_block(self.causes)
@@ -59,7 +59,7 @@ class CausesReport:
 def causes_block(causes: Causes) -> RenderableType:
     """The properties that vary, and the number of variants that each causes."""
     if not causes.varying:
-        return Text("Their files show no difference." if causes.forms > 1 else "There is only one variant.")
+        return Text("Their files show no difference." if causes.variant_count > 1 else "There is only one variant.")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("differs in", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -69,9 +69,10 @@ def causes_block(causes: Causes) -> RenderableType:
         values = [f"{value} ×{count}" for value, count in cause.values.items()]
         ellipsis = f", {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
         text = ", ".join(values[:MAX_VALUES]) + ellipsis
-        table.add_row(Text(str(cause.respect.cause), "bold"), cause.respect.name, str(cause.makes), text)
-    if causes.alike:
-        text = f"{causes.alike} more {plural('variant', causes.alike)} whose files show no difference"
-        table.add_row(Text(str(Cause.UNKNOWN), "bold"), "", str(causes.alike), text)
-    key = "causes: variants caused by this property alone"
+        table.add_row(Text(str(cause.key_part.cause), "bold"), cause.key_part.name, str(cause.variants_caused), text)
+    if causes.indistinguishable:
+        variants = f"{causes.indistinguishable} more {plural('variant', causes.indistinguishable)}"
+        text = f"{variants} whose files show no difference"
+        table.add_row(Text(str(Cause.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
+    key = "causes: variants caused only by this property"
     return Group(table, Text(key, "dim", overflow="fold"))

@@ -12,13 +12,13 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
+from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import WrappedTexts, cut_text, phrase_text
 from artifact_inspector.report.phrases import describe_verdict
 from artifact_inspector.report.variant_causes import causes_block
-from artifact_inspector.vocabulary.fact import Column
+from artifact_inspector.vocabulary.fact import FactColumn
 from artifact_inspector.vocabulary.names import STEPS
 
 MIN_LABEL_WIDTH = 16
@@ -33,7 +33,7 @@ class MatrixReport:
     matrix: Matrix
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        count = len(self.matrix.forms)
+        count = len(self.matrix.variants)
         yield Text(f"{self.matrix.name}: {count} variant{'s' if count != 1 else ''}", "bold")
         yield ""
         grid = _grid(self.matrix)
@@ -62,9 +62,9 @@ def _printed_width(console: Console, options: ConsoleOptions, table: Table) -> i
 
 def _grid(matrix: Matrix) -> Table:
     """Verdicts of the main loop; targets with equal verdicts share a row."""
-    steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.forms)]
-    lines: dict[tuple[tuple[str, ...], tuple[str | None, ...]], list[Form]] = {}
-    for form in matrix.forms:
+    steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.variants)]
+    lines: dict[tuple[tuple[str, ...], tuple[str | None, ...]], list[Variant]] = {}
+    for form in matrix.variants:
         verdict_by_step = form.verdicts
         verdicts = tuple(verdict_by_step[step] or "unknown" if step in verdict_by_step else None for step in steps)
         lines.setdefault((_version_and_variant(form), verdicts), []).append(form)
@@ -73,11 +73,11 @@ def _grid(matrix: Matrix) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for at in varying:
         table.add_column(headings[at], no_wrap=True)
-    names = [len(form.summary.target or "unknown") for form in matrix.forms]
+    names = [len(form.summary.target or "unknown") for form in matrix.variants]
     table.add_column("target", overflow="fold", min_width=max(names, default=0) + 1)
     for step in steps:
         table.add_column(step, no_wrap=True)
-    labels = [form.label or "?" for form in matrix.forms]  # in their numeric order
+    labels = [form.label or "?" for form in matrix.variants]  # in their numeric order
     for (config, verdicts), forms in sorted(lines.items(), key=lambda x: (x[0][0][0], labels.index(x[0][0][1]))):
         cells: list[RenderableType] = [config[at] for at in varying]
         cells.append(", ".join(dict.fromkeys(form.summary.target or "unknown" for form in forms)))
@@ -102,7 +102,7 @@ def _cards(table: Table) -> RenderableType:
     return Group(*lines)
 
 
-def _version_and_variant(form: Form) -> tuple[str, ...]:
+def _version_and_variant(form: Variant) -> tuple[str, ...]:
     return (form.summary.triton or "?", form.label or "?")
 
 
@@ -111,7 +111,7 @@ def _fitting_configurations(
 ) -> tuple[str, RenderableType, tuple[str, ...]]:
     """The shared values, the table of variants cut to the width, and the headings that it hides."""
     figures = _figures(matrix)
-    longest = max(len(form.label) for form in matrix.forms)
+    longest = max(len(form.label) for form in matrix.variants)
     for shown_count in range(len(figures), -1, -1):
         constant, table = _configurations(matrix, None, figures[:shown_count])
         excess = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum - options.max_width
@@ -125,19 +125,21 @@ def _fitting_configurations(
     return constant, _cards(table), ()
 
 
-def _figures(matrix: Matrix) -> list[Column]:
+def _figures(matrix: Matrix) -> list[FactColumn]:
     """The columns of the vocabulary that some variant has."""
-    return [column for column in shown_columns() if any(column.name in form.figures for form in matrix.forms)]
+    return [column for column in shown_columns() if any(column.name in form.figures for form in matrix.variants)]
 
 
-def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[Column]) -> tuple[str, Table]:
+def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[FactColumn]) -> tuple[str, Table]:
     """The values that all variants share, and a row for each variant.
 
     Args:
         max_label: characters of a label.
     """
     headings = ["Triton", "variant", "target", *matrix.options]
-    rows = [[*_version_and_variant(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.forms]
+    rows = [
+        [*_version_and_variant(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.variants
+    ]
     same = [at for at in range(len(headings)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for at, heading in enumerate(headings):
@@ -147,7 +149,7 @@ def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[Col
         table.add_column(column.heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("hash", style="dim", no_wrap=True)
-    for form, row in zip(matrix.forms, rows, strict=True):
+    for form, row in zip(matrix.variants, rows, strict=True):
         row_cells = [cut_text(cell, max_label) if headings[at] == "variant" else cell for at, cell in enumerate(row)]
         cells: list[RenderableType] = [cell for at, cell in enumerate(row_cells) if at not in same]
         cells += [_figure_text(form, column.name) for column in columns]
@@ -158,11 +160,11 @@ def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[Col
     return " · ".join(f"{headings[at]} {rows[0][at]}" for at in same), table
 
 
-def _options(form: Form, matrix: Matrix) -> list[str]:
+def _options(form: Variant, matrix: Matrix) -> list[str]:
     return [value_text(form.summary.options.get(name)) for name in matrix.options]
 
 
-def _figure_text(form: Form, name: str) -> str:
+def _figure_text(form: Variant, name: str) -> str:
     value = form.figures.get(name)
     return "?" if value is None and name in form.figures else value_text(value)
 
@@ -177,11 +179,11 @@ def _legend(matrix: Matrix) -> Table:
 
 
 def _define_terms(matrix: Matrix) -> Iterator[tuple[str, str]]:
-    verdicts = {region.verdict for form in matrix.forms for region in form.regions.values()}
+    verdicts = {region.verdict for form in matrix.variants for region in form.regions.values()}
     for verdict in sorted(verdicts - {OrderVerdict.UNKNOWN}):
         yield verdict, describe_verdict(verdict) or ""
     for column in shown_columns():
-        if any(column.name in form.figures for form in matrix.forms):
+        if any(column.name in form.figures for form in matrix.variants):
             yield column.heading, column.unit
-    if any(value is None for form in matrix.forms for value in form.figures.values()):
+    if any(value is None for form in matrix.variants for value in form.figures.values()):
         yield "?", "not available; registers, spills and blocks need a binary in the cache"

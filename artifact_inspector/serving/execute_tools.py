@@ -82,11 +82,11 @@ def _answer_try(service: ToolContext, arguments: Mapping[str, Any], bound: Answe
         changed=changed,
         out=_output_directory(service, arguments),
     )
-    documents = encode(reach_document(answers))["answers"]
+    documents = encode(reach_document(answers))["results"]
     items: list[Item] = []
     for document in documents:
         facts = document.pop("facts")
-        items += [{"part": "answer", **document}, *({"part": "fact", **fact} for fact in facts)]
+        items += [{"part": "effect", **document}, *({"part": "fact", **fact} for fact in facts)]
     return make_page("try", arguments, items, bound, "facts")
 
 
@@ -170,7 +170,8 @@ EXECUTING_TOOLS = (
     McpTool(
         "passes",
         "List what each compiler pass changed in a cached kernel. Compiles it again from its TTIR.",
-        (CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER, strings_parameter("what", "order, pipeline, loops, widths, layouts, shared …"), OFFSET_PARAMETER),
+        (CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER,
+         strings_parameter("what", "order, pipeline, loops, widths, layouts, shared …"), OFFSET_PARAMETER),
         _answer_passes, True,
     ),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from artifact_inspector.report.phrases import describe_changes, describe_verdict
 from artifact_inspector.vocabulary.fact import Absent
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
-PARTS = ("summary", "findings", "order", "resources", "loads", "shared_bill", "remarks", "stages", "regions")
+PARTS = ("summary", "findings", "order", "resources", "loads", "shared_allocations", "remarks", "stages", "regions")
 """Parts of a kernel that can be requested; the first five by default."""
 DEFAULT_PARTS = PARTS[:5]
 MAX_EVIDENCE = 3

@@ -1,4 +1,4 @@
-"""The skill file, which tells agents when and how to use this tool."""
+"""The skill file, which explains to agents when and how to use this tool."""
 
 from __future__ import annotations
 

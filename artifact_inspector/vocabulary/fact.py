@@ -30,7 +30,7 @@ class Absent(Enum):
     ABSENT = auto()
 
 
-Found = Value | Absent | Mapping[str, Value]
+FactValue = Value | Absent | Mapping[str, Value]
 
 
 class Category(StringEnum):
@@ -145,7 +145,7 @@ class RegionSubject(StageSubject):
     """A region at one stage of a kernel."""
 
     region: RegionFacts
-    """As the last stage that has it tells, up to this one."""
+    """As at the last stage that has it, up to this one."""
 
     @property
     def work(self) -> RegionWork | None:
@@ -158,7 +158,7 @@ class RegionSubject(StageSubject):
 # -- its metadata ----------------------------------------------------------------------
 
 
-class Column(NamedTuple):
+class FactColumn(NamedTuple):
     """A fact as a column of the tables that list kernels; of a region, that of the main loop."""
 
     name: str
@@ -166,7 +166,7 @@ class Column(NamedTuple):
     heading: str
     unit: str
     """As the key below the table prints it."""
-    place: int
+    position: int
     """Columns are sorted by this number."""
     step: str = ""
     """For a fact of each stage: the stage that the column shows."""
@@ -181,19 +181,19 @@ class Fact:
     label: str
     unit: Unit
     of: Of
-    find: Callable[[Any], Found]
+    find: Callable[[Any], FactValue]
     """Returns the value, ABSENT where the fact does not apply; for a family, member → value."""
     category: Category
     direction: Direction = Direction.NEUTRAL
     reading: str = ""
     """How to read the value, where label and unit do not explain it."""
-    column: Column | None = None
+    column: FactColumn | None = None
     record: str = ""
     """Its column in records; empty for a fact that is in none."""
     step: str = ""
     """The stage that a fact of the kernel is read from; empty where it is read from no single text."""
     is_row: bool = True
-    """False for a fact that another fact tells in more words."""
+    """False for a fact that another fact includes."""
     brief: str = ""
     """Its name in one-line summaries of a change; empty for a fact that only tables show."""
     story_label: str = ""
@@ -201,7 +201,7 @@ class Fact:
     costs: Callable[[Value, Value], Consequence] | None = None
     """What a difference between two values means; None where the category decides."""
 
-    def __call__(self, subject: Subject) -> Found:
+    def __call__(self, subject: Subject) -> FactValue:
         """The value for one kernel, stage or region."""
         return self.find(subject)
 
@@ -216,10 +216,10 @@ class Fact:
         return self.of in (Of.REGION, Of.REGION_AT_STAGE)
 
 
-Of_ = TypeVar("Of_", bound=Subject)
+SubjectKind = TypeVar("SubjectKind", bound=Subject)
 
 
-class Definition(Generic[Of_]):
+class Definition(Generic[SubjectKind]):
     """A decorator that makes a fact of a function; its arguments are the fields of `Fact`."""
 
     def __init__(self, of: Of) -> None:
@@ -235,14 +235,14 @@ class Definition(Generic[Of_]):
         category: Category,
         direction: Direction = Direction.NEUTRAL,
         reading: str = "",
-        column: Column | None = None,
+        column: FactColumn | None = None,
         record: str = "",
         step: str = "",
         is_row: bool = True,
         brief: str = "",
         story_label: str = "",
         costs: Callable[[Value, Value], Consequence] | None = None,
-    ) -> Callable[[Callable[[Of_], Found]], Fact]:
+    ) -> Callable[[Callable[[SubjectKind], FactValue]], Fact]:
         """The decorator for one fact."""
         return lambda find: Fact(
             key=key,

@@ -10,8 +10,8 @@ from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
-    Column,
     Direction,
+    FactColumn,
     StageSubject,
     Unit,
     Value,
@@ -67,8 +67,8 @@ def tile_store_widths(of: StageSubject) -> tuple[str, ...] | Absent:
 
 def _widths(counts: Histogram) -> tuple[str, ...] | Absent:
     widths = sorted(counts, key=lambda width: -(width or 0))
-    words = tuple(f"{'?' if width is None else width} ×{counts[width]}" for width in widths)
-    return words or Absent.ABSENT
+    descriptions = tuple(f"{'?' if width is None else width} ×{counts[width]}" for width in widths)
+    return descriptions or Absent.ABSENT
 
 
 @file_fact(
@@ -202,7 +202,7 @@ def _checks(of: StageSubject, check: CheckKind) -> int | None:
 @stage_fact(
     "instructions.{step}", "instructions at {step}", Unit.IN_CODE, category=Category.INSTRUCTIONS,
     direction=Direction.LESS_IS_BETTER,
-    column=Column("instructions", "code", "instructions of assembly", 8, step="assembly"),
+    column=FactColumn("instructions", "code", "instructions of assembly", 8, step="assembly"),
     brief="instructions",
 )  # fmt: skip
 def instructions(of: StageSubject) -> int:

@@ -9,8 +9,8 @@ from artifact_inspector.model import Consequence
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
-    Column,
     Direction,
+    FactColumn,
     Subject,
     Unit,
     Value,
@@ -24,11 +24,11 @@ def threads_of(kernel: KernelFacts) -> int | None:
     return None if warps is None or target is None or kernel.partitions else warps * target.warp_size
 
 
-def _fit_lost(left: Value, right: Value) -> Consequence:
+def _fit_consequence(left: Value, right: Value) -> Consequence:
     return Consequence.FIT if 0 in (left, right) and left != right else Consequence.OCCUPANCY
 
 
-def _told_by_blocks(_left: Value, _right: Value) -> Consequence:
+def _no_consequence(_left: Value, _right: Value) -> Consequence:
     """For facts that restate the blocks that fit."""
     return Consequence.OTHER
 
@@ -37,19 +37,19 @@ def _told_by_blocks(_left: Value, _right: Value) -> Consequence:
     "shared.taken", "shared memory", Unit.BYTES_PER_BLOCK, category=Category.SHARED,
     direction=Direction.LESS_IS_BETTER, is_row=False, record="shared_bytes",
 )  # fmt: skip
-def shared_taken(of: Subject) -> int | None:
+def declared_shared(of: Subject) -> int | None:
     """Shared memory that the binary or the machine code declares."""
     return of.kernel.resources.shared.value
 
 
 @kernel_fact(
     "shared", "shared memory", Unit.BYTES_PER_BLOCK, category=Category.SHARED,
-    direction=Direction.LESS_IS_BETTER, column=Column("shared", "shared", "B per CTA", 0), brief="shared",
+    direction=Direction.LESS_IS_BETTER, column=FactColumn("shared", "shared", "B per CTA", 0), brief="shared",
 )  # fmt: skip
 def shared(of: Subject) -> int | None:
     """Shared memory: as declared, else by the metadata."""
-    taken = of.kernel.resources.shared.value
-    return of.kernel.artifact.shared_bytes if taken is None else taken
+    declared = of.kernel.resources.shared.value
+    return of.kernel.artifact.shared_bytes if declared is None else declared
 
 
 @kernel_fact(
@@ -68,7 +68,7 @@ def shared_by_purpose(of: Subject) -> dict[str, int | None]:
 
 @kernel_fact(
     "registers", "registers", Unit.PER_THREAD, category=Category.REGISTERS,
-    direction=Direction.LESS_IS_BETTER, column=Column("registers", "regs", "per thread", 1),
+    direction=Direction.LESS_IS_BETTER, column=FactColumn("registers", "regs", "per thread", 1),
     record="registers", brief="registers",
 )  # fmt: skip
 def registers(of: Subject) -> int | None:
@@ -88,7 +88,7 @@ def accumulation_registers(of: Subject) -> int | Absent:
 @kernel_fact(
     "spills", "spilled", Unit.BYTES_PER_THREAD, category=Category.SPILLS, direction=Direction.LESS_IS_BETTER,
     reading="what did not fit into registers and lives in memory",
-    column=Column("spills", "spills", "B per thread", 2), record="spill_bytes", brief="spilled",
+    column=FactColumn("spills", "spills", "B per thread", 2), record="spill_bytes", brief="spilled",
 )  # fmt: skip
 def spills(of: Subject) -> int | None:
     """Bytes that did not fit into registers."""
@@ -97,8 +97,8 @@ def spills(of: Subject) -> int | None:
 
 @kernel_fact(
     "occupancy", "blocks that fit", Unit.PER_MULTIPROCESSOR, category=Category.OCCUPANCY,
-    direction=Direction.MORE_IS_BETTER, column=Column("occupancy", "blocks", "that fit on an SM or CU", 7),
-    record="blocks_per_sm", brief="blocks", costs=_fit_lost,
+    direction=Direction.MORE_IS_BETTER, column=FactColumn("occupancy", "blocks", "that fit on an SM or CU", 7),
+    record="blocks_per_sm", brief="blocks", costs=_fit_consequence,
 )  # fmt: skip
 def blocks(of: Subject) -> int | Absent | None:
     """Blocks that fit on one multiprocessor."""
@@ -117,7 +117,7 @@ def warps(of: Subject) -> int | None:
 
 @kernel_fact(
     "occupancy.threads", "threads that fit", Unit.PER_MULTIPROCESSOR, category=Category.OCCUPANCY,
-    direction=Direction.MORE_IS_BETTER, costs=_told_by_blocks,
+    direction=Direction.MORE_IS_BETTER, costs=_no_consequence,
 )  # fmt: skip
 def threads(of: Subject) -> int | Absent | None:
     """Threads that fit on one multiprocessor."""
@@ -127,7 +127,7 @@ def threads(of: Subject) -> int | Absent | None:
     return None if occupancy.warps is None else occupancy.warps * (32 if target is None else target.warp_size)
 
 
-@kernel_fact("occupancy.limit", "limited by", category=Category.OCCUPANCY, costs=_told_by_blocks)
+@kernel_fact("occupancy.limit", "limited by", category=Category.OCCUPANCY, costs=_no_consequence)
 def occupancy_limit(of: Subject) -> tuple[str, ...] | Absent | None:
     """Resources that limit the blocks that fit."""
     occupancy = of.kernel.occupancy

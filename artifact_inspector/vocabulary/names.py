@@ -51,21 +51,23 @@ def name_regions(kernel: KernelFacts) -> dict[str, str]:
     ids = dict.fromkeys(
         region.id for facts in kernel.stages.values() for region in facts.regions if region.is_in_program
     )
-    return _named(ids)
+    return _number_loops(ids)
 
 
-def _named(ids: Iterable[str]) -> dict[str, str]:
-    parts = {name: RegionId.parse(name) for name in ids}
+def _number_loops(ids: Iterable[str]) -> dict[str, str]:
+    region_ids = {name: RegionId.parse(name) for name in ids}
     lines: dict[str, set[int]] = {}
-    for part in parts.values():
-        if part.position is not None:
-            lines.setdefault(part.function, set()).add(part.position)
+    for region_id in region_ids.values():
+        if region_id.position is not None:
+            lines.setdefault(region_id.function, set()).add(region_id.position)
     numbers = {
-        (function, line): number for function, own in lines.items() for number, line in enumerate(sorted(own), 1)
+        (function, line): number
+        for function, positions in lines.items()
+        for number, line in enumerate(sorted(positions), 1)
     }
     return {
         name: name
-        if part.position is None
-        else f"{part.function}loop{numbers[part.function, part.position]}{part.suffix}"
-        for name, part in parts.items()
+        if region_id.position is None
+        else f"{region_id.function}loop{numbers[region_id.function, region_id.position]}{region_id.suffix}"
+        for name, region_id in region_ids.items()
     }

@@ -1,4 +1,4 @@
-"""The options that a compile was asked for, by its metadata."""
+"""Options of a compile, from its metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS = (
     "instrumentation_mode",
     "debug",
 )
-"""Keys of the metadata that the one who compiles chooses, in any version of Triton."""
+"""Keys of the metadata that are options of the compile, in any version of Triton."""
 
 
 def read_options(metadata: Mapping[str, object]) -> dict[str, Value]:
@@ -42,7 +42,7 @@ def read_options(metadata: Mapping[str, object]) -> dict[str, Value]:
     for key in OPTIONS:
         value = metadata.get(key)
         if isinstance(value, list | tuple):
-            options[key] = tuple(str(one) for one in value)
+            options[key] = tuple(str(item) for item in value)
         elif isinstance(value, bool | int | float | str):
             options[key] = value
     return options

@@ -18,8 +18,8 @@ from artifact_inspector.model.verdict import OrderVerdict
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
-    Column,
     Direction,
+    FactColumn,
     RegionSubject,
     Unit,
     region_at_stage_fact,
@@ -88,8 +88,8 @@ def max_bytes(of: RegionSubject) -> int | float | None:
 
 
 @region_fact(
-    "compute_covered", "compute behind loads", Unit.SHARE, category=Category.IN_FLIGHT,
-    direction=Direction.MORE_IS_BETTER, is_row=False, record="compute_covered",
+    "compute_overlap", "compute behind loads", Unit.SHARE, category=Category.IN_FLIGHT,
+    direction=Direction.MORE_IS_BETTER, is_row=False, record="compute_overlap",
 )  # fmt: skip
 def overlap_share(of: RegionSubject) -> float | None:
     """Share of compute that is issued while a load is in flight."""
@@ -113,18 +113,18 @@ def waits(of: RegionSubject) -> tuple[str, ...] | Absent:
     of_region = of.stage.waits_in(of.region.id)
     for_loads = [wait for wait in of_region if wait.is_for_loads]
     if for_loads:
-        return tuple(_wait_words(for_loads))
+        return tuple(_describe_waits(for_loads))
     waits_by_use = of.work.in_flight.max_loads and not of_region
     return ("first use of the register",) if waits_by_use else Absent.ABSENT
 
 
-def _wait_words(waits: Sequence[WaitFacts]) -> Iterator[str]:
+def _describe_waits(waits: Sequence[WaitFacts]) -> Iterator[str]:
     """`cp.async.wait_group 4`, `s_waitcnt vmcnt 14…0 ×16`, each kind of wait once."""
     for op in dict.fromkeys(wait.op for wait in waits):
         same = [wait.depth for wait in waits if wait.op == op]
         depths = sorted({depth for depth in same if depth is not None}, reverse=True)
-        words = f"{depths[0]}…{depths[-1]}" if len(depths) > 2 else " and ".join(map(str, depths))
-        yield f"{op} {words}".rstrip() + (f" ×{len(same)}" if len(same) > 1 else "")
+        depth_range = f"{depths[0]}…{depths[-1]}" if len(depths) > 2 else " and ".join(map(str, depths))
+        yield f"{op} {depth_range}".rstrip() + (f" ×{len(same)}" if len(same) > 1 else "")
 
 
 @region_fact(
@@ -139,13 +139,13 @@ def matrix(of: RegionSubject) -> tuple[str, ...] | Absent:
         plural = "s" if work.issuers != 1 else ""
         by = "" if op is None or work.issuers is None else f" by {work.issuers} {op.issuer}{plural}"
         counts[work.op if op is None else f"{op.op} {op.shape} ({op.types}){by}"] += work.count
-    words = tuple(f"{_per_iteration(of, count):g} × {op}" for op, count in counts.items())
-    return words or Absent.ABSENT
+    descriptions = tuple(f"{_per_iteration(of, count):g} × {op}" for op, count in counts.items())
+    return descriptions or Absent.ABSENT
 
 
 @region_fact(
     "mma.count", "matrix instructions", Unit.PER_ITERATION, category=Category.MMA, is_row=False,
-    column=Column("mma", "MMA", "matrix instructions per iteration", 5),
+    column=FactColumn("mma", "MMA", "matrix instructions per iteration", 5),
 )  # fmt: skip
 def matrix_count(of: RegionSubject) -> int | float | Absent:
     """Matrix instructions of one iteration of the source."""
@@ -174,8 +174,8 @@ def _is_peeled(of: RegionSubject) -> bool:
     first = of.kernel.stages.get(Stage.TTIR)
     if of.region.kind is RegionKind.LOOP or first is None:
         return False
-    own = first.work.get(of.region.id)
-    return (own is None or not own.matrix) and first.has_matrix
+    work = first.work.get(of.region.id)
+    return (work is None or not work.matrix) and first.has_matrix
 
 
 def _per_iteration(of: RegionSubject, count: int | float) -> int | float:
@@ -217,13 +217,13 @@ def loaded_bytes(of: RegionSubject) -> int | float | Absent | None:
     "intensity", "arithmetic intensity", Unit.FLOP_PER_BYTE, category=Category.LOADS,
     direction=Direction.MORE_IS_BETTER,
     reading="FLOP of the dots for each byte that a pass loads, wherever that comes from",
-    column=Column("intensity", "F/B", "FLOP of the dots per byte that the loop loads", 9),
+    column=FactColumn("intensity", "F/B", "FLOP of the dots per byte that the loop loads", 9),
     record="flop_per_byte",
 )  # fmt: skip
 def intensity(of: RegionSubject) -> float | Absent:
     """FLOP of the dots for each byte that a pass loads."""
-    found = _intensity(of)
-    return Absent.ABSENT if found is None else round(found.flop_per_byte, 1)
+    work_intensity = _intensity(of)
+    return Absent.ABSENT if work_intensity is None else round(work_intensity.flop_per_byte, 1)
 
 
 def _intensity(of: RegionSubject) -> Intensity | None:
@@ -262,7 +262,7 @@ def loads_in_flight(of: RegionSubject) -> int | Absent | None:
 
 @region_fact(
     "in_flight.bytes", "bytes in flight, at most", Unit.BYTES_PER_BLOCK, category=Category.IN_FLIGHT,
-    direction=Direction.MORE_IS_BETTER, column=Column("flight", "flight", "B in flight per CTA, at most", 6),
+    direction=Direction.MORE_IS_BETTER, column=FactColumn("flight", "flight", "B in flight per CTA, at most", 6),
     brief="in flight",
 )  # fmt: skip
 def bytes_in_flight(of: RegionSubject) -> int | float | Absent | None:
@@ -280,7 +280,7 @@ def _in_flight(of: RegionSubject) -> LoadsInFlight | None:
 
 
 @region_fact(
-    "in_flight.covered", "compute behind loads in flight", Unit.PERCENT, category=Category.IN_FLIGHT,
+    "in_flight.overlap", "compute behind loads in flight", Unit.PERCENT, category=Category.IN_FLIGHT,
     direction=Direction.MORE_IS_BETTER,
 )  # fmt: skip
 def overlap_percentage(of: RegionSubject) -> int | Absent:
@@ -332,7 +332,7 @@ def pipeline_commits(of: RegionSubject) -> int | float | Absent:
 @region_fact(
     "pipeline.depth", "wait depth", Unit.LEFT_IN_FLIGHT, category=Category.WAITS,
     direction=Direction.MORE_IS_BETTER,
-    column=Column("wait", "wait", "what the strictest wait for loads leaves in flight", 3),
+    column=FactColumn("wait", "wait", "what the strictest wait for loads leaves in flight", 3),
     brief="wait depth",
 )  # fmt: skip
 def pipeline_depth(of: RegionSubject) -> int | Absent:
@@ -344,7 +344,7 @@ def pipeline_depth(of: RegionSubject) -> int | Absent:
 @region_fact(
     "pipeline.iterations", "iterations in flight", Unit.BEHIND_THE_WAIT, category=Category.WAITS,
     direction=Direction.MORE_IS_BETTER,
-    column=Column("iterations", "iters", "iterations in flight behind it", 4), brief="iters",
+    column=FactColumn("iterations", "iters", "iterations in flight behind it", 4), brief="iters",
 )  # fmt: skip
 def pipeline_iterations(of: RegionSubject) -> int | float | Absent:
     """Iterations that are in flight after the wait."""

@@ -1,4 +1,4 @@
-"""A kernel's facts as flat rows by which two kernels can be compared, with names that do not shift.
+"""A kernel's facts as flat rows with stable names, by which two kernels can be compared.
 
 `FACTS` holds every fact. Loops are named by their order in the program, not by their line. PTX and AMDGCN are
 both `assembly`. A row that does not apply is absent; an unknown value is None.
@@ -19,7 +19,7 @@ from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
     Fact,
-    Found,
+    FactValue,
     Of,
     RegionSubject,
     Row,
@@ -32,7 +32,7 @@ from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import read_options
 
 CATEGORIES = tuple(Category)
-"""What rows are about, most telling first."""
+"""Categories of rows, the most important first."""
 
 FACTS: tuple[Fact, ...] = tuple(
     fact for module in (kernel_facts, file_facts, region_facts, finding_facts) for fact in facts_in(module)
@@ -42,7 +42,7 @@ FACTS: tuple[Fact, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One kernel: what it is, and what was found of it."""
+    """One kernel: its identity and its facts."""
 
     name: str
     target: str | None
@@ -51,7 +51,7 @@ class Summary:
     """Types of its arguments; None without tensor-level IR."""
     tiles: tuple[Tile, ...] | None
     options: Mapping[str, Value]
-    """What was chosen when it was compiled, by the metadata."""
+    """Options of the compile, from the metadata."""
     steps: tuple[str, ...]
     """Stages that were read."""
     rows: tuple[Row, ...]
@@ -108,7 +108,7 @@ def story_facts(kernel: KernelFacts, region: str | None = None) -> Iterator[tupl
             yield fact.story_label, f"{value_words(value)} {fact.unit}".strip()
 
 
-def value_words(value: Found) -> str:
+def value_words(value: FactValue) -> str:
     """A value for people."""
     if isinstance(value, tuple):
         return ", ".join(value)
@@ -117,8 +117,8 @@ def value_words(value: Found) -> str:
 
 def columns(facts: Sequence[Fact] | None = None) -> tuple[Fact, ...]:
     """The facts that tables of kernels have a column for, in the order of these."""
-    found = [fact for fact in (FACTS if facts is None else facts) if fact.column is not None]
-    return tuple(sorted(found, key=lambda fact: 0 if fact.column is None else fact.column.place))
+    with_column = [fact for fact in (FACTS if facts is None else facts) if fact.column is not None]
+    return tuple(sorted(with_column, key=lambda fact: 0 if fact.column is None else fact.column.position))
 
 
 def figure_of(fact: Fact, kernel: KernelFacts) -> Value | Absent:
@@ -146,21 +146,21 @@ def _subject_of(fact: Fact, kernel: KernelFacts, step: str) -> Subject | None:
 
 
 def brief_of(key: str, region: str, steps: Sequence[str]) -> str:
-    """What one sentence calls the fact of a key; empty for one that only tables tell.
+    """The name of a fact in one sentence; empty for a fact that only tables show.
 
     Args:
         key: of a row, as `loop1.in_flight.bytes`.
         region: that the row is of; empty for the whole kernel.
-        steps: stages that were read: of what is said at each stage, the last assembly is told.
+        steps: stages that were read: of facts of each stage, that of the last assembly is reported.
     """
     fact = fact_of(key, region)
-    told = [step for step in steps if step != "sass"][-1:] or steps[-1:]
-    is_told = fact is not None and any(key.endswith(fact.key.format("", step=one)) for one in told)
-    return fact.brief if fact is not None and is_told else ""
+    reported_steps = [step for step in steps if step != "sass"][-1:] or steps[-1:]
+    is_reported = fact is not None and any(key.endswith(fact.key.format("", step=step)) for step in reported_steps)
+    return fact.brief if fact is not None and is_reported else ""
 
 
 def fact_of(key: str, region: str) -> Fact | None:
-    """The fact that a row tells; None for a member of a family, and of another version's vocabulary.
+    """The fact of a row; None for a member of a family, and for a fact of another version.
 
     Args:
         key: of a row, as `loop1.in_flight.bytes`.
@@ -172,20 +172,20 @@ def fact_of(key: str, region: str) -> Fact | None:
 _BY_KEY = {fact.key.format("", step=step): fact for fact in FACTS if fact.is_row for step in STEPS}
 
 
-def recorded(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:
-    """The facts that stand in flat records, by the name that they have there; None where one does not apply.
+def record_values(subject: Subject, *of: Of) -> dict[str, bool | int | float | str | None]:
+    """The facts in flat records, by their column; None if one does not apply.
 
     Args:
-        of: what the facts are said of.
+        of: kinds of subjects.
     """
-    found: dict[str, bool | int | float | str | None] = {}
+    values: dict[str, bool | int | float | str | None] = {}
     for fact in FACTS:
         if fact.record and fact.of in of:
             value = fact(subject)
             assert not isinstance(value, Mapping)
             value = None if value is Absent.ABSENT else value
-            found[fact.record] = ", ".join(value) if isinstance(value, tuple) else value
-    return found
+            values[fact.record] = ", ".join(value) if isinstance(value, tuple) else value
+    return values
 
 
 def verdict_words(region: RegionFacts) -> str | None:
@@ -197,7 +197,7 @@ def verdict_words(region: RegionFacts) -> str | None:
 
 
 def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) -> Iterator[Row]:
-    of: dict[Of, list[Fact]] = {which: [] for which in Of}
+    of: dict[Of, list[Fact]] = {kind: [] for kind in Of}
     for fact in facts:
         if fact.is_row and fact.category is not Category.FINDINGS:
             of[fact.of].append(fact)
@@ -205,8 +205,8 @@ def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) 
     yield from _rows_of(of[Of.KERNEL], Subject(kernel))
     if last is not None:
         yield from _rows_of(of[Of.FILE], StageSubject(kernel, last), step_of(last.stage))
-    for stage, found in kernel.stages.items():
-        yield from _rows_of(of[Of.STAGE], StageSubject(kernel, found), step_of(stage))
+    for stage, stage_facts in kernel.stages.items():
+        yield from _rows_of(of[Of.STAGE], StageSubject(kernel, stage_facts), step_of(stage))
     for region in sorted(names, key=lambda region: region != kernel.principal):
         yield from _of_region(kernel, region, names[region], of)
     yield from _rows_of([fact for fact in facts if fact.category is Category.FINDINGS], Subject(kernel))
@@ -215,10 +215,12 @@ def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) 
 def _of_region(kernel: KernelFacts, region: str, name: str, of: Mapping[Of, Sequence[Fact]]) -> Iterator[Row]:
     latest: RegionFacts | None = None
     for stage, facts in kernel.stages.items():
-        found = facts.region(region)
-        if found is not None:
-            latest = found
-            yield from _rows_of(of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, found), step_of(stage), name)
+        region_facts = facts.region(region)
+        if region_facts is not None:
+            latest = region_facts
+            yield from _rows_of(
+                of[Of.REGION_AT_STAGE], RegionSubject(kernel, facts, region_facts), step_of(stage), name
+            )
     if kernel.last is not None and latest is not None:
         step = step_of(kernel.last.stage)
         yield from _rows_of(of[Of.REGION], RegionSubject(kernel, kernel.last, latest), step, name)
@@ -230,7 +232,7 @@ def _rows_of(facts: Sequence[Fact], subject: Subject, step: str = "", region: st
         if value is Absent.ABSENT:
             continue
         members = value.items() if isinstance(value, Mapping) else (("", value),)
-        for member, one in members:
+        for member, member_value in members:
             key, label = (text.format(member, step=step) for text in (fact.key, fact.label))
             key = f"{region}.{key}" if region else key
-            yield Row(key, fact.category, label, fact.unit, one, fact.step or step, region)
+            yield Row(key, fact.category, label, fact.unit, member_value, fact.step or step, region)

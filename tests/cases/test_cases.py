@@ -165,7 +165,7 @@ def test_integers_that_a_loop_counts_are_work(cases: Cases) -> None:
 def test_a_drain_is_told_by_the_finding_and_by_the_pipeline(cases: Cases) -> None:
     (kernel,) = cases.kernels("drains_told_twice").values()
     (drained,) = said(kernel, "AI002")
-    assert drained.startswith("loop@80: cp.async.wait_group 0")
+    assert drained.startswith("loop@80: the pipeline drains in every iteration: cp.async.wait_group 0 ")
     assert kernel.drains("loop@80")
 
 

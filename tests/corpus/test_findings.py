@@ -267,7 +267,7 @@ def test_a_conversion_for_a_dot_is_news_in_a_loop_that_has_none() -> None:
     (said,) = converting("3.6.0/sm_80/two_loops", "loop@14", TILE)
     assert said.endswith("for the layout of a dot outside the loop, which has none of its own")
     assert converting("3.6.0/sm_80/matmul_grouped", "loop@81", TILE) == []
-    for less in ({"for_dots": False}, {"through_shared": False}, {"always": False}, {"bytes": 512}):
+    for less in ({"is_for_dots": False}, {"through_shared": False}, {"is_unconditional": False}, {"bytes": 512}):
         assert converting("3.6.0/sm_80/two_loops", "loop@14", dataclasses.replace(TILE, **less)) == []
     # the outer loop has no dot, but the one inside has
     assert converting("3.6.0/sm_80/nested_loops", "loop@28", TILE) == []

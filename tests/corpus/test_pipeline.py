@@ -226,7 +226,7 @@ def test_saved_loops_that_are_not_pipelined_say_why(path: str, cause: str, words
 def test_scales_of_one_byte_are_too_narrow_to_be_copied_asynchronously() -> None:
     found = the_loop("3.6.0/sm_100/dot_scaled")
     assert found.unpipelined_reason is not None
-    assert "a_scale (dot_scaled.py:28) moves 8 bits at a time" in found.unpipelined_reason
+    assert "a_scale (dot_scaled.py:28) is 8 bits wide" in found.unpipelined_reason
     assert found.kind == "cp.async groups"  # the values are
 
 

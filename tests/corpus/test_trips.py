@@ -92,7 +92,15 @@ def test_sampled_ctas_touch_the_same_in_the_same_order(name: str) -> None:
     ours, one_by_one = (sample_launch(loaded, launch, runs_in_parallel=on) for on in (True, False))
     assert ours.counters == one_by_one.counters
     assert ours.trace == one_by_one.trace
-    for field in ("lines", "fresh", "asked", "runs", "read", "written", "whose"):
+    for field in (
+        "requested_lines",
+        "new_sectors",
+        "requested_sectors",
+        "contiguous_ranges",
+        "sectors_read",
+        "sectors_written",
+        "tensor_of_step",
+    ):
         assert getattr(ours.traffic, field) == getattr(one_by_one.traffic, field)
 
 

@@ -82,7 +82,7 @@ def entries_of(path: str) -> Iterator[tuple[str, str, object]]:
         yield (
             "pair",
             f"{path} {kin[0].path}",
-            {fact.key: [fact.left, fact.right, fact.state.value, fact.why] for fact in pair.facts if fact.differs}
+            {fact.key: [fact.left, fact.right, fact.state.value, fact.reason] for fact in pair.facts if fact.differs}
             | {"notes": pair.notes, "parting": pair.first_divergence},
         )
 

@@ -26,7 +26,7 @@ from artifact_inspector.comparison.corpus import GATES, Corpus, compare_corpora
 from artifact_inspector.comparison.matching import Axis, Candidate
 from artifact_inspector.comparison.matrix import find_matrix
 from artifact_inspector.comparison.reach import find_reach
-from artifact_inspector.comparison.why import find_causes, find_reasons
+from artifact_inspector.comparison.variant_causes import find_causes, find_reasons
 from artifact_inspector.facts.graph import graph_of
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
@@ -35,7 +35,7 @@ from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.comparison import corpus_document, matrix_document
-from artifact_inspector.vocabulary.forms import Compiled
+from artifact_inspector.vocabulary.variant_labels import Compiled
 
 DIGESTS = Path(__file__).parent / "views.json"
 OF = {kernel.artifact.directory: kernel.path for kernel in saved_kernels()}
@@ -75,7 +75,7 @@ def lacking(left: str, right: str, ours: str, theirs: str) -> object:
         replace(artifact, files={suffix: artifact.files[suffix] for suffix in suffixes.split()})
         for artifact, suffixes in ((saved(left).artifact, ours), (saved(right).artifact, theirs))
     ]
-    found = compare_corpora(sides[:1], sides[1:], inspect, together=True, always=True)
+    found = compare_corpora(sides[:1], sides[1:], inspect, is_one_pair=True, always=True)
     program = saved(left).facts.program
     return [
         told(found),
@@ -87,7 +87,7 @@ def lacking(left: str, right: str, ours: str, theirs: str) -> object:
 
 def matrix(kernel: str, *sort: str) -> object:
     found = find_matrix([one.facts for one in saved_kernels(kernel=kernel)], sort)
-    return [encode(matrix_document(found)), found.options, [form.configuration for form in found.forms]]
+    return [encode(matrix_document(found)), found.options, [form.configuration for form in found.variants]]
 
 
 def reasons(kernel: str) -> object:
@@ -105,7 +105,7 @@ def reached(left: str, right: str) -> object:
     return [
         repr((found.files, found.launch, found.notes)),
         found.reached,
-        repr(found.parts_at),
+        repr(found.first_difference),
         repr(found.same_from),
     ]
 

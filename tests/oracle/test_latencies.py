@@ -21,17 +21,17 @@ def beyond(measured: dict[str, float]) -> dict[str, float]:
         "shuffle": measured["shuffle"] - 1,
         "special": measured["ex2"] - 2,
         "arithmetic": measured["ffma"],
-        "double": measured["dfma"] - 1,
+        "fp64": measured["dfma"] - 1,
         "constant": measured["ldc"] - measured["imad"],
-        "tensor": measured["mma_m16n8k16_f16"] - 1,
+        "mma": measured["mma_m16n8k16_f16"] - 1,
         "warpgroup": measured["warpgroup_n64_1_products"] - 32,
-        "bulk": measured["bulk_1024_l2"] - measured["l2_8MiB"],
-        "launch": measured["launch_4_warps"],
+        "tma": measured["bulk_1024_l2"] - measured["l2_8MiB"],
+        "cta_launch": measured["launch_4_warps"],
     }
     for field, name in (
         ("l1", "l1_16KiB"),
         ("atomic", "atomic_global"),
-        ("turn", "launch_4_warps_200_KiB_shared"),
+        ("cta_turnaround", "launch_4_warps_200_KiB_shared"),
     ):
         if name in measured:
             told[field] = measured[name]

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from artifact_inspector.comparison.alignment import MOST_RUNS, Column, align
+from artifact_inspector.comparison.alignment import MOST_RUNS, SignatureColumn, align
 
 runs = st.builds("{}{}".format, st.sampled_from("LFXWBMsStRC"), st.integers(min_value=1, max_value=300))
 signatures = st.lists(runs, max_size=30).map(" ".join)
 
 
-def flipped(columns: tuple[Column, ...] | None) -> list[tuple[str, str]] | None:
+def flipped(columns: tuple[SignatureColumn, ...] | None) -> list[tuple[str, str]] | None:
     return None if columns is None else [(column.right, column.left) for column in columns]
 
 
@@ -68,7 +68,7 @@ def test_the_other_way_round_is_the_mirror_image(left: str, right: str) -> None:
 
 @given(signatures)
 def test_a_signature_stands_over_itself(signature: str) -> None:
-    assert align(signature, signature) == tuple(Column(run, run) for run in signature.split())
+    assert align(signature, signature) == tuple(SignatureColumn(run, run) for run in signature.split())
 
 
 def test_signatures_too_long_to_read_are_not_aligned() -> None:

@@ -173,7 +173,7 @@ def test_a_path_that_leads_to_no_single_kernel_is_named(
     with pytest.raises(InspectorError, match=message) as caught:
         inspect(path)
     assert caught.value.remedy is not None
-    assert [frame.name for frame in caught.traceback][1:] == ["plain"]  # the caller's line, then one of ours
+    assert [frame.name for frame in caught.traceback][1:] == ["wrapper"]  # the caller's line, then one of ours
 
 
 # -- what it says ------------------------------------------------------------------------------

@@ -124,4 +124,4 @@ def test_a_refusal_is_a_problem_and_a_failure(home: Path, command: str) -> None:
     done = CliRunner().invoke(app, [command, str(cache), "--assemble", "--json"])
     assert done.exit_code == 1
     document = json.loads(done.stdout)
-    assert any("refuses this PTX" in problem["problem"] for problem in document["problems"])
+    assert any("ptxas rejects this PTX" in problem["problem"] for problem in document["problems"])

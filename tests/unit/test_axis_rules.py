@@ -190,7 +190,7 @@ RUN, BOUND = one(64, 32), one(1, 16, 64)
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "grows", "same"),
+    ("left", "right", "grows_with_left", "same"),
     [
         (RUN, BOUND, False, 16),  # i < n
         (RUN, BOUND, True, 1),  # i > n turns one past the multiple
@@ -206,8 +206,10 @@ RUN, BOUND = one(64, 32), one(1, 16, 64)
         (one(1, 1, 32), BOUND, False, 32),
     ],
 )
-def test_a_mask_stays_where_no_bound_can_be_crossed(left: Axes, right: Axes, grows: bool | None, same: int) -> None:
-    assert result(AxisRole.COMPARE, left, right, grows=grows) == one(1, 1, same)
+def test_a_mask_stays_where_no_bound_can_be_crossed(
+    left: Axes, right: Axes, grows_with_left: bool | None, same: int
+) -> None:
+    assert result(AxisRole.COMPARE, left, right, grows_with_left=grows_with_left) == one(1, 1, same)
 
 
 def test_a_mask_of_masks_stays_where_both_do() -> None:

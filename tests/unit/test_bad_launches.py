@@ -76,7 +76,7 @@ def test_a_grid_that_launches_nothing_is_refused(command: str) -> None:
 def test_an_access_outside_of_every_tensor_is_a_bug_that_is_told(command: str) -> None:
     result = run(command, x_ptr="fp16[4,1000]", grid="8")
     assert result.exit_code == (1 if command == "predict" else 0)
-    assert ("out of bounds" if command == "predict" else "outside of every tensor") in said(result)
+    assert ("Out of bounds: LDG" if command == "predict" else "outside of every tensor") in said(result)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

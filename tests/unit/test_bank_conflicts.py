@@ -81,14 +81,14 @@ def test_eight_bytes_are_served_by_halves_and_sixteen_by_quarters() -> None:
 
 def test_a_wide_load_whose_neighbours_want_the_same_serves_twice_as_many_lanes_and_a_store_does_not() -> None:
     pairs = [lane // 2 * 16 for lane in LANES]
-    assert waves(access(pairs, 16, loads=True)) == [{1}] * 16 + [{2}] * 16
+    assert waves(access(pairs, 16, is_load=True)) == [{1}] * 16 + [{2}] * 16
     assert waves(access(pairs, 16)) == [{lane // 8 + 1} for lane in LANES]
 
 
 def test_rows_of_a_matrix_are_served_by_eight() -> None:
     # 64 bytes apart: rows 0, 2, 4 and 6 meet in banks 0 to 3, the others in 16 to 19
     rows = [64 * lane for lane in range(8)] + [None] * 24
-    assert waves(access(rows, 16, served=8))[:8] == [{1}, {1}, {2}, {2}, {3}, {3}, {4}, {4}]
+    assert waves(access(rows, 16, lanes_per_group=8))[:8] == [{1}, {1}, {2}, {2}, {3}, {3}, {4}, {4}]
 
 
 def test_lanes_that_take_no_part_have_no_turn() -> None:
@@ -97,7 +97,7 @@ def test_lanes_that_take_no_part_have_no_turn() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize(
-    "more", [{}, {"loads": True}, {"operands": 1}, {"served": 8}], ids=["store", "load", "atomic", "matrix"]
+    "more", [{}, {"is_load": True}, {"operands": 1}, {"lanes_per_group": 8}], ids=["store", "load", "atomic", "matrix"]
 )
 def test_there_are_as_many_wavefronts_as_are_counted(size: int, more: dict[str, object]) -> None:
     chance = np.random.default_rng(size)

@@ -146,7 +146,7 @@ def test_a_fact_that_is_not_known_any_more_shuts_its_gate(cache: Path) -> None:
     cubin.unlink()
     (change,) = held(recorded(MATMUL), cache).changes
     spills = next(fact for fact in change.facts if fact.key == "spills")
-    assert (spills.left, spills.right, spills.why) == (0, None, "not known any more")
+    assert (spills.left, spills.right, spills.reason) == (0, None, "not known any more")
     assert {"spills", "waits", "mma"} <= set(change.failures(["spills", "waits", "mma"]))
 
 

@@ -54,7 +54,7 @@ def test_a_loop_that_is_not_pipelined_comes_first_with_two_places_that_say_so(re
 @pytest.mark.parametrize("category", [Category.WAITS, Category.IN_FLIGHT])
 def test_waits_and_loads_in_flight_have_the_same_reason(reason, category):
     found = reason(pair("loop1.x", category), pipelines={"loop@40": NOT_PIPELINED})
-    assert found.words == "loop1: num_stages is 1"
+    assert found.description == "loop1: num_stages is 1"
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,12 @@ def test_a_finding_is_a_reason_where_it_is_new(reason):
 
 def test_else_the_first_verdict_that_differs_names_its_stage(reason):
     later = pair("loop1.verdict.assembly", Category.VERDICT)
-    assert reason(VERDICT, later) == ("loop1: other from ttgir on, by Triton's GPU passes", "", "mine.py:40")
-    assert reason(later).words.startswith("loop1: other from ptx on, by ")
+    assert reason(VERDICT, later) == (
+        "loop1: the verdict first differs at ttgir (Triton's GPU passes)",
+        "",
+        "mine.py:40",
+    )
+    assert reason(later).description.startswith("loop1: the verdict first differs at ptx (")
     assert reason(VERDICT, place=None).source is None
     assert reason(VERDICT._replace(region="loop2")).source is None
 

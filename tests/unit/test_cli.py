@@ -333,7 +333,7 @@ def test_json_holds_the_names_of_its_contract(cache: Path) -> None:
     assert stage["counts"]["global_load"] == TTIR.count("tt.load")
     assert stage["counts"]["global_store"] == TTIR.count("tt.store")
     (region,) = stage["regions"]
-    assert region["pairs"] == [{"f": 0.0, "g": 1.0}]
+    assert region["pairs"] == [{"issued_before": 0.0, "issued_after": 1.0}]
     assert region["distance"] is None
     assert [one["sources"] for one in region["rounds"]] == [["twice.py:5"], ["twice.py:7"]]
     lines = TTIR.splitlines()
@@ -369,7 +369,7 @@ def test_target_narrows_in_any_spelling(cache: Path, target: str) -> None:
     ("arguments", "said"),
     [
         (["--target", "sm_75"], "sm_80 (1)"),
-        (["--target", "nonsense"], "names no GPU"),
+        (["--target", "nonsense"], "'nonsense' is not a known GPU target"),
         (["--stage", "nvvm"], "ttir, ttgir, llir, ptx, amdgcn, sass"),
         (["twice", "--region", "loop@7"], "straight"),
         (["--no-such-option"], "No such option"),
@@ -527,7 +527,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     def compile_kernels(requests: list[Any], targets: list[str], out: Path, **_: object) -> list[CompileResult]:
         asked.extend(requests)
         rows = []
-        for name in (request.place for request in requests):
+        for name in (request.kernel_path for request in requests):
             for number, target in enumerate(map(parse_target, targets)):
                 refused = name == "broken"
                 entry = None if refused else add_kernel(out, name, f"{len(rows):02x}" * 32, (75, 80)[number])
@@ -574,8 +574,8 @@ def test_the_options_of_compile_become_a_request(compiler: list[Any], tmp_path: 
         (("a.py:k", "BLOCK=64"), "Write --const BLOCK=64"),
         (("a.py:k", "b.py:k", "-S", "*fp16"), "describe one kernel; 2 are requested"),
         (("-c", "A=1"), "describe one kernel; all are requested"),
-        (("a.py:k", "--configs", "some"), "`all` or a number from 1 on"),
-        (("a.py:k", "--configs", "0"), "`all` or a number from 1 on"),
+        (("a.py:k", "--configs", "some"), "takes `all` or a number from 1, not"),
+        (("a.py:k", "--configs", "0"), "takes `all` or a number from 1, not"),
         (("a.py:k", "-c", "64"), "is not NAME=VALUE"),
         (("a.py:k", "-j", "0"), "--jobs is 0."),
     ],

@@ -276,7 +276,7 @@ def test_a_process_that_is_killed_costs_no_kernel(cache: Path, monkeypatch: pyte
 
 def test_the_largest_of_a_window_comes_first() -> None:
     sizes = {place: place % 7 for place in range(200)}
-    turn = workers._in_turn(list(range(200)), sizes)
+    turn = workers._order_by_size(list(range(200)), sizes)
     assert sorted(turn) == list(range(200))
     assert [sizes[place] for place in turn[:12]] == [6] * 9 + [5] * 3
     assert max(turn[:64]) < 64

@@ -10,7 +10,7 @@ from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.vocabulary.forms import Compiled, label_form, label_forms, tile_of, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_form, label_forms, tile_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 A_DOT = KernelProgram(
@@ -24,7 +24,7 @@ def an_artifact(**fields: object) -> Artifact:
 
 
 def labels(*forms: Compiled) -> list[str]:
-    return label_forms(forms, vary_in(form.artifact for form in forms))
+    return label_forms(forms, find_varying(form.artifact for form in forms))
 
 
 def test_tile_type_warps_and_stages_are_always_told() -> None:
@@ -78,13 +78,13 @@ def test_forms_that_differ_in_a_later_tile_or_a_type_alone_are_told_apart() -> N
 
 def test_a_label_does_not_depend_on_which_forms_are_shown() -> None:
     forms = [Compiled(an_artifact(constants={"GROUP_M": group}, hash=str(group)), A_DOT) for group in (4, 8)]
-    among = vary_in(form.artifact for form in forms)
+    among = find_varying(form.artifact for form in forms)
     assert label_forms(forms[:1], among) == [label_form(forms[0], among)] == label_forms(forms, among)[:1]
 
 
 def test_an_option_of_another_version_tells_no_forms_apart() -> None:
     forms = [an_artifact(triton_version="3.2"), an_artifact(metadata={"maxnreg": 64})]
-    assert vary_in(forms) == {"k": ()}
+    assert find_varying(forms) == {"k": ()}
 
 
 def test_constants_come_from_the_record_beside_the_entries(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_constants_come_from_the_record_beside_the_entries(tmp_path: Path) -> No
 
 def test_every_saved_kernel_has_a_label_of_its_own() -> None:
     entries = open_cache(FIXTURES / "3.6.0").entries
-    told = label_forms([Compiled(x, Candidate(x).program) for x in entries], vary_in(entries))
+    told = label_forms([Compiled(x, Candidate(x).program) for x in entries], find_varying(entries))
     keys = [(x.display_name, str(x.target), label) for x, label in zip(entries, told, strict=True)]
     assert len(set(keys)) >= len(keys) - 2
     assert all(len(label) < 40 for label in told)

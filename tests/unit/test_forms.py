@@ -14,7 +14,7 @@ from saved import FIXTURES, Saved, saved_kernels
 from typer.testing import CliRunner, Result
 
 from artifact_inspector.cli import app
-from artifact_inspector.comparison.matrix import Form, Matrix, find_matrix, shown_columns
+from artifact_inspector.comparison.matrix import Matrix, Variant, find_matrix, shown_columns
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.model.tile import Tile
@@ -25,8 +25,8 @@ MATMUL = saved_kernels(version="3.6.0", kernel="matmul_grouped")
 FLASH = saved_kernels(version="3.6.0", kernel="flash_attention")
 
 
-def forms(kernels: list[Saved], *sort: str) -> tuple[Form, ...]:
-    return find_matrix([kernel.facts for kernel in kernels], sort).forms
+def forms(kernels: list[Saved], *sort: str) -> tuple[Variant, ...]:
+    return find_matrix([kernel.facts for kernel in kernels], sort).variants
 
 
 def text(kernels: list[Saved], width: int = 120) -> str:
@@ -121,7 +121,7 @@ def test_tiles_stand_in_the_order_of_their_numbers() -> None:
     assert facts.program is not None
     programs = [facts.program._replace(tiles=(Tile(tile),)) for tile in ("load 1024", "load 2048", "load 256")]
     found = find_matrix([with_fields(facts, program=program) for program in programs])
-    assert [form.configuration[0].split()[-1] for form in found.forms] == ["256", "1024", "2048"]
+    assert [form.configuration[0].split()[-1] for form in found.variants] == ["256", "1024", "2048"]
     lines = printed(found, 120).splitlines()
     assert [line.split()[0] for line in lines if " f16 w4 s4 " in line] == ["256", "1024", "2048"] * 2
 

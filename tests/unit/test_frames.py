@@ -149,4 +149,4 @@ def test_memory_that_runs_out_is_told(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit) as ended, exit_codes(json=False):
         raise MemoryError
     assert ended.value.code == 3
-    assert capsys.readouterr().err == "inspect-kernel: There is not enough memory for what was read.\n"
+    assert capsys.readouterr().err == "inspect-kernel: Out of memory. Inspect fewer kernels at a time: give a NAME.\n"

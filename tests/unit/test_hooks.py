@@ -150,7 +150,7 @@ def test_nothing_compiled_is_an_empty_list_that_says_why(triton: ModuleType) -> 
     assert "Triton compiled nothing here." in kernels.note
     assert repr(kernels) == f"<no kernels: {kernels.note}>"
     assert "Triton compiled nothing here." in kernels._repr_html_()
-    with pytest.raises(LookupError, match="no kernels 'add' were compiled; there are: none"):
+    with pytest.raises(LookupError, match=r"No kernel 'add' was compiled\. Compiled kernels: none"):
         kernels.named("add")
 
 

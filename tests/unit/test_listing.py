@@ -30,7 +30,7 @@ def test_a_long_region_is_cut_to_its_events_and_says_what_is_between(lines) -> N
     assert len(said) < 80
     (elided,) = [line for line in said if "372 lines" in line]
     assert elided.strip().startswith("… 372 lines: 116 float ops")
-    assert said[-1] == "509 lines in all; `--context N` shows N around each event"
+    assert said[-1] == "509 lines in total; --context N shows N around each event"
 
 
 def test_shown_and_left_out_lines_are_all_lines(lines) -> None:  # type: ignore[no-untyped-def]

@@ -21,7 +21,7 @@ from artifact_inspector.facts.lazy import with_fields
 from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.kernel_rows import shorten
-from artifact_inspector.vocabulary.choice import order
+from artifact_inspector.vocabulary.selection import sort_kernels
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CACHE = FIXTURES / "3.6.0"
@@ -103,12 +103,12 @@ def replaced(kernel: KernelFacts, name: str) -> KernelFacts:
 
 
 def test_sorting_puts_what_costs_most_first(kernels: list[KernelFacts]) -> None:
-    spills = [kernel.resources.spill_bytes.value for kernel in order(kernels, "spills")]
+    spills = [kernel.resources.spill_bytes.value for kernel in sort_kernels(kernels, "spills")]
     known = [value for value in spills if value is not None]
     assert spills[: len(known)] == sorted(known, reverse=True)
     assert known[0] == 2704
     assert set(spills[len(known) :]) == {None}
-    assert order(kernels, "-name")[0].artifact.display_name == "while_loop"
+    assert sort_kernels(kernels, "-name")[0].artifact.display_name == "while_loop"
 
 
 def test_the_newest_come_first(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_list_holds_those_that_were_asked_for(option: str, word: str, expected
         (("--verdict", "fast"), "There are interleaved, clustered"),
         (("--finding", "AI999"), "There are AI001"),
         (("--severity", "fatal"), "There are warning and note."),
-        (("--finding", "AI007", "--verdict", "pipelined"), "None of 115 kernels is such a one."),
+        (("--finding", "AI007", "--verdict", "pipelined"), "None of 115 kernels matches all filters."),
     ],
 )
 def test_what_there_is_not_cannot_be_asked_for(arguments: tuple[str, ...], said: str) -> None:

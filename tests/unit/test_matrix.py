@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from saved import Saved, saved_kernels
 
-from artifact_inspector.comparison.matrix import Form, find_matrix, shown_columns
+from artifact_inspector.comparison.matrix import Variant, find_matrix, shown_columns
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 
@@ -15,8 +15,8 @@ GEMV = [k for k in saved_kernels(kernel="gemv_splitk", target="sm_75") if k.vers
 SOFTMAX = saved_kernels(version="3.6.0", kernel="softmax")
 
 
-def forms(kernels: list[Saved], *sort: str) -> tuple[Form, ...]:
-    return find_matrix([kernel.facts for kernel in kernels], sort).forms
+def forms(kernels: list[Saved], *sort: str) -> tuple[Variant, ...]:
+    return find_matrix([kernel.facts for kernel in kernels], sort).variants
 
 
 def test_forms_alike_but_for_their_release_stand_in_its_order() -> None:
@@ -84,4 +84,4 @@ def test_of_one_tile_fewer_warps_stand_first() -> None:
         inspect_artifact(replace(artifact, num_warps=warps, hash=name))
         for warps, name in ((16, "a"), (4, "c"), (8, "b"))
     ]
-    assert [form.configuration[1] for form in find_matrix(wanted).forms] == [4, 8, 16]
+    assert [form.configuration[1] for form in find_matrix(wanted).variants] == [4, 8, 16]

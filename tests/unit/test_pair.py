@@ -11,7 +11,7 @@ import pytest
 from saved import FIXTURES, Saved, saved, saved_kernels
 
 from artifact_inspector.comparison.corpus import Change, Degree, compare_corpora
-from artifact_inspector.comparison.pair import FactPair, Pair, State, compare_kernels
+from artifact_inspector.comparison.pair import Comparison, FactPair, State, compare_kernels
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
@@ -21,7 +21,7 @@ EVERY = saved_kernels()
 SWAPPED = {"left": "right", "right": "left", "left_lines": "right_lines", "right_lines": "left_lines"}
 
 
-def pair(left: str, right: str) -> Pair:
+def pair(left: str, right: str) -> Comparison:
     return compare_kernels(saved(left).facts, saved(right).facts)
 
 
@@ -32,7 +32,7 @@ def mirrored(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {SWAPPED.get(key, key): mirrored(part) for key, part in value.items()}
-    for key in ("why", "side"):
+    for key in ("reason", "side"):
         if found.get(key):
             found[key] = exchanged(found[key])
     if "not_compared" in found:
@@ -48,12 +48,12 @@ def exchanged(sentence: str) -> str:
     return sentence.replace("left", "\0").replace("right", "left").replace("\0", "right")
 
 
-def document(found: Pair) -> Any:
+def document(found: Comparison) -> Any:
     """A pair's document with what has no order of its own in one."""
     told = encode(pair_document(found))
     told["not_compared"] = sorted(note for note in told["not_compared"] if " may print " not in note)
     for region in told["regions"]:
-        region["turns"] = {turn["side"]: turn for turn in region["turns"]}
+        region["verdict_changes"] = {turn["side"]: turn for turn in region["verdict_changes"]}
     return told
 
 
@@ -132,7 +132,7 @@ def test_registers_that_one_side_does_not_know_are_no_difference() -> None:
 
 def compared(left: Path, right: Path) -> Change:
     (one,), (other,) = open_cache(left).entries, open_cache(right).entries
-    (change,) = compare_corpora([one], [other], inspect_artifact, together=True, always=True).changes
+    (change,) = compare_corpora([one], [other], inspect_artifact, is_one_pair=True, always=True).changes
     return change
 
 
@@ -184,7 +184,7 @@ def test_kernels_with_no_file_of_one_kind_are_not_called_the_same(tmp_path: Path
             if file.is_file() and file.suffix not in (f".{kept}", ".json"):
                 file.unlink()
     (one,), (other,) = open_cache(tmp_path / "a").entries, open_cache(tmp_path / "b").entries
-    corpus = compare_corpora([one], [other], inspect_artifact, together=True)
+    corpus = compare_corpora([one], [other], inspect_artifact, is_one_pair=True)
     assert not corpus.is_same
 
 

@@ -148,7 +148,7 @@ def test_no_two_blocks_of_a_row_overlap_and_none_leaves_it() -> None:
 def test_a_kernel_of_many_instructions_is_summarised_and_says_so() -> None:
     lane = find_scene(facts(MATMUL), None, (Stage.PTX,)).lanes[0]
     many = tuple(_moved(event, 400 * copy) for copy in range(1_200) for event in lane.events)
-    long = replace(lane, events=many, instructions=480_000, stretches=(lane.stretches[0]._replace(stop=480_000),))
+    long = replace(lane, events=many, instructions=480_000, spans=(lane.spans[0]._replace(stop=480_000),))
     scene = replace(find_scene(facts(MATMUL), None, (Stage.PTX,)), lanes=(long,))
     svg = draw_scene(scene)
     assert len(svg) < 200_000

@@ -65,8 +65,8 @@ def test_a_change_that_the_compiler_undoes_names_the_stage_from_which_on_all_is_
     copied = copy(NVIDIA, tmp_path / "copy")
     edit(copied, "ttir", "tt.divisibility = 16", "tt.divisibility = 32")
     found = reach(FIXTURES / NVIDIA, copied)
-    assert found.parts_at is not None
-    assert found.parts_at.suffix == "ttir"
+    assert found.first_difference is not None
+    assert found.first_difference.suffix == "ttir"
     assert describe_effect(found) == "No change: TTGIR and all later stages are identical."
 
 

@@ -105,7 +105,7 @@ def tried() -> dict:
 def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     (kernel,) = tried["kernels"]
     narrow = next(one for one in kernel["tried"] if one["finding"]["code"] == "AI006")
-    assert (narrow["reached"], narrow["is_gone"]) == (True, True)
+    assert (narrow["reached"], narrow["is_resolved"]) == (True, True)
     assert narrow["answer"].startswith("The code changed (from TTIR on): signature i32→i32:16")
     widths = next(fact for fact in narrow["facts"] if fact["key"] == "loads.widths")
     assert (widths["left"], widths["right"]) == (["4 ×8"], ["16 ×2"])

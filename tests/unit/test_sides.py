@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from saved import FIXTURES
 
-from artifact_inspector.comparison.sides import Place, narrow_side, parse_place
+from artifact_inspector.comparison.sides import CacheSelector, narrow_side, parse_cache_selector
 from artifact_inspector.errors import UsageError
-from artifact_inspector.facts.selection import choose, parse_filters
+from artifact_inspector.facts.selection import parse_filters, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
 from artifact_inspector.model import TritonVersion
 
@@ -34,34 +34,34 @@ EVERY = open_cache(FIXTURES / "3.6.0")
     ],
 )
 def test_a_name_stands_behind_the_last_colon(text: str, directory: str, name: str | None) -> None:
-    assert parse_place(text) == Place(Path(directory), name)
+    assert parse_cache_selector(text) == CacheSelector(Path(directory), name)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no colons in names")
 def test_a_directory_that_bears_the_whole_as_its_name_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert parse_place("some:cache") == Place(Path("some"), "cache")
+    assert parse_cache_selector("some:cache") == CacheSelector(Path("some"), "cache")
     (tmp_path / "some:cache").mkdir()
-    assert parse_place("some:cache") == Place(Path("some:cache"), None)
+    assert parse_cache_selector("some:cache") == CacheSelector(Path("some:cache"), None)
 
 
 def test_a_letter_is_a_drive_unless_there_is_such_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert parse_place("a:gemv") == Place(Path("a:gemv"), None)
+    assert parse_cache_selector("a:gemv") == CacheSelector(Path("a:gemv"), None)
     (tmp_path / "a").mkdir()
-    assert parse_place("a:gemv") == Place(Path("a"), "gemv")
+    assert parse_cache_selector("a:gemv") == CacheSelector(Path("a"), "gemv")
 
 
 def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert parse_place("~/cache:gemv") == Place(tmp_path / "cache", "gemv")
+    assert parse_cache_selector("~/cache:gemv") == CacheSelector(tmp_path / "cache", "gemv")
     (tmp_path / "cache").mkdir()
-    assert parse_place("~/cache") == Place(tmp_path / "cache", None)
+    assert parse_cache_selector("~/cache") == CacheSelector(tmp_path / "cache", None)
 
 
 def narrowed(*selectors: str, name: str | None = None, cache: Cache = EVERY) -> tuple[Artifact, ...]:
-    return narrow_side(cache, Place(Path(), name), selectors, lambda c, word: choose(c, word, []))
+    return narrow_side(cache, CacheSelector(Path(), name), selectors, lambda c, word: select_kernels(c, word, []))
 
 
 def test_nothing_said_leaves_all() -> None:
@@ -156,12 +156,12 @@ def test_a_constant_of_our_own_record_chooses() -> None:
 
 
 def test_what_is_of_one_kind_is_enough_and_kinds_are_taken_together() -> None:
-    found = choose(EVERY, None, parse_filters(["sm_75,sm_80", "s4"]))
+    found = select_kernels(EVERY, None, parse_filters(["sm_75,sm_80", "s4"]))
     assert {(str(x.target), x.num_stages) for x in found} == {("sm_75", 4), ("sm_80", 4)}
 
 
 def test_what_there_is_stands_in_the_refusal() -> None:
     with pytest.raises(UsageError) as raised:
-        choose(EVERY, "softmax", parse_filters(["w3"]))
+        select_kernels(EVERY, "softmax", parse_filters(["w3"]))
     assert raised.value.message == "No kernel here has 3 warps."
     assert "4 (" in (raised.value.remedy or "")

@@ -262,11 +262,12 @@ def test_limits_hold_where_no_directive_is_recognised(
     monkeypatch.setenv("ARTIFACT_INSPECTOR_MOST_COMPILE_MIB", "512")
     rewrite_assembly(cache, assembly)
     (artifact,) = open_cache(cache).entries
+    largest_child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of earlier tests, too
     began = time.monotonic()
     with pytest.raises(CompileError, match=r"out of memory|SIG|Could not find|Cannot allocate|exited"):
         subject.trace_passes(subject.subject_of_entry(artifact), [])
     assert time.monotonic() - began < 60
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(largest_child, 2 << 20)
 
 
 @needs_triton

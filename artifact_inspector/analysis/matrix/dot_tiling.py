@@ -120,12 +120,13 @@ def describe_redundancy(dot: KnownMatrixWork, works: tuple[KnownMatrixWork, ...]
     if tiling is None or padded_flop == dot.op.flop:
         return ""
     tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
-    # M and N always; K and the batch only if they are not covered exactly.
+    # M and N always; K and the batch only if the layout does not match them exactly.
     shown_axes = [axis for axis in range(4) if axis < 2 or tiling.padded_extents[axis] != tile[axis]]
     warps = "×".join(str(extent) for extent in tiling.warps)
     return (
         (f"{tiling.copies} times " if tiling.copies > 1 else "")
-        + f"{warps} warps of {_format_extents((*tiling.instruction, 1), shown_axes)} cover {_format_extents(tiling.padded_extents, shown_axes)}, "
+        + f"{warps} warps of {_format_extents((*tiling.instruction, 1), shown_axes)} "
+        f"cover {_format_extents(tiling.padded_extents, shown_axes)}, "
         f"but the tile is {_format_extents(tile, shown_axes)}: ×{padded_flop / dot.op.flop:.3g} the work"
     )
 

@@ -199,7 +199,8 @@ def _assume_prologue(
     if extra_loads < 0 or (extra_loads > 0 and outer_load_count == 0):
         return [
             RegionNote(
-                f"{len(loads_before_loop)} loads before the loop do not match {len(region_loads)} per iteration, {iterations_ahead} ahead"
+                f"{len(loads_before_loop)} loads before the loop do not match {len(region_loads)} per iteration, "
+                f"{iterations_ahead} ahead"
             )
         ]
     for located_statement in statements:
@@ -312,7 +313,8 @@ def locate_by_runs(code: FunctionCode, region: Region) -> Placement:
     is_copied = all(code.function.instructions[i].kind is EventKind.ASYNC_COPY for i in region_loads)
     if loads_before_loop and (extra_loads or not is_copied):
         note = RegionNote(
-            f"{len(loads_before_loop)} loads before the loop and {len(region_loads)} inside: unknown whether it is pipelined"
+            f"{len(loads_before_loop)} loads before the loop and {len(region_loads)} inside: "
+            "unknown whether it is pipelined"
         )
         return Placement(rounds, [], Basis.DATAFLOW, [note], is_uncertain=True)
     for located_round in rounds:

@@ -99,31 +99,31 @@ class RegionFacts:
     signature: str
     """Its events in text order, as letters with their number: `W1 B1 s8 M16`."""
     named_signature: str
-    """The signature with the names of what is loaded, where the IR tells."""
+    """The signature with the names of what is loaded, if the IR has names."""
     verdict: OrderVerdict
     distance: int | tuple[int, int] | None
-    """Source iterations, or of `staggered` rounds, that the loads run ahead; a range where they differ."""
+    """Source iterations, or of `staggered` rounds, that the loads run ahead; a range if they differ."""
     basis: Basis
-    """By what its rounds were found: source places, else the flow of data."""
+    """How its rounds were located: source lines, else data flow."""
     pairs: tuple[RoundPair, ...]
     """Neighbouring rounds, in the order in which the stage computes them first."""
     exclusive: tuple[tuple[int, int], ...]
-    """Rounds, by number from 1 on, that no path runs one after the other: they have no order."""
+    """Pairs of rounds, numbered from 1, that no path executes both of: they have no order."""
     rounds: tuple[RoundFacts, ...]
     unassigned: tuple[str, ...]
-    """Places of loads and computes that belong to no round."""
+    """Lines of loads and computes that belong to no round."""
     matrix: int
     """Matrix instructions."""
     fused_multiply_adds: int
-    """Fused multiply-adds: what a dot becomes where no matrix operation does it."""
+    """Fused multiply-adds: a dot becomes these without a matrix operation."""
     unroll_factor: int
     groups: str
     """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
     order_changed: bool | None
-    """Whether the order of rounds is another than at the last stage that had one; null where that cannot be
-    told, because not the same loads and computes were found."""
+    """Whether the order of rounds differs from the last stage that had one; null if the loads and computes
+    of the two stages do not match."""
     copy_position: CopyPosition | None
-    """In a pipelined loop: copies stand `before`, `after` or `find_change` the direct computes."""
+    """In a pipelined loop: copies are `before`, `after` or `between` the direct computes."""
     region_notes: tuple[RegionNote, ...]
     is_in_program: bool
     """False for a loop that only the compiler made."""
@@ -132,12 +132,12 @@ class RegionFacts:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be told, and of which round."""
+        """What is unknown, and for which round."""
         return tuple(x.message if x.round is None else f"round {x.round}: {x.message}" for x in self.region_notes)
 
     @property
     def is_dissolved_loop(self) -> bool:
-        """True for what is left of a loop that is none at this stage: it counts in another region."""
+        """True for the remainder of a loop that is not a loop at this stage: it counts in another region."""
         return self.kind is RegionKind.STRAIGHT and RegionId.parse(self.id).is_loop
 
     @property

@@ -179,7 +179,8 @@ class _RoundLocator:
                 own_label, neighbour_label = _label(located_statement), _label(neighbour)
                 self.notes.append(
                     RegionNote(
-                        f"the load of {own_label} has no line of its own: it is merged with the load of {neighbour_label}"
+                        f"the load of {own_label} has no line of its own: "
+                        f"it is merged with the load of {neighbour_label}"
                     )
                 )
 

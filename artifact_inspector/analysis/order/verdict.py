@@ -395,15 +395,15 @@ class _Judgement:
         direct: set[int] = set()
         for item in self.placement.rounds:
             direct.update(item.computes)
-            for found in item.statements:
-                name = found.statement.name or _line_of(found.statement.source)
-                names.update(dict.fromkeys(found.loads, name))
+            for located_statement in item.statements:
+                name = located_statement.statement.name or _line_of(located_statement.statement.source)
+                names.update(dict.fromkeys(located_statement.loads, name))
         block_of, instructions = self.code.flow.block_of, self.code.function.instructions
         # The region holds its loads directly; its computes may be in a loop inside.
-        own = {index for index in names if block_of[index] in self.region.scope}
-        own |= {index for index in direct if block_of[index] in self.region.enclosed_blocks}
+        own_events = {index for index in names if block_of[index] in self.region.scope}
+        own_events |= {index for index in direct if block_of[index] in self.region.enclosed_blocks}
         events: list[_Event] = []
-        for index in sorted(own, key=self.code.flow.position.__getitem__):
+        for index in sorted(own_events, key=self.code.flow.position.__getitem__):
             kind = instructions[index].kind
             letter = "I" if kind is EventKind.INTEGER else kind.letter
             # a scalar load has no letter

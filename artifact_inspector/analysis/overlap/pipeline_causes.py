@@ -160,7 +160,8 @@ def _cause_in_loop(loop: LoopHistory, properties: LoopProperties) -> PipelineCau
     if _needs_zero_stages(loop):
         if loop.effective_num_stages:
             return PipelineCause(
-                f"Triton {loop.version} pipelines for AMD only at num_stages 0, requested were {loop.effective_num_stages}"
+                f"Triton {loop.version} pipelines for AMD only at num_stages 0, "
+                f"requested were {loop.effective_num_stages}"
             )
     elif loop.effective_num_stages is not None and loop.effective_num_stages <= 1:
         if loop.loop_num_stages is None:

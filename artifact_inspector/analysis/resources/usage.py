@@ -101,9 +101,8 @@ def find_resources(
     if isinstance(binary, Cubin):
         return _nvidia(target, metadata, ptx, binary, "")
     if unreadable:
-        missing = _BAD_BINARY
-    else:
-        missing = _NO_CUBIN if target is not None or ptx is not None else _NO_TARGET
+        return _nvidia(target, metadata, ptx, None, _BAD_BINARY)
+    missing = _NO_CUBIN if target is not None or ptx is not None else _NO_TARGET
     return _nvidia(target, metadata, ptx, None, missing)
 
 

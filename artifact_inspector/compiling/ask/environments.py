@@ -73,14 +73,14 @@ import sys
 sys.path[:] = [path for path in sys.path if path]  # the working directory may hold a json.py
 import json
 from importlib.machinery import PathFinder
-root, lent = json.loads(sys.argv[1])
-class Lent:
+root, import_paths = json.loads(sys.argv[1])
+class RootFinder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         return PathFinder.find_spec(name, [root]) if name == "artifact_inspector" else None
-sys.meta_path.insert(0, Lent)
+sys.meta_path.insert(0, RootFinder)
 from artifact_inspector.compiling.worker.__main__ import main
-main(lent)
+main(import_paths)
 """
 
 

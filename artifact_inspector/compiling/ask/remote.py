@@ -33,7 +33,7 @@ def run_remote_requests(
     time_limit: float,
     planned: Callable[[int], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Compile requests on the workers of a Dask scheduler and yield rows in the format of `answers`.
+    """Compile requests on the workers of a Dask scheduler and yield rows in the format of `results`.
 
     Cached entries and invalid requests are handled in this process.
 

@@ -94,9 +94,9 @@ def _written_widths(text: str | None) -> frozenset[int] | None:
     """Bit widths of the integers that a kernel writes, by its text; None if it may write any.
 
     Example:
-        >>> sorted(_written("tt.store %p, %v : tensor<64x!tt.ptr<f16>>"))
+        >>> sorted(_written_widths("tt.store %p, %v : tensor<64x!tt.ptr<f16>>"))
         []
-        >>> sorted(_written("tt.atomic_rmw add, %p, %v : (tensor<64x!tt.ptr<i32>>) -> tensor<64xi32>"))
+        >>> sorted(_written_widths("tt.atomic_rmw add, %p, %v : (tensor<64x!tt.ptr<i32>>) -> tensor<64xi32>"))
         [32]
     """
     if text is None or any(operation in text for operation in _UNKNOWN_WRITES):

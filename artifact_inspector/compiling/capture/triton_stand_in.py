@@ -310,13 +310,13 @@ class TritonStandIn:
         from triton.compiler import compiler
 
         def stop(key: str) -> None:
-            raise _CacheKeyError(key)
+            raise _StandInCacheKeyError(key)
 
         with self._lock:
             manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
             try:
                 compile()
-            except _CacheKeyError as key_error:
+            except _StandInCacheKeyError as key_error:
                 return entry_metadata(Path(manager(key_error.args[0]).cache_dir)) is not None
             except Exception:  # noqa: BLE001 - options that Triton refuses: the child will say so
                 return False
@@ -351,7 +351,7 @@ class TritonStandIn:
         )
 
 
-class _CacheKeyError(Exception):
+class _StandInCacheKeyError(Exception):
     """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 

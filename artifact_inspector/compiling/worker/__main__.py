@@ -1,6 +1,7 @@
 """The compiling process: imports Triton once, then forks a child for every kernel and target.
 
-It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds}`. Each ask
+It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds,
+"parent": process ID}`. Each ask
 is a kernel for some targets:
 
     place, signature, constexprs, options, configs   as in `KernelRequest`; the place may also be a `.ttir` or
@@ -10,7 +11,7 @@ is a kernel for some targets:
     environment  variables for these compiles only
     untrusted    true for arguments and options of a cache: limits, and no import from the working directory
     look         true to compile nothing: an entry that is not in the cache is a row with `pending`
-    said         a file for all compiler output; for one kernel and one target
+    output       a file for all compiler output; for one kernel and one target
 
 It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row
 for each job as it ends. Cached entries are found by their key without a child. The calling process never
@@ -29,6 +30,7 @@ from typing import Any
 
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.worker.standin import stand_in_for_driver, stand_in_for_torch
+from artifact_inspector.files.lifetime import kill_with_parent
 
 
 def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, Any]]]) -> None:
@@ -42,6 +44,7 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, An
     # Ctrl-C reaches every process of the terminal; the calling process ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     request = json.load(sys.stdin)
+    kill_with_parent(request["parent"])
     # standard output carries only rows: an imported file may print
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -68,18 +71,18 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, An
         write_line(row)
 
 
-def main(lent: Iterable[str] = ()) -> None:
+def main(import_paths: Iterable[str] = ()) -> None:
     """Compile with the Triton of this Python.
 
     Args:
-        lent: import directories of another Python that a kernel's file may use.
+        import_paths: import directories of another Python that a kernel's file may use.
     """
     # imported before the first fork, so that the children need not import Triton
     from artifact_inspector.compiling.worker.planning import plan_jobs
 
     stand_in_for_driver()
 
-    sys.path.extend(lent)
+    sys.path.extend(import_paths)
     stand_in_for_torch()
     serve(plan_jobs)
 

@@ -38,6 +38,7 @@ from artifact_inspector.compiling.worker.loading import (
 from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.files.process_limits import limit_compile
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import TritonVersion
 
@@ -257,8 +258,8 @@ def _compile_into(
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        if request.get("said"):
-            _copy_output(Path(request["said"]))
+        if request.get("output"):
+            _copy_output(Path(request["output"]))
     metadata = entry_metadata(staging / entry)
     if metadata is None:
         raise RuntimeError(f"Triton left no complete entry {entry}")
@@ -270,7 +271,7 @@ def _limit_process(request: Mapping[str, Any], staging: Path) -> None:
     """Limit this child, which compiles an entry of a cache: time, memory, and the files that it may open."""
     tempfile.tempdir = tempfile.mkdtemp(dir=staging)  # Triton passes files to ptxas and its linker there
     os.environ["TMPDIR"] = tempfile.tempdir
-    texts = (request.get("said"), request["environment"].get("MLIR_DUMP_PATH"))
+    texts = (request.get("output"), request["environment"].get("MLIR_DUMP_PATH"))
     writable = {staging.parent, *(Path(file).parent for file in texts if file)}
     module_or_file = split_kernel_path(request["place"])[0]
     limit_compile([Path(module_or_file).parent] if "/" in module_or_file else [], writable)
@@ -319,7 +320,7 @@ def _collect_ptxas_output(log: list[str]) -> None:
 @cache
 def _lookup_cache() -> tempfile.TemporaryDirectory[str]:
     """A temporary cache directory for key lookups, since Triton creates a directory for every key."""
-    scratch = tempfile.TemporaryDirectory(prefix="inspect-kernel-")
+    scratch = scratch_directory()
     os.environ["TRITON_CACHE_DIR"] = scratch.name
     return scratch
 

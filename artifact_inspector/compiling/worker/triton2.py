@@ -22,7 +22,7 @@ from artifact_inspector.model import TritonVersion
 VERSION = TritonVersion(triton.__version__).release or (2, 0)
 
 
-class _CacheKeyError(Exception):
+class _Triton2CacheKeyError(Exception):
     """Raised when Triton has computed the key of an entry and opens the cache; carries the key."""
 
 
@@ -77,12 +77,12 @@ def entry_name(source: _LaunchSource, target: Target, options: Mapping[str, Any]
     """The name of a kernel's entry directory in any cache, which is its key."""
 
     def stop(key: str) -> None:
-        raise _CacheKeyError(key)
+        raise _Triton2CacheKeyError(key)
 
     manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
     try:
         build(source, target, options)
-    except _CacheKeyError as key_error:
+    except _Triton2CacheKeyError as key_error:
         (key,) = key_error.args
     finally:
         compiler.get_cache_manager = manager

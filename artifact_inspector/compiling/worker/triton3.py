@@ -31,7 +31,7 @@ VERSION = TritonVersion(triton.__version__).release or (3, 0)
 DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
 
 
-class _CacheKeyError(Exception):
+class _Triton3CacheKeyError(Exception):
     """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 
@@ -83,12 +83,12 @@ def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
     """
 
     def stop(key: str) -> None:
-        raise _CacheKeyError(key)
+        raise _Triton3CacheKeyError(key)
 
     manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
     try:
         triton.compile(source, target=to_gpu_target(target), options=dict(options))
-    except _CacheKeyError as key_error:
+    except _Triton3CacheKeyError as key_error:
         (key,) = key_error.args
     finally:
         compiler.get_cache_manager = manager

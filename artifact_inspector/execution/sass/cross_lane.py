@@ -67,7 +67,8 @@ def _first_active_value(machine: Machine, value: Value, mask: Any) -> Value:
         return value
     if isinstance(value, UnknownValue):
         return value if not isinstance(value.unknown_bits, np.ndarray) else UnknownValue(
-            _first_active_value(machine, value.data, mask), _first_active_value(machine, value.unknown_bits, mask), value.missing_inputs
+            _first_active_value(machine, value.data, mask), _first_active_value(machine, value.unknown_bits, mask),
+            value.missing_inputs,
         )  # fmt: skip
     on = _lanes_by_warp(machine, mask)
     warp_values = _lanes_by_warp(machine, value)
@@ -157,7 +158,8 @@ def _build_shuffle(statement: SassStatement) -> StepRun:
         upper_bound = (lane_numbers & segment) | (limit & 31 & ~segment)
         lower_bound = lane_numbers & segment
         source_lanes = {
-            "IDX": lower_bound | (step & ~segment & 31), "UP": lane_numbers - step, "DOWN": lane_numbers + step, "BFLY": lane_numbers ^ step,
+            "IDX": lower_bound | (step & ~segment & 31), "UP": lane_numbers - step, "DOWN": lane_numbers + step,
+            "BFLY": lane_numbers ^ step,
         }[kind]  # fmt: skip
         inside = source_lanes >= upper_bound if kind == "UP" else source_lanes <= upper_bound
         clamped_lanes = np.where(inside, source_lanes, lane_numbers) & 31

@@ -1,4 +1,4 @@
-"""The latency of one CTA that runs alone: its warps go through the program in lockstep, by its control codes.
+"""The latency of a single CTA: its warps go through the program in lockstep, by its control codes.
 
 A warp stalls as encoded by the compiler, and waits for scoreboards, groups of copies and products, and
 barriers. The warps of the CTA queue at each unit. A load completes when the caches or device memory have

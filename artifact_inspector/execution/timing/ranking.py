@@ -20,6 +20,7 @@ from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.usage import Resources, find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import (
@@ -62,7 +63,7 @@ class RankedLaunch:
     bottleneck: str | None
     """The largest term."""
     terms: Mapping[str, float]
-    """Term → cycles that it alone would take: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
+    """Term → cycles that it would take by itself: units of a multiprocessor (`issue`, `alu`, `fma`, `xu`, `lsu`,
     `tensor`), `l2`, `dram`, `launch` of CTAs, `path`: waves × latency of one CTA."""
     fits: bool
     """False if a multiprocessor cannot hold one CTA: the launch would fail."""
@@ -282,7 +283,7 @@ def _throughput(customers: int, demands: Sequence[float], single_cycles: float) 
     Args:
         customers: resident CTAs per multiprocessor.
         demands: cycles that one CTA occupies each unit.
-        single_cycles: cycles of one CTA that runs alone.
+        single_cycles: cycles of a single CTA.
     """
     total = sum(demands)
     think_time = max(single_cycles - total, 0.0)
@@ -335,10 +336,15 @@ def rank_launches(
         UsageError: the rates of the GPU are unknown, arguments are missing or wrong, or a grid is empty.
         CacheError: a kernel has no readable machine code.
     """
+    budget = current_budget()
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
     def estimate(at: int) -> RankedLaunch:
         candidate = candidates[at]
+        if budget is not None and budget.is_spent():
+            return RankedLaunch(
+                at, candidate.artifact.hash, labels[at], None, None, {}, True, None, None, (budget.reason,)
+            )
         with without_collection():
             loaded = load_kernel(candidate.artifact, disassemble)
             target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")

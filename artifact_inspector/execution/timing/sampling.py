@@ -130,7 +130,8 @@ class GlobalTraffic:
                 mask = None if on is None else on[first]
                 pattern = self._access_pattern(offsets[first], mask, int(base[first]) % LINE)
                 for counter, count in (
-                    (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines), (self.contiguous_ranges, pattern.contiguous_ranges)
+                    (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
+                    (self.contiguous_ranges, pattern.contiguous_ranges),
                 ):  # fmt: skip
                     counter[step] = counter.get(step, 0) + count * len(same_pattern)
                 self.new_sectors.setdefault(step, 0)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.pair import Pair, State
+from artifact_inspector.comparison.pair import Comparison, State
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.corpus import (
     describe_change,
@@ -48,7 +48,7 @@ def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
     return _cut_to_comment(lines)
 
 
-def pair_markdown(pair: Pair) -> str:
+def pair_markdown(pair: Comparison) -> str:
     """Two kernels: the first divergence, and the facts that differ."""
     labels = side_labels(pair)
     lines = list(_attribution(pair, labels))
@@ -56,7 +56,7 @@ def pair_markdown(pair: Pair) -> str:
     for fact in (*pair.options, *pair.facts):
         if fact.state is State.SAME or (fact.state is State.NOT_COMPARED and fact.left is fact.right is None):
             continue
-        name = " ".join(word for word in (fact.region, fact.label.strip()) if word)
+        name = " ".join(symbol for symbol in (fact.region, fact.label.strip()) if symbol)
         values = [value_text(value) for value in (fact.left, fact.right)]
         if fact.state is State.NOT_COMPARED:
             values = ["?" if value == "–" else value for value in values]
@@ -65,7 +65,7 @@ def pair_markdown(pair: Pair) -> str:
     return _cut_to_comment(lines)
 
 
-def _attribution(pair: Pair, labels: tuple[str, str]) -> Iterator[str]:
+def _attribution(pair: Comparison, labels: tuple[str, str]) -> Iterator[str]:
     diverging_regions = [region for region in pair.regions if region.first_divergence is not None]
     if not diverging_regions:
         yield (

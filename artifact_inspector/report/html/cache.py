@@ -10,7 +10,7 @@ from artifact_inspector.report.html.kernel import KernelView, make_detail
 from artifact_inspector.report.html.table import kernel_table, tallies
 from artifact_inspector.report.html.table_page import DetailPage, TablePage, name_details, render_pages
 from artifact_inspector.report.phrases import plural
-from artifact_inspector.vocabulary.forms import Compiled, label_forms, vary_in
+from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 
 def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[KernelView]) -> str:
@@ -21,7 +21,7 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
         views: their detail pages; empty for the table only.
     """
     compiled = [Compiled(kernel.artifact, kernel.program) for kernel in kernels]
-    labels = label_forms(compiled, vary_in(cache.entries))
+    labels = label_forms(compiled, find_varying(cache.entries))
     details = make_details(kernels, labels, views)
     is_single = len(kernels) == 1 and bool(views)
     count = f"{len(kernels)} {plural('kernel', len(kernels))}"

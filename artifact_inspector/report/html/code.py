@@ -11,7 +11,7 @@ from pygments.token import STANDARD_TYPES
 
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.facts.modules import Disassemble, parse_source, read_source
-from artifact_inspector.facts.pressure import alive_by_line
+from artifact_inspector.facts.pressure import count_live_by_line
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.model import Module, SourceLine, Stage
 from artifact_inspector.model.escaping import escape_unprintable
@@ -206,7 +206,7 @@ def _stage_pane(facts: StageFacts, text: str, module: Module, kernel: str, links
                 chain = SourceLine.from_location(instruction.location).chain
                 chains.setdefault(instruction.line, {})[chain] = None
     patterns, colours = _highlight(lines, partial(scan, facts.stage))
-    alive = alive_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
+    alive = count_live_by_line(module, kernel) if facts.stage in (Stage.SASS, Stage.AMDGCN) else {}
     return FilePane(
         facts.stage.value,
         facts.file,

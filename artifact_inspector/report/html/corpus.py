@@ -24,7 +24,7 @@ from artifact_inspector.report.html.table_page import (
     name_details,
     render_pages,
 )
-from artifact_inspector.vocabulary.forms import Compiled, label_form
+from artifact_inspector.vocabulary.variant_labels import Compiled, label_form
 
 MAX_SENTENCES = 6
 _COLUMNS = (

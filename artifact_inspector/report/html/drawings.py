@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from artifact_inspector.comparison.pair import Pair
+from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import RegionKind, Stage
@@ -82,7 +82,7 @@ def draw_resources(kernel: KernelFacts) -> PictureSection:
     return make_section("occupancy", "Occupancy", "", {"": lambda: occupancy_bars(kernel, width=NARROW, style=False)})
 
 
-def draw_pair(pair: Pair) -> Iterator[PictureSection]:
+def draw_pair(pair: Comparison) -> Iterator[PictureSection]:
     """The pictures of two kernels."""
     labels = side_labels(pair)
     renderers: dict[str, Callable[[], str]] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.comparison.consequence import rank_of
-from artifact_inspector.comparison.pair import FactPair, Pair, RegionPair, Side, StagePair, State
+from artifact_inspector.comparison.pair import Comparison, FactPair, KernelRegion, RegionPair, StagePair, State
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import (
@@ -25,7 +25,7 @@ from artifact_inspector.vocabulary.rows import CATEGORIES
 
 
 @dataclass(frozen=True, slots=True)
-class PairSide:
+class KernelHeading:
     """One of the two kernels."""
 
     label: str
@@ -77,7 +77,7 @@ class PairView:
     """The content of the page of two kernels."""
 
     title: str
-    sides: tuple[PairSide, PairSide]
+    sides: tuple[KernelHeading, KernelHeading]
     differences: tuple[tuple[str, str, str], ...]
     """Names and values of what distinguishes the two."""
     divergences: tuple[str, ...]
@@ -95,7 +95,7 @@ class PairView:
 
 
 def view_pair(
-    pair: Pair, sources: Sources, disassemble: Disassemble | None = None, passes: Sequence[str] = ()
+    pair: Comparison, sources: Sources, disassemble: Disassemble | None = None, passes: Sequence[str] = ()
 ) -> PairView:
     """The content of the page of two kernels.
 
@@ -111,8 +111,8 @@ def view_pair(
     return PairView(
         title=names[0] if names[0] == names[1] else f"{names[0]} and {names[1]}",
         sides=(
-            PairSide(labels[0], names[0], tuple(identify(pair.left)), pair.left.artifact.hash),
-            PairSide(labels[1], names[1], tuple(identify(pair.right)), pair.right.artifact.hash),
+            KernelHeading(labels[0], names[0], tuple(identify(pair.left)), pair.left.artifact.hash),
+            KernelHeading(labels[1], names[1], tuple(identify(pair.right)), pair.right.artifact.hash),
         ),
         differences=tuple(
             (difference.facet, value_text(difference.left), value_text(difference.right))
@@ -158,7 +158,7 @@ def _cells(fact: FactPair) -> FactComparison:
     )
     label = f"{fact.region}: {fact.title}" if fact.region else fact.title
     return FactComparison(
-        label, fact.unit, left, right, fact.why, fact.differs and _rank(fact)[0] < Consequence.IN_FLIGHT.rank
+        label, fact.unit, left, right, fact.reason, fact.differs and _rank(fact)[0] < Consequence.IN_FLIGHT.rank
     )
 
 
@@ -190,7 +190,7 @@ def _stage_name(stage: StagePair) -> str:
     return " | ".join(names) or stage.step
 
 
-def _phrase(side: Side | None, stage: StagePair) -> str:
+def _phrase(side: KernelRegion | None, stage: StagePair) -> str:
     if side is None:
         return "no such region" if stage.compared else "no such stage"
     return side.region.phrase

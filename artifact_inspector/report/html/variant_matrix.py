@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from artifact_inspector.comparison.matrix import Form, Matrix, shown_columns
+from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
 from artifact_inspector.report.html.cache import make_details
 from artifact_inspector.report.html.kernel import KernelView
 from artifact_inspector.report.html.table import UNKNOWN_CELL, kernel_table, tallies
@@ -52,8 +52,8 @@ def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
     Args:
         views: the detail page of each variant; empty for the tables only.
     """
-    kernels = [form.kernel for form in matrix.forms]
-    labels = [form.label for form in matrix.forms]
+    kernels = [form.kernel for form in matrix.variants]
+    labels = [form.label for form in matrix.variants]
     details = make_details(kernels, labels, views)
     ids = [leaf.id for leaf in details] or [""] * len(kernels)
     book = TablePage(
@@ -67,10 +67,10 @@ def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
 
 
 def _pivot(matrix: Matrix, ids: Sequence[str]) -> PivotTable:
-    steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.forms)]
-    columns = [c for c in shown_columns() if any(c.name in form.figures for form in matrix.forms)]
-    rows = list(dict.fromkeys(form.label for form in matrix.forms))
-    column_names = list(dict.fromkeys(_column_name(form) for form in matrix.forms))
+    steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.variants)]
+    columns = [c for c in shown_columns() if any(c.name in form.figures for form in matrix.variants)]
+    rows = list(dict.fromkeys(form.label for form in matrix.variants))
+    column_names = list(dict.fromkeys(_column_name(form) for form in matrix.variants))
     return PivotTable(
         (
             *(PivotQuantity(f"verdict-{step}", f"verdict at {step}", "", False) for step in reversed(steps)),
@@ -88,7 +88,7 @@ def _pivot(matrix: Matrix, ids: Sequence[str]) -> PivotTable:
                     *(_cell_value(form.figures, column.name) for column in columns),
                 ),
             )
-            for form, name in zip(matrix.forms, ids, strict=True)
+            for form, name in zip(matrix.variants, ids, strict=True)
         ),
     )
 
@@ -98,5 +98,5 @@ def _cell_value(values: Mapping[str, Value], key: str) -> Value:
     return UNKNOWN_CELL if cell_value is None else cell_value
 
 
-def _column_name(form: Form) -> str:
+def _column_name(form: Variant) -> str:
     return f"{form.summary.target or 'unknown'} · {form.summary.triton or 'unknown'}"

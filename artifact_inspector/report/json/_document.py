@@ -8,8 +8,8 @@ from typing import Literal
 
 from artifact_inspector.files.cache import Problem
 
-SCHEMA_VERSION: Literal[1] = 1
-SchemaVersion = Literal[1]
+SCHEMA_VERSION: Literal[2] = 2
+SchemaVersion = Literal[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

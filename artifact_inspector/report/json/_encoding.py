@@ -2,7 +2,7 @@
 
 An enum becomes its value, a path its text, a tuple a list; a key of a mapping becomes text, `unknown` where
 it is None. Where a document says something in another order or by another name than the type that holds it,
-a `shape` says so, once, beside the document. `schema` reads the same types and shapes.
+a `define_shape` says so, once, beside the document. `schema` reads the same types and shapes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from artifact_inspector.report.ci_escaping import replace_commands
 
 
 @dataclasses.dataclass(frozen=True)
-class Words:
+class TextExamples:
     """The words that a text field may hold now; more may come within a schema version."""
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
 
 
 class Key(NamedTuple):
-    """One key of an object, and where its value stands."""
+    """One key of an object, and the path of its value."""
 
     name: str
     path: str
     """Attributes from the object on, with dots between; null where one on the way is None."""
-    places: int | None = None
+    digits: int | None = None
     """Decimal places that numbers are rounded to."""
     empty_is_null: bool = False
     """An empty text means that there is none."""
     is_inline: bool = False
-    """The keys of what stands there take this one's place."""
+    """Its keys are inserted in place of this one."""
 
 
 class _Shape(NamedTuple):
@@ -56,7 +56,7 @@ _SHAPES: dict[type, _Shape] = {}
 _PLAIN = _Shape()
 
 
-def shape(
+def define_shape(
     kind: type,
     keys: str = "",
     *,
@@ -73,7 +73,7 @@ def shape(
         keys: in order, with the path of the value where it has another name: `line store=is_store`. Fields
             that are not named follow.
         without: fields that are in no document.
-        inline: fields whose own keys stand in their place.
+        inline: fields whose keys are inserted in their place.
         empty: keys whose empty text means that there is none.
         rounded: key → decimal places.
         types: key → what a schema says of it, where that is narrower than the field's own type.
@@ -94,17 +94,19 @@ def keys_of(kind: type) -> tuple[Key, ...]:
     Raises:
         TypeError: its shape names a field that it has not.
     """
-    kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type alone
-    said = _shape_of(kind)
+    kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type only
+    shape_of_kind = _shape_of(kind)
     fields = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
-    inline, empty = said.inline.split(), said.empty.split()
-    named = [(name, path or name) for name, _, path in (part.partition("=") for part in said.keys.split())]
-    told = {*(path.partition(".")[0] for _, path in named), *said.without.split()}
-    for name in (*told, *inline):
+    inline, empty = shape_of_kind.inline.split(), shape_of_kind.empty.split()
+    named = [(name, path or name) for name, _, path in (field.partition("=") for field in shape_of_kind.keys.split())]
+    handled = {*(path.partition(".")[0] for _, path in named), *shape_of_kind.without.split()}
+    for name in (*handled, *inline):
         if name not in fields and not hasattr(kind, name):
             raise TypeError(f"{kind.__name__} has no {name}")
-    named += [(name, name) for name in fields if name not in told and name not in dict(named)]
-    return tuple(Key(name, path, said.rounded.get(name), name in empty, name in inline) for name, path in named)
+    named += [(name, name) for name in fields if name not in handled and name not in dict(named)]
+    return tuple(
+        Key(name, path, shape_of_kind.rounded.get(name), name in empty, name in inline) for name, path in named
+    )
 
 
 def override_of(kind: type, name: str) -> Any:
@@ -135,10 +137,10 @@ def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -
     """
     utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
     text = json.dumps(encode(document), indent=indent, ensure_ascii=not utf8, allow_nan=False)
-    return harmless(text + "\n")
+    return escape_text(text + "\n")
 
 
-def harmless(text: str) -> str:
+def escape_text(text: str) -> str:
     """JSON in which what shows nothing of its own is escaped, and what a CI system would obey anywhere."""
     text = replace_commands(text, ":", "\\u0023") if "##" in text else text
     text = text.replace("\x7f", "\\u007f")
@@ -148,18 +150,18 @@ def harmless(text: str) -> str:
 
 @cache
 def _encoder_of(kind: type) -> Callable[[Any], Any]:
-    if kind is float:  # a stranger's metadata may have 1e999
+    if kind is float:  # untrusted metadata may have 1e999
         return lambda value: value if isfinite(value) else None
     if issubclass(kind, Enum):
         return attrgetter("value")
     if issubclass(kind, SourceLine):
         return attrgetter("innermost")
     if issubclass(kind, Mapping):
-        return lambda value: {_text(key): encode(one) for key, one in value.items()}
+        return lambda value: {_text(key): encode(item) for key, item in value.items()}
     if is_object(kind):
         return _object_encoder(kind)
     if issubclass(kind, tuple | list | frozenset):
-        return lambda value: [encode(one) for one in value]
+        return lambda value: [encode(item) for item in value]
     return str if issubclass(kind, PurePath) else lambda value: value
 
 
@@ -173,16 +175,16 @@ def _object_encoder(kind: type) -> Callable[[Any], dict[str, Any]]:
     steps = [(key, _getter(key.path)) for key in keys_of(kind)]
 
     def encoded(value: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        document: dict[str, Any] = {}
         for key, get in steps:
-            one = get(value)
+            field_value = get(value)
             if key.is_inline:
-                found |= encode(one)
-            elif key.places is not None:
-                found[key.name] = _rounded(one, key.places)
+                document |= encode(field_value)
+            elif key.digits is not None:
+                document[key.name] = _round(field_value, key.digits)
             else:
-                found[key.name] = None if key.empty_is_null and one == "" else encode(one)
-        return found
+                document[key.name] = None if key.empty_is_null and field_value == "" else encode(field_value)
+        return document
 
     return encoded
 
@@ -200,7 +202,7 @@ def _getter(path: str) -> Callable[[Any], Any]:
     return get
 
 
-def _rounded(value: Any, places: int) -> Any:
+def _round(value: Any, digits: int) -> Any:
     if isinstance(value, tuple):
-        return [_rounded(one, places) for one in value]
-    return None if value is None else round(value, places)
+        return [_round(item, digits) for item in value]
+    return None if value is None else round(value, digits)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from artifact_inspector.findings import Finding, Remark
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
 __all__ = ["Finding"]
 
-shape(Finding, inline="remark")
-shape(Remark, "message stage lines sources called_from", without="is_minor")
+define_shape(Finding, inline="remark")
+define_shape(Remark, "message stage lines sources called_from", without="is_minor")

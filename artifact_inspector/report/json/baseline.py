@@ -1,6 +1,6 @@
-"""A baseline as JSON, written and read again, and what came of holding a cache against one.
+"""A baseline as JSON, written and read, and the result of a check.
 
-Every row stands on a line of its own, so that what changes in a baseline can be reviewed.
+Each row has its own line, so that changes of a baseline can be reviewed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from artifact_inspector.comparison.baseline import Baseline, Recorded
+from artifact_inspector.comparison.baseline import Baseline, BaselineKernel
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate
 from artifact_inspector.errors import CacheError
@@ -20,36 +20,37 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
-from artifact_inspector.report.json._encoding import Words, encode, harmless, shape
+from artifact_inspector.report.json._encoding import TextExamples, define_shape, encode, escape_text
 from artifact_inspector.report.json.comparison import (
+    AmbiguousGroup,
     CategoryName,
     GateName,
-    Group,
     SideProblem,
     across,
     ambiguous,
 )
+from artifact_inspector.report.json.version1 import upgrade_document
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES, Summary
 
-shape(
+define_shape(
     Row,
     "key value unit category label step region",
-    types={"category": CategoryName, "step": Annotated[str, Words((*STEPS, ""))]},
+    types={"category": CategoryName, "step": Annotated[str, TextExamples((*STEPS, ""))]},
 )
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedDocument:
-    """One kernel as it was recorded."""
+class RecordedKernelDocument:
+    """One recorded kernel."""
 
-    kernel: Recorded
+    kernel: BaselineKernel
 
 
-shape(
-    RecordedDocument,
+define_shape(
+    RecordedKernelDocument,
     "name=kernel.artifact.display_name symbol=kernel.artifact.name hash=kernel.artifact.hash"
     " source=kernel.source target=kernel.artifact.target triton_version=kernel.artifact.triton_version"
     " num_warps=kernel.artifact.num_warps num_stages=kernel.artifact.num_stages"
@@ -62,12 +63,12 @@ shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineDocument(Document):
-    """The facts of kernels as they are meant to stay: `inspect-kernel baseline`."""
+    """The facts of kernels to compare later caches with: `inspect-kernel baseline`."""
 
     document: Literal["baseline"] = "baseline"
     generator: str
     """The version of inspect-kernel that recorded it."""
-    kernels: tuple[RecordedDocument, ...]
+    kernels: tuple[RecordedKernelDocument, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +77,21 @@ class Checked:
 
     change: Change
     failures: tuple[GateName, ...]
-    """The gates that it shuts."""
+    """The gates that fail for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDocument(Document):
-    """A cache held against a baseline: `inspect-kernel check --json`."""
+    """A cache compared with a baseline: `inspect-kernel check --json`."""
 
     document: Literal["check"] = "check"
     generator: str
     """The version of inspect-kernel that recorded the baseline."""
     passed: bool
     gates: tuple[GateName, ...]
-    """What it was asked to fail on."""
+    """The gates that were checked."""
     failures: tuple[GateName, ...]
-    """Those that are shut."""
+    """The gates that failed."""
     across: tuple[Axis, ...]
     """What was allowed to differ."""
     counts: Mapping[Degree, int]
@@ -101,23 +102,23 @@ class CheckDocument(Document):
     """In the baseline only."""
     new: tuple[Candidate, ...]
     """In the cache only."""
-    ambiguous: tuple[Group, ...]
+    ambiguous: tuple[AmbiguousGroup, ...]
     problems: tuple[SideProblem, ...]
 
 
-def baseline_document(kernels: Iterable[Recorded]) -> BaselineDocument:
-    """The records of some kernels, in an order that stays."""
+def baseline_document(kernels: Iterable[BaselineKernel]) -> BaselineDocument:
+    """The records of some kernels, in a stable order."""
     ordered = sorted(kernels, key=lambda x: (x.artifact.display_name, x.target or "", x.artifact.hash))
-    return BaselineDocument(generator=__version__, kernels=tuple(map(RecordedDocument, ordered)))
+    return BaselineDocument(generator=__version__, kernels=tuple(map(RecordedKernelDocument, ordered)))
 
 
 def baseline_text(document: BaselineDocument) -> str:
     """The document with one line for each fact, in ASCII."""
-    return harmless(_laid_out(encode(document), "") + "\n")
+    return escape_text(_format_lines(encode(document), "") + "\n")
 
 
 def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckDocument:
-    """What came of a check."""
+    """The result of a check."""
     failures = corpus.failures(gates)
     return CheckDocument(
         generator=baseline.generator,
@@ -127,7 +128,7 @@ def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> 
         across=across(corpus.matching),
         counts={degree: corpus.count(degree) for degree in Degree},
         by_category=corpus.by_category,
-        kernels=tuple(Checked(found, found.failures(gates)) for found in corpus.changes),
+        kernels=tuple(Checked(change, change.failures(gates)) for change in corpus.changes),
         gone=corpus.matching.left,
         new=corpus.matching.right,
         ambiguous=ambiguous(corpus.matching),
@@ -136,53 +137,54 @@ def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> 
 
 
 def parse_baseline(text: str, name: str) -> Baseline:
-    """What a baseline file says.
+    """The content of a baseline file.
 
     Args:
         name: of the file, for messages.
 
     Raises:
-        CacheError: it is no baseline, of another schema version, or damaged.
+        CacheError: it is not a baseline, has an unknown schema version, or is damaged.
     """
     again = f"Record it again: inspect-kernel baseline CACHE -o {name}"
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise CacheError(f"{name} is no JSON: {error}.", again) from None
+        raise CacheError(f"{name} is not JSON: {error}.", again) from None
     except RecursionError:
         raise CacheError(f"{name} is nested too deeply.", again) from None
     if not isinstance(document, dict) or document.get("document") != "baseline":
-        raise CacheError(f"{name} is no baseline.", again)
+        raise CacheError(f"{name} is not a baseline.", again)
     version, generator = document.get("schema_version"), document.get("generator")
-    if version != SCHEMA_VERSION:
+    if version not in (1, SCHEMA_VERSION):
         raise CacheError(
-            f"{name} is of schema version {version}, and this inspect-kernel ({__version__}) reads "
-            f"version {SCHEMA_VERSION}.",
+            f"{name} has schema version {version}, but inspect-kernel {__version__} reads "
+            f"versions 1 to {SCHEMA_VERSION}.",
             again if generator is None else f"{again}, or check with inspect-kernel {generator}.",
         )
     try:
-        kernels = tuple(_parse_recorded(found) for found in document["kernels"])
+        document = upgrade_document(document)
+        kernels = tuple(_parse_recorded(record) for record in document["kernels"])
         return Baseline(str(document["generator"]), kernels)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise CacheError(f"{name} is damaged: {what}.", again) from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise CacheError(f"{name} is damaged: {reason}.", again) from None
 
 
-def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
-    on = found["target"]
+def _parse_recorded(record: Mapping[str, Any]) -> BaselineKernel:
+    on = record["target"]
     gpu = None if on is None else Target(Backend(on["backend"]), Arch(_text(on["arch"])), int(on["warp_size"]))
-    signature, tiles = found["signature"], found["tiles"]
+    signature, tiles = record["signature"], record["tiles"]
     artifact = Artifact(
         directory=".",
-        stem=_text(found["name"]),
-        name=_text(found["symbol"]),
-        display_name=_text(found["name"]),
-        hash=_text(found["hash"]),
+        stem=_text(record["name"]),
+        name=_text(record["symbol"]),
+        display_name=_text(record["name"]),
+        hash=_text(record["hash"]),
         target=gpu,
-        triton_version=None if found["triton_version"] is None else TritonVersion(_text(found["triton_version"])),
-        num_warps=_number(found["num_warps"]),
-        num_stages=_number(found["num_stages"]),
-        shared_bytes=_number(found["shared_bytes"]),
+        triton_version=None if record["triton_version"] is None else TritonVersion(_text(record["triton_version"])),
+        num_warps=_number(record["num_warps"]),
+        num_stages=_number(record["num_stages"]),
+        shared_bytes=_number(record["shared_bytes"]),
         state=Completeness.RECORDED,
         files={},
         metadata={},
@@ -193,59 +195,59 @@ def _parse_recorded(found: Mapping[str, Any]) -> Recorded:
         triton=artifact.triton_version,
         signature=None if signature is None else tuple(map(_text, signature)),
         tiles=None if tiles is None else tuple(Tile(_text(tile)) for tile in tiles),
-        options={_text(key): _value(value) for key, value in found["options"].items()},
-        steps=tuple(map(_text, found["steps"])),
-        rows=tuple(_parse_row(row) for row in found["facts"]),
+        options={_text(key): _value(value) for key, value in record["options"].items()},
+        steps=tuple(map(_text, record["steps"])),
+        rows=tuple(_parse_row(row) for row in record["facts"]),
     )
-    digests = {_text(key): _text(value) for key, value in found["digests"].items()}
-    source = _known_text(found["source"])
-    return Recorded(artifact=artifact, summary=summary, digests=digests, source=source)
+    digests = {_text(key): _text(value) for key, value in record["digests"].items()}
+    source = _optional_text(record["source"])
+    return BaselineKernel(artifact=artifact, summary=summary, digests=digests, source=source)
 
 
 def _parse_row(row: Mapping[str, Any]) -> Row:
     category = _text(row["category"])
     if category not in CATEGORIES:
-        raise ValueError(f"{category!r} is no category of facts")
+        raise ValueError(f"{category!r} is not a category of facts")
     texts = [_text(row[name]) for name in ("label", "unit", "step", "region")]
     label, unit, step, region = texts
     return Row(_text(row["key"]), category, label, unit, _value(row["value"]), step, region)
 
 
-def _text(found: object) -> str:
-    if not isinstance(found, str):
-        raise TypeError(f"{found!r:.40} is no text")
-    return found
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
 
 
-def _known_text(found: object) -> str | None:
-    return None if found is None else _text(found)
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
 
 
-def _number(found: object) -> int | None:
-    if found is None or (isinstance(found, int) and not isinstance(found, bool)):
-        return found
-    raise TypeError(f"{found!r:.40} is no number")
+def _number(value: object) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise TypeError(f"{value!r:.40} is not a number")
 
 
-def _value(found: object) -> Value:
-    if isinstance(found, list):
-        return tuple(map(_text, found))
-    if found is None or isinstance(found, bool | int | float | str):
-        return found
-    raise TypeError(f"{found!r:.40} is no value of a fact")
+def _value(value: object) -> Value:
+    if isinstance(value, list):
+        return tuple(map(_text, value))
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{value!r:.40} is not a value of a fact")
 
 
-def _laid_out(value: object, indent: str) -> str:
-    """JSON in which everything that holds nothing but scalars and lists of them takes one line."""
-    parts = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(parts, list) or not any(isinstance(part, dict) or _is_deep(part) for part in parts):
+def _format_lines(value: object, indent: str) -> str:
+    """JSON with one line for each object of scalars and lists of scalars."""
+    items = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(items, list) or not any(isinstance(item, dict) or _has_containers(item) for item in items):
         return json.dumps(value, allow_nan=False)
     inner = indent + "  "
     if isinstance(value, dict):
-        lines = [f"{inner}{json.dumps(key)}: {_laid_out(part, inner)}" for key, part in value.items()]
+        lines = [f"{inner}{json.dumps(key)}: {_format_lines(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(inner + _laid_out(part, inner) for part in parts) + f"\n{indent}]"
+    return "[\n" + ",\n".join(inner + _format_lines(item, inner) for item in items) + f"\n{indent}]"
 
 
-def _is_deep(part: object) -> bool:
-    return isinstance(part, list) and any(isinstance(one, dict | list) for one in part)
+def _has_containers(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value)

@@ -8,9 +8,9 @@ from typing import Literal
 
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
-shape(
+define_shape(
     MeasuredDevice,
     "date name target=target.arch multiprocessors cache_bytes driver torch triton"
     " peak_bandwidth=peaks.bandwidth peak_flops=peaks.flops peak_source=peaks.source",
@@ -35,7 +35,7 @@ class BenchRow:
         return None if deviation is None else float(f"{deviation:.3g}")
 
     @property
-    def right(self) -> bool | None:
+    def is_correct(self) -> bool | None:
         """None where nothing says what to expect."""
         return None if self.measured.deviation is None else not self.measured.is_wrong
 
@@ -45,11 +45,11 @@ class BenchRow:
         return None if self.measured.facts is None else self.measured.verdicts
 
 
-shape(
+define_shape(
     BenchRow,
     "kernel=measured.kernel size=measured.size config=measured.config milliseconds=measured.milliseconds"
     " spread=measured.spread flops=measured.flops bandwidth=measured.bandwidth bound share deviation"
-    " tolerance=measured.tolerance right hash=measured.facts.artifact.hash verdicts"
+    " tolerance=measured.tolerance is_correct hash=measured.facts.artifact.hash verdicts"
     " waits=measured.facts.wait_depths registers=measured.facts.resources.registers.value"
     " spill_bytes=measured.facts.resources.spill_bytes.value"
     " shared_bytes=measured.facts.resources.shared.value blocks=measured.facts.occupancy.blocks"

@@ -1,4 +1,4 @@
-"""Kernels and their cache as JSON: `--json`, and their findings alone: `findings --json`."""
+"""Kernels and their cache as JSON: `--json`, and only their findings: `findings --json`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from artifact_inspector.findings import find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json._document import Document, each_once
-from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._encoding import TextExamples, define_shape
 from artifact_inspector.report.json._facts import FactValues, fact_values
 from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.resources import ResourcesDocument, resources_document
@@ -28,89 +28,89 @@ from artifact_inspector.vocabulary.finding_facts import findings_of
 if TYPE_CHECKING:
     from artifact_inspector.passes.retargeting import RetargetedKernel
 
-shape(PartitionFacts, "name warps registers", without="events")
-shape(
+define_shape(PartitionFacts, "name warps registers", without="events")
+define_shape(
     LoadWidth,
     "line source called_from=source.called_from name masked width widths causes",
     empty="name",
     title="Load",
 )
-shape(NarrowCause, empty="name")
-shape(CachePolicy, "line source called_from=source.called_from store=is_store requested applied lost")
-shape(
+define_shape(NarrowCause, empty="name")
+define_shape(CachePolicy, "line source called_from=source.called_from store=is_store requested applied lost")
+define_shape(
     Allocation,
     "bytes buffers line source called_from=source.called_from purpose name scratch=is_scratch live",
     without="first last role dot",
     empty="name",
 )
-shape(
+define_shape(
     SharedMemoryUsage,
     "declared peak is_accounted unexplained_bytes note",
     without="entries",
     empty="note",
     title="Accounted",
 )
-shape(
+define_shape(
     CompilerRemark,
     types={
-        "tool": Annotated[str, Words(("triton", "ptxas"))],
-        "kind": Annotated[str, Words(("remark", "warning", "error", "advisory"))],
+        "tool": Annotated[str, TextExamples(("triton", "ptxas"))],
+        "kind": Annotated[str, TextExamples(("remark", "warning", "error", "advisory"))],
     },
     title="Remark",
 )
-shape(
+define_shape(
     Artifact,
     "name=display_name symbol=name hash directory state target triton_version num_warps num_stages shared_bytes",
     without="stem files metadata constants is_assembled",
-    types={"state": Annotated[str, Words(("complete", "binary-only", "partial"))]},
+    types={"state": Annotated[str, TextExamples(("complete", "binary-only", "partial"))]},
 )
 
 
 @dataclass(frozen=True, slots=True)
 class KernelDocument:
-    """What is known of one kernel."""
+    """The facts of one kernel."""
 
     artifact: Artifact
     resources: ResourcesDocument
-    shared_bill: tuple[Allocation, ...]
-    shared_accounted: SharedMemoryUsage | None
+    shared_allocations: tuple[Allocation, ...]
+    shared_usage: SharedMemoryUsage | None
     """Null without TTGIR."""
     partitions: tuple[PartitionFacts, ...]
     loads: tuple[LoadWidth, ...]
     cache_policies: tuple[CachePolicy, ...]
     findings: tuple[Finding, ...]
     remarks: tuple[CompilerRemark, ...] | None
-    """What the compilers said; null where nobody kept it."""
+    """Messages of the compilers; null if they were not recorded."""
     stages: Mapping[Stage, StageDocument]
     """Text stages that could be read, in compilation order."""
-    principal: str | None
-    """The id of the region that the kernel is known by."""
+    main_region: str | None
+    """The id of the main loop, or of the straight-line code if there is no loop."""
     verdict: Verdict | None
-    """The principal region's, in the last stage that has it."""
+    """Of the main loop, in the last stage that has it."""
     phrase: str | None
     """The verdict as it is printed."""
     changed_at: Stage | None
-    """The stage where the principal region's order first changed."""
+    """The stage where the order of the main loop first changed."""
     changes: Mapping[str, Stage]
     """Region → the first stage where its order differs from the stage before."""
     facts: FactValues
-    """Every fact that kernels are compared by, by key; those of a region follow its name (`loop1.waits`)."""
+    """Every fact by key, as comparisons show them; those of a region follow its name (`loop1.waits`)."""
     timings: tuple[EntryTiming, ...]
-    """What Triton's own autotuner timed of it, by key."""
+    """Times measured by Triton's autotuner, by key."""
     problems: tuple[Problem, ...]
 
 
-shape(KernelDocument, inline="artifact")
+define_shape(KernelDocument, inline="artifact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheDocument(Document):
-    """Everything that is known of the chosen kernels of a cache: `inspect-kernel CACHE [NAME] --json`."""
+    """All facts of the selected kernels of a cache: `inspect-kernel CACHE [NAME] --json`."""
 
     document: Literal["cache"] = "cache"
     kernels: tuple[KernelDocument, ...]
-    others: tuple[OtherFile, ...]
-    """Named, never looked into."""
+    other_files: tuple[OtherFile, ...]
+    """Files that are not part of a kernel. They are listed, but not read."""
     problems: tuple[Problem, ...]
     """Those of the cache and of all kernels, each once."""
 
@@ -131,7 +131,7 @@ def cache_document(
     of_cache = () if cache is None else cache.problems
     return CacheDocument(
         kernels=tuple(kernel_document(kernel, others) for kernel in kernels),
-        others=() if cache is None else cache.others,
+        other_files=() if cache is None else cache.others,
         problems=each_once([*problems, *of_cache, *of_kernels, *(p for k in kernels for p in k.problems)]),
     )
 
@@ -153,15 +153,15 @@ def kernel_document(
     return KernelDocument(
         artifact=kernel.artifact,
         resources=resources_document(kernel, others, elsewhere),
-        shared_bill=() if kernel.bill is None else kernel.bill.entries,
-        shared_accounted=kernel.bill,
+        shared_allocations=() if kernel.bill is None else kernel.bill.entries,
+        shared_usage=kernel.bill,
         partitions=kernel.partitions,
         loads=kernel.widths,
         cache_policies=kernel.policies,
         findings=findings_of(kernel),
         remarks=kernel.remarks,
         stages={stage: stage_document(kernel, facts) for stage, facts in kernel.stages.items()},
-        principal=kernel.principal,
+        main_region=kernel.principal,
         verdict=kernel.verdict,
         phrase=None if principal is None else principal.phrase,
         changed_at=kernel.changed_at,
@@ -180,7 +180,7 @@ class KernelFindings:
     findings: tuple[Finding, ...]
 
 
-shape(
+define_shape(
     KernelFindings,
     "name=artifact.display_name hash=artifact.hash directory=artifact.directory target=artifact.target.arch",
     without="artifact",
@@ -189,7 +189,7 @@ shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingsDocument(Document):
-    """What stands out in each kernel: `inspect-kernel findings --json`."""
+    """Likely problems of each kernel: `inspect-kernel findings --json`."""
 
     document: Literal["findings"] = "findings"
     kernels: tuple[KernelFindings, ...]
@@ -205,5 +205,5 @@ def findings_document(kernels: Sequence[KernelFacts], problems: Iterable[Problem
     """
     return FindingsDocument(
         kernels=tuple(KernelFindings(kernel.artifact, find_findings(kernel)) for kernel in kernels),
-        problems=each_once([*problems, *(found for kernel in kernels for found in kernel.problems)]),
+        problems=each_once([*problems, *(findings for kernel in kernels for findings in kernel.problems)]),
     )

@@ -9,9 +9,9 @@ from typing import Literal
 from artifact_inspector.compiling import ProgramRun
 from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
-shape(
+define_shape(
     CapturedKernel,
     "kernel=name target=target.arch hash signature constexprs options launches benchmark_launches"
     " compiled_for=compiled_for.line",
@@ -36,13 +36,13 @@ class NoteDocument:
     """Something that could not be done as on the GPU."""
 
     text: str
-    place: str | None
+    location: str | None
     """`file:line` of the program's statement."""
     targets: tuple[str, ...]
     """Of the runs that it is about."""
 
 
-shape(RunDocument, title="ProgramRun")
+define_shape(RunDocument, title="ProgramRun")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Comparisons as JSON: two kernels, two caches, one kernel in every form."""
+"""Comparisons as JSON: two kernels, two caches, all variants of a kernel."""
 
 from __future__ import annotations
 
@@ -10,83 +10,83 @@ from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import (
+    Comparison,
     FactPair,
     FirstDivergence,
-    Pair,
+    KernelRegion,
     RegionPair,
-    Side,
     StagePair,
     VerdictChange,
 )
-from artifact_inspector.comparison.why import Causes
+from artifact_inspector.comparison.variant_causes import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._encoding import TextExamples, define_shape
 from artifact_inspector.report.json.stages import Verdict
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
-CategoryName = Annotated[str, Words(CATEGORIES)]
-GateName = Annotated[str, Words(GATES)]
-SideName = Annotated[str, Words(("left", "right"))]
-StepName = Annotated[str, Words(STEPS)]
+CategoryName = Annotated[str, TextExamples(CATEGORIES)]
+GateName = Annotated[str, TextExamples(GATES)]
+SideName = Annotated[str, TextExamples(("left", "right"))]
+StepName = Annotated[str, TextExamples(STEPS)]
 
-shape(
+define_shape(
     Candidate,
     "name=artifact.display_name hash=artifact.hash directory=artifact.directory target"
     " triton_version=artifact.triton_version signature=program.signature tiles=program.tiles options",
     without="artifact problems",
     title="Identity",
 )
-shape(
+define_shape(
     FactPair,
     "key category label=title unit region",
     without="step unknown",
-    empty="unit region why",
-    types={"category": Annotated[str, Words((*CATEGORIES, "options"))]},
+    empty="unit region reason",
+    types={"category": Annotated[str, TextExamples((*CATEGORIES, "options"))]},
     title="Fact",
 )
-shape(FirstDivergence, types={"step": StepName})
-shape(VerdictChange, types={"step": StepName, "side": SideName})
-shape(
-    Side,
+define_shape(FirstDivergence, types={"step": StepName})
+define_shape(VerdictChange, types={"step": StepName, "side": SideName})
+define_shape(
+    KernelRegion,
     "stage verdict=region.verdict phrase=region.phrase signature=region.signature rounds",
     without="region",
     types={"verdict": Verdict},
 )
-shape(StagePair, "step agree", without="compared", types={"step": StepName})
-shape(RegionPair, "name left right principal=is_principal")
-shape(
+define_shape(StagePair, "step agree", without="compared", types={"step": StepName})
+define_shape(RegionPair, "name left right is_main=is_principal")
+define_shape(
     Change,
-    "left right degree categories differences parting=pair.parting facts not_compared=notes",
-    without="held pair lines",
+    "left right degree categories differences first_divergence=pair.first_divergence facts not_compared=notes",
+    without="compared_facts pair lines",
     types={"categories": tuple[CategoryName, ...]},
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairDocument(Document):
-    """Two kernels held against each other: `inspect-kernel diff --json` of two kernels."""
+    """Two kernels compared: `inspect-kernel diff --json` of two kernels."""
 
     document: Literal["pair"] = "pair"
     left: Candidate
     right: Candidate
     same: bool
     differences: tuple[Difference, ...]
-    """In what they are not the same kernel."""
-    parting: FirstDivergence | None
-    """Of the first region that parts, the principal one before all others."""
+    """The properties in which they are not the same kernel."""
+    first_divergence: FirstDivergence | None
+    """Of the first region that differs, the main loop before all others."""
     options: tuple[FactPair, ...]
     facts: tuple[FactPair, ...]
     regions: tuple[RegionPair, ...]
-    """The principal one first."""
+    """The main loop first."""
     not_compared: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Kernels of both sides of which several could be meant."""
+class AmbiguousGroup:
+    """Kernels of both sides with several possible pairs."""
 
     left: tuple[Candidate, ...]
     right: tuple[Candidate, ...]
@@ -97,15 +97,15 @@ class SideProblem:
     """Something on one side that could not be read, or only in part."""
 
     side: SideName
-    found: Problem
+    problem: Problem
 
 
-shape(SideProblem, inline="found")
+define_shape(SideProblem, inline="problem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusDocument(Document):
-    """Two caches held against each other: `inspect-kernel diff --json` of two caches."""
+    """Two caches compared: `inspect-kernel diff --json` of two caches."""
 
     document: Literal["corpus"] = "corpus"
     same: bool
@@ -116,48 +116,48 @@ class CorpusDocument(Document):
     by_category: Mapping[CategoryName, int]
     """Category → kernels whose facts differ in it."""
     gates: tuple[GateName, ...]
-    """What it was asked to fail on."""
+    """The gates that were checked."""
     failures: tuple[GateName, ...]
-    """Those that are shut."""
+    """The gates that failed."""
     kernels: tuple[Change, ...]
     """Worst first."""
     only_left: tuple[Candidate, ...]
     only_right: tuple[Candidate, ...]
-    ambiguous: tuple[Group, ...]
+    ambiguous: tuple[AmbiguousGroup, ...]
     problems: tuple[SideProblem, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FormDocument:
+class VariantDocument:
     """One compilation of a kernel."""
 
     kernel: Candidate
     verdicts: Mapping[StepName, str | None]
-    """Of the principal region, by stage; null where it is not known, absent without the stage."""
-    figures: Mapping[Annotated[str, Words(tuple(column.name for column in shown_columns()))], Value]
-    """Absent where it does not apply, null where it is not known."""
+    """Of the main loop, by stage; null if unknown, absent without the stage."""
+    figures: Mapping[Annotated[str, TextExamples(tuple(column.name for column in shown_columns()))], Value]
+    """Absent if it does not apply, null if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixDocument(Document):
-    """One kernel in every form that a cache has: `inspect-kernel matrix --json`."""
+    """All variants of a kernel in a cache: `inspect-kernel matrix --json`."""
 
     document: Literal["matrix"] = "matrix"
     name: str
-    forms: tuple[FormDocument, ...]
+    variants: tuple[VariantDocument, ...]
     causes: Causes
-    """Why it was compiled so often."""
+    """Why it has so many variants."""
 
 
-def pair_document(pair: Pair) -> PairDocument:
-    """Two kernels: what they are, what differs, and who made them differ."""
+def pair_document(pair: Comparison) -> PairDocument:
+    """Two kernels: identities, differences, and the responsible components."""
     left, right = pair.sides
     return PairDocument(
         left=left,
         right=right,
         same=pair.is_same,
         differences=pair.differences,
-        parting=pair.first_divergence,
+        first_divergence=pair.first_divergence,
         options=pair.options,
         facts=pair.facts,
         regions=pair.regions,
@@ -183,9 +183,9 @@ def corpus_document(corpus: Corpus, gates: Sequence[str]) -> CorpusDocument:
 
 
 def matrix_document(matrix: Matrix) -> MatrixDocument:
-    """One kernel in all its forms."""
-    forms = [FormDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.forms]
-    return MatrixDocument(name=matrix.name, forms=tuple(forms), causes=matrix.causes)
+    """One kernel in all its variants."""
+    forms = [VariantDocument(Candidate(form.kernel.artifact), form.verdicts, form.figures) for form in matrix.variants]
+    return MatrixDocument(name=matrix.name, variants=tuple(forms), causes=matrix.causes)
 
 
 def across(matching: Matching) -> tuple[Axis, ...]:
@@ -193,6 +193,6 @@ def across(matching: Matching) -> tuple[Axis, ...]:
     return tuple(axis for axis in Axis if axis in matching.across)
 
 
-def ambiguous(matching: Matching) -> tuple[Group, ...]:
-    """Groups in which several could be meant."""
-    return tuple(Group(left, right) for left, right in matching.ambiguous)
+def ambiguous(matching: Matching) -> tuple[AmbiguousGroup, ...]:
+    """Groups with several possible pairs."""
+    return tuple(AmbiguousGroup(left, right) for left, right in matching.ambiguous)

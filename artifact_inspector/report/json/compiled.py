@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
 Plain = bool | int | float | str | None
 
-shape(
+define_shape(
     CompileResult,
-    "kernel kernel_path target=target.arch triton config types constants options seconds cached=is_cached directory message"
-    " remedy",
+    "kernel kernel_path target=target.arch triton config types constants options seconds"
+    " cached=is_cached directory message remedy",
     without="is_usage_error details",
     rounded={"seconds": 3},
     types={

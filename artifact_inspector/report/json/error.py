@@ -1,4 +1,4 @@
-"""What stands in the place of a document that could not be made."""
+"""The document that replaces one that could not be made."""
 
 from __future__ import annotations
 

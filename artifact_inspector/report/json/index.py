@@ -11,10 +11,10 @@ from artifact_inspector.report.json._document import Document
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDocument(Document):
-    """What is kept of what was found before: `inspect-kernel index --json`."""
+    """The result cache: `inspect-kernel --index-info --json`."""
 
     document: Literal["index"] = "index"
-    place: Path
+    file: Path
     """The file."""
     kernels: int
     bytes: int

@@ -9,10 +9,10 @@ from typing import Literal
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
 from artifact_inspector.model import Stage
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 from artifact_inspector.report.listing import ListedLine
 
-shape(ListedLine, "line=number")
+define_shape(ListedLine, "line=number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from artifact_inspector.passes.bisection import Bisection
 from artifact_inspector.passes.dump_facts import DumpFact
 from artifact_inspector.passes.trace import PassTrace
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
-shape(DumpFact, without="by_names")
+define_shape(DumpFact, without="by_names")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from typing import Literal
 
 from artifact_inspector.facts.pressure import KernelPressure
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
-shape(KernelPressure, types={"limited_by": tuple[str, ...]})
+define_shape(KernelPressure, types={"limited_by": tuple[str, ...]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

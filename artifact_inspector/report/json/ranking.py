@@ -8,9 +8,9 @@ from typing import Literal
 from artifact_inspector.execution.timing.ranking import RankedLaunch
 from artifact_inspector.execution.timing.variations import FailedConfiguration
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
-shape(RankedLaunch, "launch hash label score bottleneck terms fits identical_to", rounded={"score": 1})
+define_shape(RankedLaunch, "launch hash label score bottleneck terms fits identical_to", rounded={"score": 1})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +19,11 @@ class RankingDocument(Document):
 
     document: Literal["ranking"] = "ranking"
     rank: tuple[RankedLaunch, ...]
-    """The best first; behind them those whose way is not known, and those that do not fit."""
-    refused: tuple[FailedConfiguration, ...] = ()
-    """What was to be tried and does not compile, with what the compiler said."""
+    """The best first; last are those with an unknown path, and those that do not fit."""
+    failed: tuple[FailedConfiguration, ...] = ()
+    """Configurations that do not compile, with the compiler's message."""
     problems: tuple[str, ...] = ()
-    """What each launch computes, by its place among the launches: a kernel with its arguments. Launches
-    of one problem alone are rivals. Empty where all are of one."""
+    """The problem of each launch, by its index: a kernel with its arguments. Only launches of one problem are
+    ranked against each other. Empty if there is one problem."""
     notes: tuple[str, ...] = ()
     """Options on record that were not passed to the compiler."""

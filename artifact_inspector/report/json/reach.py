@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.comparison.reach import Compared
+from artifact_inspector.comparison.reach import ComparedFile
 from artifact_inspector.report.change_effect import EffectReport
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 from artifact_inspector.report.json.comparison import CategoryName
 
-shape(Compared, "stage=suffix likeness", without="kind")
-shape(
+define_shape(ComparedFile, "stage=suffix likeness", without="kind")
+define_shape(
     EffectReport,
-    "kernel=label against=before reached=reach.reached answer=sentence at"
+    "kernel=label against=baseline reached=reach.reached effect=sentence at"
     " same_from stages=reach.files launch=reach.launch categories=reach.categories"
     " facts=reach.facts left right notes=reach.notes",
     types={"categories": tuple[CategoryName, ...]},
@@ -29,9 +29,9 @@ class ReachDocument(Document):
     document: Literal["reach"] = "reach"
     reached: bool
     """Whether it did for any target."""
-    answers: tuple[EffectReport, ...]
+    results: tuple[EffectReport, ...]
 
 
-def reach_document(answers: Sequence[EffectReport]) -> ReachDocument:
+def reach_document(reports: Sequence[EffectReport]) -> ReachDocument:
     """The answers as JSON."""
-    return ReachDocument(reached=any(answer.reach.reached for answer in answers), answers=tuple(answers))
+    return ReachDocument(reached=any(report.reach.reached for report in reports), results=tuple(reports))

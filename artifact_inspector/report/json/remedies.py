@@ -9,15 +9,16 @@ from typing import Literal
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
+from artifact_inspector.report.json._finding import Finding
 from artifact_inspector.report.json.comparison import CategoryName
 from artifact_inspector.report.remedies import RemedyTrial
 
-shape(
+define_shape(
     RemedyTrial,
-    "finding switch answer reached=reach.reached is_gone categories facts message",
+    "finding switch effect reached=reach.reached is_resolved categories facts message",
     without="reach",
-    types={"categories": tuple[CategoryName, ...]},
+    types={"finding": Finding, "categories": tuple[CategoryName, ...]},
 )
 
 
@@ -26,12 +27,12 @@ class KernelRemedies:
     """One kernel with what was tried of it."""
 
     artifact: Artifact
-    tried: tuple[RemedyTrial, ...]
+    trials: tuple[RemedyTrial, ...]
     notes: tuple[str, ...]
     """On how it was compiled."""
 
 
-shape(
+define_shape(
     KernelRemedies,
     "name=artifact.display_name hash=artifact.hash directory=artifact.directory target=artifact.target.arch",
     without="artifact",
@@ -44,7 +45,7 @@ class RemediesDocument(Document):
 
     document: Literal["remedies"] = "remedies"
     kernels: tuple[KernelRemedies, ...]
-    untried: int
+    findings_without_switch: int
     """Findings that no switch is a remedy of."""
 
 
@@ -54,5 +55,5 @@ def remedies_document(
     """What was tried, as JSON."""
     return RemediesDocument(
         kernels=tuple(KernelRemedies(kernel.artifact, tuple(tried), tuple(notes)) for kernel, tried, notes in kernels),
-        untried=untried,
+        findings_without_switch=untried,
     )

@@ -10,7 +10,7 @@ from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.analysis.resources.usage import Contradiction, ResourceFigure, Resources
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.hardware.targets import Limits, Target
-from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._encoding import TextExamples, define_shape
 
 if TYPE_CHECKING:
     from artifact_inspector.passes.retargeting import RetargetedKernel
@@ -22,22 +22,22 @@ _FIGURES = {
 }
 """Key → figure of `Resources`."""
 
-shape(
+define_shape(
     Resources,
     " ".join(f"{key}={name}.value" for key, name in _FIGURES.items()),
     without="tensor_columns workgroup_processor contradictions",
 )
-shape(
+define_shape(
     Limits,
     "static=shared_per_block_static opt_in=shared_per_block",
     without="matrix_unit multiprocessor source",
     title="SharedLimits",
 )
-shape(
+define_shape(
     Occupancy,
     "blocks_per_sm=blocks warps_per_sm=warps limited_by max_warps unit blocks_by_resource",
     types={
-        "unit": Annotated[str, Words(("SM", "CU", "WGP"))],
+        "unit": Annotated[str, TextExamples(("SM", "CU", "WGP"))],
         "limited_by": tuple[str, ...],
         "blocks_by_resource": Mapping[str, int],
     },
@@ -48,17 +48,21 @@ shape(
 class FigureSources:
     """The file and field that each figure is from; for a figure that is null, why it is."""
 
-    taken: Resources
+    resources: Resources
 
 
-shape(FigureSources, " ".join(f"{key}=taken.{name}.source" for key, name in _FIGURES.items()), without="taken")
+define_shape(
+    FigureSources,
+    " ".join(f"{key}=resources.{name}.source" for key, name in _FIGURES.items()),
+    without="resources",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcesDocument:
     """What one kernel takes."""
 
-    taken: Resources
+    resources: Resources
     sources: FigureSources
     shared_limits: Limits | None
     occupancy: Occupancy | None
@@ -72,7 +76,7 @@ class ResourcesDocument:
     contradictions: tuple[Contradiction, ...]
 
 
-shape(ResourcesDocument, inline="taken")
+define_shape(ResourcesDocument, inline="resources")
 
 
 def resources_document(
@@ -86,11 +90,11 @@ def resources_document(
     """
     target = kernel.artifact.target
     return ResourcesDocument(
-        taken=kernel.resources,
+        resources=kernel.resources,
         sources=FigureSources(kernel.resources),
         shared_limits=None if target is None else target.limits,
         occupancy=kernel.occupancy,
-        occupancy_on={str(other): kernel.occupancy_on(other) for other in others},
+        occupancy_on={str(other_target): kernel.occupancy_on(other_target) for other_target in others},
         occupancy_compiled_on={str(x.target): x.occupancy for x in elsewhere if x.occupancy is not None},
         contradictions=kernel.contradictions,
     )

@@ -1,7 +1,7 @@
 """JSON Schemas of the documents, made of their types.
 
 A dataclass or a named tuple becomes an object, the docstrings under its fields and properties the
-descriptions, an enum or `Words` the examples of a text that may get more words.
+descriptions, an enum or `TextExamples` the examples of a text that may get more words.
 Source: JSON Schema, draft 2020-12.
 """
 
@@ -27,7 +27,7 @@ from artifact_inspector.facts.lazy import lazy
 from artifact_inspector.report.json._document import SCHEMA_VERSION
 from artifact_inspector.report.json._encoding import (
     Key,
-    Words,
+    TextExamples,
     is_object,
     keys_of,
     override_of,
@@ -49,6 +49,7 @@ DOCUMENTS: Mapping[str, str] = {
     "captured": "captured:CapturedDocument",
     "bench": "bench:BenchDocument",
     "prediction": "prediction:PredictionDocument",
+    "memory_check": "memory_check:MemoryCheckDocument",
     "ranking": "ranking:RankingDocument",
     "pressure": "pressure:PressureDocument",
     "timeline": "timeline:TimelineDocument",
@@ -58,8 +59,8 @@ DOCUMENTS: Mapping[str, str] = {
     "watched": "watched:WatchedDocument",
     "reach": "reach:ReachDocument",
     "remedies": "remedies:RemediesDocument",
-    "reasons": "why:ReasonsDocument",
-    "causes": "why:CausesDocument",
+    "reasons": "variant_causes:ReasonsDocument",
+    "causes": "variant_causes:CausesDocument",
     "error": "error:ErrorDocument",
 }
 """Name of a document, as its field `document` has it → module of this folder and type."""
@@ -82,10 +83,10 @@ def schema_of(name: str) -> Schema:
     Raises:
         KeyError: there is no such document.
     """
-    known: dict[type, Schema] = {}
-    body = _object(_type_of(name), known)
-    named = {title_of(kind): schema for kind, schema in known.items()}
-    if len(named) < len(known):
+    definitions: dict[type, Schema] = {}
+    body = _object(_type_of(name), definitions)
+    named = {title_of(kind): schema for kind, schema in definitions.items()}
+    if len(named) < len(definitions):
         raise TypeError(f"two types of the document {name!r} share a name")
     return {
         "$schema": _DRAFT,
@@ -114,62 +115,62 @@ class DocumentList:
 
 def _type_of(name: str) -> type:
     module, _, attribute = DOCUMENTS[name].partition(":")
-    found: type = getattr(import_module(f"{__package__}.{module}"), attribute)
-    return found
+    kind: type = getattr(import_module(f"{__package__}.{module}"), attribute)
+    return kind
 
 
-def _schema(kind: Any, known: dict[type, Schema]) -> Schema:
+def _schema(kind: Any, definitions: dict[type, Schema]) -> Schema:
     if kind in _SCALARS:
         return {"type": _SCALARS[kind]}
     if kind in (Any, object):
         return {}
     if inspect.isclass(kind) and issubclass(kind, Enum):
-        return {"type": "string", "examples": [word.value for word in kind]}
+        return {"type": "string", "examples": [member.value for member in kind]}
     if inspect.isclass(kind) and issubclass(kind, str | PurePath):
         return {"type": "string"}
     if is_object(kind):
-        if kind not in known:
-            known[kind] = {}  # a type may hold itself
-            known[kind] = _object(kind, known)
+        if kind not in definitions:
+            definitions[kind] = {}  # a type may hold itself
+            definitions[kind] = _object(kind, definitions)
         return {"$ref": f"#/$defs/{title_of(kind)}"}
-    return _composite(kind, known)
+    return _composite(kind, definitions)
 
 
-def _composite(kind: Any, known: dict[type, Schema]) -> Schema:
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated and FactsByKey in parts[1:]:
-        return facts_schema(lambda kind: _schema(kind, known))
+def _composite(kind: Any, definitions: dict[type, Schema]) -> Schema:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated and FactsByKey in arguments[1:]:
+        return facts_schema(lambda kind: _schema(kind, definitions))
     if origin is Annotated:
-        words = next(found for found in parts[1:] if isinstance(found, Words))
-        return {**_schema(parts[0], known), "examples": list(words.words)}
+        examples = next(annotation for annotation in arguments[1:] if isinstance(annotation, TextExamples))
+        return {**_schema(arguments[0], definitions), "examples": list(examples.values)}
     if origin is Literal:
-        return {"const": parts[0]} if len(parts) == 1 else {"enum": list(parts)}
+        return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
-        return _union([_schema(part, known) for part in parts])
-    if origin is tuple and parts[-1] is not Ellipsis:
+        return _union([_schema(argument, definitions) for argument in arguments])
+    if origin is tuple and arguments[-1] is not Ellipsis:
         return {
             "type": "array",
-            "prefixItems": [_schema(part, known) for part in parts],
-            "minItems": len(parts),
-            "maxItems": len(parts),
+            "prefixItems": [_schema(argument, definitions) for argument in arguments],
+            "minItems": len(arguments),
+            "maxItems": len(arguments),
         }
     if inspect.isclass(origin) and issubclass(origin, Mapping):
-        keys = _schema(parts[0], known)
-        values = {"type": "object", "additionalProperties": _schema(parts[1], known)}
+        keys = _schema(arguments[0], definitions)
+        values = {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
         return {**values, "propertyNames": keys} if "examples" in keys else values
     if inspect.isclass(origin) and issubclass(origin, Sequence):
-        return {"type": "array", "items": _schema(parts[0], known)}
+        return {"type": "array", "items": _schema(arguments[0], definitions)}
     raise TypeError(f"{kind!r} has no JSON Schema here")
 
 
-def _union(parts: list[Schema]) -> Schema:
-    if all(set(part) == {"type"} for part in parts):
-        return {"type": [part["type"] for part in parts]}
-    return {"anyOf": parts}
+def _union(alternatives: list[Schema]) -> Schema:
+    if all(set(alternative) == {"type"} for alternative in alternatives):
+        return {"type": [alternative["type"] for alternative in alternatives]}
+    return {"anyOf": alternatives}
 
 
-def _object(kind: type, known: dict[type, Schema]) -> Schema:
-    properties = _properties(kind, known)
+def _object(kind: type, definitions: dict[type, Schema]) -> Schema:
+    properties = _properties(kind, definitions)
     return {
         "description": _plain(kind.__doc__ or ""),
         "type": "object",
@@ -178,43 +179,45 @@ def _object(kind: type, known: dict[type, Schema]) -> Schema:
     }
 
 
-def _properties(kind: type, known: dict[type, Schema]) -> dict[str, Schema]:
-    found: dict[str, Schema] = {}
+def _properties(kind: type, definitions: dict[type, Schema]) -> dict[str, Schema]:
+    properties: dict[str, Schema] = {}
     for key in keys_of(kind):
-        told = _told(kind, key)
+        value = _describe_value(kind, key)
         if key.is_inline:
-            found |= _properties(told.kind, known)
+            properties |= _properties(value.kind, definitions)
             continue
-        found[key.name] = _schema(told.kind, known)
-        if told.description:
-            said = told.description
-            found[key.name]["description"] = said.replace("empty", "null") if key.empty_is_null else said
-    return found
+        properties[key.name] = _schema(value.kind, definitions)
+        if value.description:
+            description = value.description
+            properties[key.name]["description"] = (
+                description.replace("empty", "null") if key.empty_is_null else description
+            )
+    return properties
 
 
-class _Told(NamedTuple):
+class _DescribedType(NamedTuple):
     kind: Any
     description: str
 
 
-def _told(kind: type, key: Key) -> _Told:
-    """The type of a key's value, and what is said of it where it stands."""
-    here: Any = kind
+def _describe_value(kind: type, key: Key) -> _DescribedType:
+    """The type of a key's value, and its description."""
+    current: Any = kind
     description, optional = "", key.empty_is_null
     for name in key.path.split("."):
-        described, hint = _attribute(here, name)
+        described, hint = _attribute(current, name)
         description = described or description
         members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else ()
         bare = [member for member in members if member is not type(None)]
         last_optional = len(bare) < len(members)
-        here = bare[0] if last_optional and len(bare) == 1 else hint
+        current = bare[0] if last_optional and len(bare) == 1 else hint
         optional = optional or last_optional
-    if not description and inspect.isclass(here) and issubclass(here, str) and here is not str:
-        description = "" if issubclass(here, Enum) else _first_paragraph(here)
+    if not description and inspect.isclass(current) and issubclass(current, str) and current is not str:
+        description = "" if issubclass(current, Enum) else _first_paragraph(current)
     override = override_of(kind, key.name)
     if override is not None:
-        return _Told(override | None if optional and not _is_optional(override) else override, description)
-    return _Told(here | None if optional and not _is_optional(here) else here, description)
+        return _DescribedType(override | None if optional and not _is_optional(override) else override, description)
+    return _DescribedType(current | None if optional and not _is_optional(current) else current, description)
 
 
 def _is_optional(kind: Any) -> bool:
@@ -232,7 +235,7 @@ def _attribute(kind: type, name: str) -> tuple[str, Any]:
             else (member.func if isinstance(member, cached_property) else member.find)
         )
         return _first_paragraph(getter), get_type_hints(getter, include_extras=True).get("return", Any)
-    descriptions = (_described(base).get(name, "") for base in kind.__mro__)
+    descriptions = (_field_descriptions(base).get(name, "") for base in kind.__mro__)
     return next(filter(None, descriptions), ""), _hints(kind)[name]
 
 
@@ -247,23 +250,23 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 @cache
-def _described(kind: type) -> dict[str, str]:
+def _field_descriptions(kind: type) -> dict[str, str]:
     """Field → the docstring under it."""
     if kind.__module__ in ("builtins", "typing"):
         return {}
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for field, below in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             match below:
                 case ast.Expr(value=ast.Constant(value=str(text))):
-                    found[field.target.id] = _plain(text)
-    return found
+                    descriptions[field.target.id] = _plain(text)
+    return descriptions
 
 
-def _first_paragraph(what: Any) -> str:
-    return _plain((inspect.getdoc(what) or "").partition("\n\n")[0])
+def _first_paragraph(member: Any) -> str:
+    return _plain((inspect.getdoc(member) or "").partition("\n\n")[0])
 
 
 def _plain(text: str) -> str:

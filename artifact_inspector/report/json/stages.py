@@ -21,70 +21,72 @@ from artifact_inspector.analysis.overlap.waits import WaitEffect
 from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts, WaitFacts
 from artifact_inspector.model import Queue, Stage
-from artifact_inspector.report.json._encoding import Words, shape
+from artifact_inspector.report.json._encoding import TextExamples, define_shape
 from artifact_inspector.report.phrases import VERDICTS
 
-Verdict = Annotated[str, Words(VERDICTS)]
+Verdict = Annotated[str, TextExamples(VERDICTS)]
 """In which order a region loads and computes."""
 
 _QUEUES = tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY)
-"""Nothing in flight is told of tensor memory."""
+"""Tensor memory is not included."""
 
-shape(WaitFacts, without="queue template")
-shape(RoundPair, rounded={"issued_before": 4, "issued_after": 4})
-shape(
+define_shape(WaitFacts, without="queue template")
+define_shape(RoundPair, rounded={"issued_before": 4, "issued_after": 4})
+define_shape(
     WaitEffect,
     "line=wait.line op=wait.op depth=wait.depth queue=wait.queue in_flight_before in_flight_after"
     " groups_after=groups iterations_in_flight=iterations",
     without="wait drains",
-    types={"queue": Annotated[str, Words(tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY))]},
+    types={
+        "queue": Annotated[str, TextExamples(tuple(queue.value for queue in Queue if queue is not Queue.TENSOR_MEMORY))]
+    },
 )
-shape(
+define_shape(
     LoadsInFlight,
     "max_loads max_bytes_per_thread compute_overlap distance waits drains_at=drains",
     rounded={"compute_overlap": 4},
 )
-shape(
+define_shape(
     MatrixWork,
     "op shape=matrix.shape types=matrix.types count count_along_path=along_path flop=matrix.flop"
     " issuer=matrix.issuer issuers flop_per_pass=flop",
     without="matrix tiling precision exclusive_sources",
     title="Matrix",
 )
-shape(
+define_shape(
     WorkBalance,
     "expected_flop=expected actual_flop=actual is_balanced reason explanation",
     title="MatrixIdentity",
 )
-shape(
+define_shape(
     MatrixGeneration,
     "used newest description reason",
     without="fused lines",
     empty="reason",
     title="MatrixGeneration",
 )
-shape(
+define_shape(
     PingPongSlot,
     "kind memory matrix lines",
     without="first last priority",
-    types={"kind": Annotated[str, Words(("memory", "matrix", "mixed"))]},
+    types={"kind": Annotated[str, TextExamples(("memory", "matrix", "mixed"))]},
 )
-shape(
+define_shape(
     RoundFacts,
     "loads first_load last_load first_compute last_compute sources called_from names shared distances",
 )
-shape(LayoutConversion, "line source called_from=source.called_from")
-shape(
+define_shape(LayoutConversion, "line source called_from=source.called_from")
+define_shape(
     RegionFacts,
     "id kind depth parent is_in_program lines signature named_signature verdict phrase distance unroll_factor groups"
     " copy_position basis pairs exclusive rounds unassigned matrix fused_multiply_adds order_changed notes",
     without="region_notes",
     empty="groups",
     types={
-        "kind": Annotated[str, Words(("loop", "straight", "partition"))],
+        "kind": Annotated[str, TextExamples(("loop", "straight", "partition"))],
         "verdict": Verdict,
-        "copy_position": Annotated[str, Words(("before", "after", "between"))] | None,
-        "basis": Annotated[str, Words(("source", "dataflow"))],
+        "copy_position": Annotated[str, TextExamples(("before", "after", "between"))] | None,
+        "basis": Annotated[str, TextExamples(("source", "dataflow"))],
     },
 )
 
@@ -99,7 +101,7 @@ class PipelineDocument:
 
 
 _AHEAD = "num_stages kind buffers commits_per_iteration wait_depth iterations_in_flight distance prologue"
-shape(
+define_shape(
     PipelineDocument,
     " ".join(f"{name}=facts.{name}" for name in _AHEAD.split())
     + " epilogue_line=facts.epilogue_line drains_at overlaps_matrix=facts.overlaps_matrix"
@@ -117,7 +119,7 @@ class RegionDocument:
     pipeline: PipelineDocument | None
     """Of a loop; the same at every stage behind TTIR."""
     matrix_ops: tuple[MatrixWork, ...]
-    matrix_identity: WorkBalance | None
+    matrix_balance: WorkBalance | None
     """At the last stage only."""
     load_widths: Mapping[int, int]
     """Bytes per thread → loads and copies together."""
@@ -135,8 +137,8 @@ class RegionDocument:
     """At the last stage only."""
 
 
-shape(LoopRange, "start stop step trip_count")
-shape(RegionDocument, inline="facts")
+define_shape(LoopRange, "start stop step trip_count")
+define_shape(RegionDocument, inline="facts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def stage_document(kernel: KernelFacts, stage: StageFacts) -> StageDocument:
 
 
 def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> RegionDocument:
-    """A region; what is said of all stages together stands with the last."""
+    """A region; facts of all stages are listed with the last stage."""
     work = stage.work.get(region.id)
     is_last = stage is kernel.last
     pipeline = kernel.pipelines.get(region.id) if stage.stage is not Stage.TTIR else None
@@ -183,7 +185,7 @@ def _region(kernel: KernelFacts, stage: StageFacts, region: RegionFacts) -> Regi
         in_flight=None if work is None else work.in_flight,
         pipeline=None if pipeline is None else PipelineDocument(pipeline, kernel.drains(region.id)),
         matrix_ops=() if work is None or region.is_dissolved_loop else work.matrix,
-        matrix_identity=kernel.identities.get(region.id) if is_last else None,
+        matrix_balance=kernel.identities.get(region.id) if is_last else None,
         load_widths={} if work is None else work.accesses.load_widths,
         bounds={} if work is None else work.checks,
         conversions=() if work is None else work.conversions,

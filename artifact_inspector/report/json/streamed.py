@@ -54,6 +54,6 @@ def write_cache(
 
 
 def _around(cache: Cache, problems: Iterable[Problem], encoding: str | None) -> tuple[str, str]:
-    """What stands before and behind the kernels."""
+    """The text before and after the kernels."""
     head, _, tail = as_text(cache_document(cache, (), of_kernels=problems), encoding).partition(_EMPTY)
     return head, tail

@@ -9,7 +9,7 @@ from typing import Literal
 from artifact_inspector.analysis.access.matrix_traffic import MatrixTraffic
 from artifact_inspector.hardware.peaks import Peaks, peak_type
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class BandwidthDocument(Document):
     """Of the peak of the device that was named, in the first type."""
 
 
-shape(MatrixTraffic, "m n k bytes=total bytes_of=bytes flop", without="bits")
-shape(BandwidthDocument, inline="traffic")
+define_shape(MatrixTraffic, "m n k bytes=total bytes_of=bytes flop", without="bits")
+define_shape(BandwidthDocument, inline="traffic")
 
 
 def traffic_document(
@@ -40,7 +40,7 @@ def traffic_document(
     rate = None if seconds is None else traffic.bandwidth(seconds)
     flops = None if seconds is None else traffic.flop / seconds
     unit = peak_type(types[0])
-    most = peaks.peak_for_type(unit) if peaks is not None and unit else None
+    peak = peaks.peak_for_type(unit) if peaks is not None and unit else None
     return BandwidthDocument(
         traffic=traffic,
         seconds=seconds,
@@ -48,5 +48,5 @@ def traffic_document(
         flop_per_second=flops,
         share_of_peak=None if rate is None or peaks is None else rate / peaks.bandwidth,
         flop_per_byte=traffic.flop / traffic.total,
-        share_of_arithmetic=None if flops is None or most is None else flops / most[1],
+        share_of_arithmetic=None if flops is None or peak is None else flops / peak[1],
     )

@@ -41,7 +41,7 @@ if os.environ.get(SETTING):
         sys.exit("inspect-kernel capture needs Python 3.10 or newer, and this is " + sys.version.split()[0])
     # the interpreter may have another version of this package installed
     sys.meta_path.insert(0, _PackageFinder(settings["own"]))
-    sys.path.extend(settings.get("lent", ()))
+    sys.path.extend(settings.get("import_paths", ()))
     from artifact_inspector.compiling.capture.program import install_import_hooks
 
     install_import_hooks(settings)

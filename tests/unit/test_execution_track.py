@@ -19,7 +19,7 @@ def lane(path: str, stage: Stage) -> Lane:
 def flights(found: Lane) -> list[tuple[int, int | None, int, bool]]:
     """Loads, line of what completes them, trips later, behind the loop: those of one wait put together."""
     together: dict[tuple[str, int | None, int, bool], int] = {}
-    for loading in found.loadings:
+    for loading in found.load_spans:
         flight = loading.flight
         where = None if loading.completion is None else loading.completion.line
         key = (found.events[flight.step].step.region, where, flight.back_edges, flight.is_after_loop)
@@ -62,5 +62,5 @@ def test_the_events_of_a_lane_are_those_of_the_signatures() -> None:
 
 def test_a_register_completes_its_load_where_it_is_first_used() -> None:
     found = lane("3.6.0/sm_80/copy", Stage.PTX)
-    assert not any(loading.flight.is_by_wait for loading in found.loadings)
-    assert all(loading.completion is not None for loading in found.loadings)
+    assert not any(loading.flight.is_by_wait for loading in found.load_spans)
+    assert all(loading.completion is not None for loading in found.load_spans)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from artifact_inspector.comparison.why import Causes, Reason
+from artifact_inspector.comparison.variant_causes import Causes, EntryDifference
 from artifact_inspector.report.json._document import Document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonsDocument(Document):
-    """What separates two entries of a cache: `inspect-kernel why CACHE A B --json`."""
+    """Differences of two entries of a cache: `inspect-kernel why CACHE A B --json`."""
 
     document: Literal["reasons"] = "reasons"
     left: str
     """Hash of the entry."""
     right: str
     """Hash of the other."""
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EntryDifference, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausesDocument(Document):
-    """Why a kernel has as many forms as it has: `inspect-kernel why CACHE NAME --json`."""
+    """Why a kernel has its number of variants: `inspect-kernel why CACHE NAME --json`."""
 
     document: Literal["causes"] = "causes"
     name: str

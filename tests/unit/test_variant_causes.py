@@ -9,14 +9,14 @@ import pytest
 from saved import FIXTURES, saved
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
-from artifact_inspector.comparison.why import Cause, find_causes, find_reasons
+from artifact_inspector.comparison.variant_causes import Cause, find_causes, find_reasons
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Frame, TritonVersion
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.variant_causes import ReasonsReport
-from artifact_inspector.vocabulary.forms import Compiled
+from artifact_inspector.vocabulary.variant_labels import Compiled
 
 ARTIFACT = saved("3.6.0/sm_80/masked_add").facts.artifact
 PROGRAM = KernelProgram(("*fp32:16", "i32:16"), (Tile("load 128"),), Frame("k.py", 3, 1), ("x", "n"))
@@ -65,7 +65,7 @@ def with_types(*types: str, names: tuple[str, ...] = ("x", "n")) -> Compiled:
 )
 def test_each_part_of_the_key_is_told_alone(other: Compiled, cause: Cause, name: str, values: tuple[str, str]) -> None:
     (found,) = find_reasons(a_form(), other)
-    assert (found.respect.cause, found.respect.name) == (cause, name)
+    assert (found.key_part.cause, found.key_part.name) == (cause, name)
     assert (found.left, found.right) == values
 
 
@@ -74,7 +74,7 @@ def test_without_a_record_the_tiles_are_what_is_left_of_constants() -> None:
         Compiled(replace(ARTIFACT, constants={}), PROGRAM._replace(tiles=(Tile(f"load {n}"),))) for n in (128, 256)
     )
     (found,) = find_reasons(ours, theirs)
-    assert (found.respect.cause, found.left, found.right) == (
+    assert (found.key_part.cause, found.left, found.right) == (
         Cause.CONSTANT,
         Tile("load 128"),
         Tile("load 256"),
@@ -83,7 +83,7 @@ def test_without_a_record_the_tiles_are_what_is_left_of_constants() -> None:
 
 def test_what_no_file_tells_is_said_to_be_untold() -> None:
     (found,) = find_reasons(a_form(), a_form())
-    assert found.respect.cause is Cause.UNKNOWN
+    assert found.key_part.cause is Cause.UNKNOWN
     text = to_text(ReasonsReport(("a", "b"), [found]), 100)
     assert "The files of the two entries show no difference." in text
 
@@ -97,8 +97,8 @@ def test_each_cause_says_how_many_forms_it_makes() -> None:
     ]
     forms.append(with_types("*fp16:16", "i32:16"))
     found = find_causes(forms)
-    assert (found.forms, found.alike) == (5, 0)
-    told = {one.respect.name: (one.makes, dict(one.values)) for one in found.varying}
+    assert (found.variant_count, found.indistinguishable) == (5, 0)
+    told = {one.key_part.name: (one.variants_caused, dict(one.values)) for one in found.varying}
     assert told == {
         "BLOCK": (2, {"128": 3, "256": 2}),
         "n": (2, {"÷16": 3, "any value": 2}),
@@ -109,18 +109,18 @@ def test_each_cause_says_how_many_forms_it_makes() -> None:
 def test_types_that_change_together_are_one_cause() -> None:
     ours, theirs = (with_types(f"*{kind}:16", f"*{kind}:16") for kind in ("fp16", "fp32"))
     (found,) = find_causes([ours, theirs]).varying
-    assert (found.respect.cause, found.respect.name, found.makes) == (Cause.DTYPE, "x, n", 1)
+    assert (found.key_part.cause, found.key_part.name, found.variants_caused) == (Cause.DTYPE, "x, n", 1)
 
 
 def test_saved_forms_of_a_matmul_differ_in_target_and_version() -> None:
     entries = [x for x in open_cache(FIXTURES).entries if x.display_name == "matmul_kernel"]
     assert len(entries) > 10
     found = find_causes([Compiled(entry, None) for entry in entries])
-    assert [one.respect.cause for one in found.varying] == [Cause.TARGET, Cause.VERSION]
+    assert [one.key_part.cause for one in found.varying] == [Cause.TARGET, Cause.VERSION]
 
 
 def test_arguments_by_position_have_the_names_that_another_form_knows() -> None:
     numbered = a_form(PROGRAM._replace(signature=("*fp32:16", "i32"), arguments=("0", "1")))
     (found,) = find_reasons(numbered, a_form())
-    assert (found.respect.cause, found.respect.name) == (Cause.SPECIALISATION, "n")
+    assert (found.key_part.cause, found.key_part.name) == (Cause.SPECIALISATION, "n")
     assert (found.left, found.right) == ("any value", "÷16")

@@ -1,8 +1,7 @@
-"""One short label for each form of a kernel: `128×64×32 f16 w4 s3 G8`.
+"""A short label for each variant of a kernel: `128×64×32 f16 w4 s3 G8`.
 
-The tile, the type, the warps and the stages are always there, where they are known; constants and options
-only where they differ among the forms that a cache has of the kernel. A label says nothing of target and
-version, which stand beside it everywhere.
+A label has the tile, the type, the warps and the stages if they are known; constants and options only if they
+differ among the variants in the cache. It has no target and no version, which are always displayed next to it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from artifact_inspector.vocabulary.options import read_options
 _ELEMENT = re.compile(r"\*+k?([a-z]+[0-9]\w*)")
 _OF_THE_TILE = re.compile(r"BLOCK|TILE|SIZE|^B_?[MNK]$", re.I)
 MOST_CHARACTERS = 16
-"""Of a constant's value; what is longer is told apart by its hash."""
+"""Of a constant's value; variants with longer values are distinguished by their hash."""
 
 
 class Compiled(NamedTuple):
@@ -31,17 +30,17 @@ class Compiled(NamedTuple):
 
 
 Extras = Mapping[str, tuple[str, ...]]
-"""Name of a kernel → its constants and options that differ among its forms."""
+"""Name of a kernel → its constants and options that differ among its variants."""
 
 
-def vary_in(artifacts: Iterable[Artifact]) -> Extras:
-    """The constants and options in which forms of one kernel for one target and version differ."""
+def find_varying(artifacts: Iterable[Artifact]) -> Extras:
+    """The constants and options in which variants of one kernel for one target and version differ."""
     values: dict[tuple[str, str], dict[str, set[str]]] = {}
     for artifact in artifacts:
-        place = artifact.display_name, f"{artifact.target} {artifact.triton_version}"
-        found = values.setdefault(place, {})
+        group = artifact.display_name, f"{artifact.target} {artifact.triton_version}"
+        values_by_name = values.setdefault(group, {})
         for name, value in _extras(artifact).items():
-            found.setdefault(name, set()).add(repr(value))
+            values_by_name.setdefault(name, set()).add(repr(value))
     varying: dict[str, tuple[str, ...]] = {}
     for (kernel, _), of_name in values.items():
         names = [name for name, different in of_name.items() if len(different) > 1]
@@ -50,64 +49,64 @@ def vary_in(artifacts: Iterable[Artifact]) -> Extras:
 
 
 def label_form(form: Compiled, extras: Extras) -> str:
-    """The label of one form; empty where nothing is known of it."""
+    """The label of one variant; empty if nothing is known."""
     artifact, program = form
     tile = tile_of(program)
-    parts = [tile, _element(program)]
-    parts += [f"w{artifact.num_warps}"] if artifact.num_warps is not None else []
-    parts += [f"s{artifact.num_stages}"] if artifact.num_stages is not None else []
+    fields = [tile, _element(program)]
+    fields += [f"w{artifact.num_warps}"] if artifact.num_warps is not None else []
+    fields += [f"s{artifact.num_stages}"] if artifact.num_stages is not None else []
     names = [name for name in extras.get(artifact.display_name, ()) if name in _extras(artifact)]
     letters = Counter(_letter(name) for name in names)
     extents = set(re.findall(r"\d+", tile))
     for name in names:
         value = _extras(artifact)[name]
         if not (_OF_THE_TILE.search(name) and str(value) in extents):
-            parts.append(_option_label(name, value, alone=letters[_letter(name)] == 1))
-    return " ".join(filter(None, parts))
+            fields.append(_option_label(name, value, alone=letters[_letter(name)] == 1))
+    return " ".join(filter(None, fields))
 
 
 def label_forms(forms: Sequence[Compiled], extras: Extras) -> list[str]:
-    """The labels of some forms in order; what alone tells two apart is added where their labels are alike."""
+    """The labels of some variants in order. Equal labels get a suffix that distinguishes them."""
     labels = [label_form(form, extras) for form in forms]
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for at, (form, label) in enumerate(zip(forms, labels, strict=True)):
+    by_label: dict[tuple[str, ...], list[int]] = {}
+    for index, (form, label) in enumerate(zip(forms, labels, strict=True)):
         artifact = form.artifact
         key = (artifact.display_name, str(artifact.target), str(artifact.triton_version), label)
-        alike.setdefault(key, []).append(at)
-    for places in alike.values():
-        if len(places) > 1:
-            for at, said in zip(places, _distinguishing([forms[at] for at in places]), strict=True):
-                labels[at] = f"{labels[at]} {said}".strip()
+        by_label.setdefault(key, []).append(index)
+    for indices in by_label.values():
+        if len(indices) > 1:
+            for index, suffix in zip(indices, _distinguishing([forms[index] for index in indices]), strict=True):
+                labels[index] = f"{labels[index]} {suffix}".strip()
     return labels
 
 
-def tell_apart(forms: Sequence[Compiled], extras: Extras) -> list[str]:
-    """The labels of forms that their name, target and version do not tell apart; empty for all others."""
+def label_ambiguous(forms: Sequence[Compiled], extras: Extras) -> list[str]:
+    """The labels of variants with the same name, target and version; empty for all others."""
     labels = label_forms(forms, extras)
-    told: dict[tuple[str, ...], set[str]] = {}
+    labels_by_kernel: dict[tuple[str, ...], set[str]] = {}
     keys = [(x.artifact.display_name, str(x.artifact.target), str(x.artifact.triton_version)) for x in forms]
     for key, label in zip(keys, labels, strict=True):
-        told.setdefault(key, set()).add(label)
-    return [label if len(told[key]) > 1 else "" for key, label in zip(keys, labels, strict=True)]
+        labels_by_kernel.setdefault(key, set()).add(label)
+    return [label if len(labels_by_kernel[key]) > 1 else "" for key, label in zip(keys, labels, strict=True)]
 
 
 def tile_of(program: KernelProgram | None) -> str:
-    """The tile that a kernel is known by: of its first dot, else of its first access."""
+    """The main tile of a kernel: of its first dot, else of its first access."""
     tiles = () if program is None else program.tiles
     dots = [tile for tile in tiles if tile.is_dot]
     return (dots or list(tiles) or [Tile()])[0].shape
 
 
 def _distinguishing(forms: Sequence[Compiled]) -> list[str]:
-    """The other tiles and the types of arguments in which forms differ."""
+    """The other tiles and the types of arguments in which variants differ."""
     programs = [form.program for form in forms]
-    told = [() if program is None else (*program.tiles[1:], *_typed(program)) for program in programs]
-    shared = set(told[0]).intersection(*told[1:])
-    return [" ".join(part for part in parts if part not in shared) for parts in told]
+    features = [() if program is None else (*program.tiles[1:], *_typed(program)) for program in programs]
+    shared = set(features[0]).intersection(*features[1:])
+    return [" ".join(feature for feature in own_features if feature not in shared) for own_features in features]
 
 
 def _typed(program: KernelProgram) -> list[str]:
-    """The arguments with their types, by name where the text has names; those that a damaged text has."""
+    """The arguments with their types, by name where the text has names; of a damaged text those that exist."""
     names = program.arguments or [f"arg{at}" for at in range(len(program.signature))]
     return [f"{name}:{kind}" for name, kind in zip(names, program.signature, strict=False)]
 
@@ -115,16 +114,16 @@ def _typed(program: KernelProgram) -> list[str]:
 def _element(program: KernelProgram | None) -> str:
     """Type of what the first pointer points at: `f16`."""
     for kind in () if program is None else program.signature:
-        found = _ELEMENT.match(kind)
-        if found is not None:
-            return re.sub(r"^fp", "f", found[1])
+        match = _ELEMENT.match(kind)
+        if match is not None:
+            return re.sub(r"^fp", "f", match[1])
     return ""
 
 
 def _extras(artifact: Artifact) -> dict[str, Any]:
     options = read_options(artifact.metadata)
-    shown = {name: value for name, value in options.items() if name not in ("num_warps", "num_stages")}
-    return {**artifact.constants, **shown}
+    selected = {name: value for name, value in options.items() if name not in ("num_warps", "num_stages")}
+    return {**artifact.constants, **selected}
 
 
 def _letter(name: str) -> str:

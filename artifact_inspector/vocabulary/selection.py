@@ -1,0 +1,90 @@
+"""Selection and order of kernels by their facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.records import artifact_size, artifact_time
+from artifact_inspector.findings import RULES, Rule, Severity, find_findings
+from artifact_inspector.model import OrderVerdict
+from artifact_inspector.model.text import parse_integer, split_option_values
+
+Key = Callable[[KernelFacts], float | str | None]
+KEYS: Mapping[str, Key] = {
+    "name": lambda kernel: kernel.artifact.display_name,
+    "time": lambda kernel: _negate(artifact_time(kernel.artifact)),
+    "verdict": lambda kernel: kernel.verdict,
+    "spills": lambda kernel: _negate(kernel.resources.spill_bytes.value),
+    "occupancy": lambda kernel: None if kernel.occupancy is None else kernel.occupancy.ratio,
+    "size": lambda kernel: _negate(artifact_size(kernel.artifact)),
+}
+"""Value of `--sort` → sort key: newest, most and largest first, lowest occupancy first."""
+
+
+def parse_choice(
+    findings: Sequence[str], verdicts: Sequence[str], severity: str | None
+) -> Callable[[KernelFacts], bool]:
+    """Whether a kernel has one of the findings, one of the verdicts, and a finding of the severity.
+
+    Args:
+        findings: codes or names of rules, as `AI007`, `7` or `register-spill`; none for any.
+        severity: `warning` or `note`; None for any.
+
+    Raises:
+        UsageError: unknown rule, verdict or severity.
+    """
+    codes = {_parse_code(value) for value in split_option_values(findings)}
+    verdict_names = set(split_option_values(verdicts))
+    if verdict_names - set(OrderVerdict):
+        known_verdicts = ", ".join(OrderVerdict)
+        raise UsageError(
+            f"{min(verdict_names - set(OrderVerdict))!r} is not a verdict.", f"Expected one of {known_verdicts}."
+        )
+    if severity is not None and severity not in {member.value for member in Severity}:
+        raise UsageError(f"{severity!r} is not a severity.", "Expected warning or note.")
+    return lambda kernel: is_selected(kernel, codes, verdict_names, severity)
+
+
+def is_selected(kernel: KernelFacts, codes: set[str], verdicts: set[str], severity: str | None) -> bool:
+    """Whether a kernel matches the filters; an empty set matches every kernel."""
+    if verdicts and kernel.verdict not in verdicts:
+        return False
+    if not codes and severity is None:
+        return True
+    all_findings = find_findings(kernel)
+    of_codes = [finding for finding in all_findings if not codes or finding.code in codes]
+    return any(severity is None or finding.severity.value == severity for finding in of_codes)
+
+
+def sort_kernels(kernels: Iterable[KernelFacts], sort_key: str) -> list[KernelFacts]:
+    """The kernels sorted by one of `KEYS`, the other way round with `-` in front; unknown values last.
+
+    Raises:
+        UsageError: unknown sort key.
+    """
+    name = sort_key.removeprefix("-")
+    if name not in KEYS:
+        raise UsageError(f"Unknown column {name!r} for --sort.", f"Expected one of {', '.join(KEYS)}.")
+    keyed = [(KEYS[name](kernel), kernel) for kernel in kernels]
+    with_value = [pair for pair in keyed if pair[0] is not None]
+    with_value.sort(key=lambda pair: pair[0], reverse=sort_key.startswith("-"))  # type: ignore[arg-type, return-value]
+    return [kernel for _, kernel in (*with_value, *(pair for pair in keyed if pair[0] is None))]
+
+
+def _negate(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def is_called(rule: Rule, text: str) -> bool:
+    """Whether a text names this rule: by `AI003`, `003` as lists have it, `3`, or `not-pipelined`."""
+    number = text.upper().removeprefix("AI")
+    return text.lower() == rule.name or parse_integer(number) == int(rule.code[2:])
+
+
+def _parse_code(text: str) -> str:
+    for rule in RULES:
+        if is_called(rule, text):
+            return rule.code
+    raise UsageError(f"Unknown finding {text!r}.", f"Expected one of {', '.join(x.code for x in RULES)}.")

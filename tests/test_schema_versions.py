@@ -1,0 +1,233 @@
+"""Documents of schema version 1 are read as version 2, and a table lists every path of both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from saved import ROOT
+from typer.testing import CliRunner
+
+from artifact_inspector import UsageError, cli, from_json, inspect, to_json
+from artifact_inspector.model import EventKind
+from artifact_inspector.report.json.schema import DOCUMENTS, schema_of
+from artifact_inspector.report.json.version1 import RENAMED_KEYS, path_in_version_2, upgrade_document
+
+PAGE = ROOT / "docs" / "json-v1-v2.md"
+TABLE = ROOT / "docs" / "json-v1-v2.tsv"
+VERSION_1 = ROOT / "docs" / "schema" / "v1"
+CASES = ROOT / "tests" / "cases" / "version1"
+"""Documents and objects as the last release of version 1 wrote them."""
+ADDED = {
+    ("cache", "kernels[].facts"),
+    ("cache", "kernels[].stages.*.regions[].counts"),
+    ("watched", "kernel.facts"),
+    ("watched", "kernel.stages.*.regions[].counts"),
+    ("ranking", "notes"),
+}
+
+
+def paths_of(schema: dict[str, Any]) -> dict[str, None]:
+    """Every path of a document, in the order of its schema."""
+    return dict.fromkeys(_paths(schema, schema.get("$defs", {}), "", frozenset()))
+
+
+def _paths(node: dict[str, Any], types: dict[str, Any], path: str, open_types: frozenset[str]) -> Iterator[str]:
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        if name not in open_types:
+            yield from _paths(types[name], types, path, open_types | {name})
+    for alternative in node.get("anyOf", ()):
+        yield from _paths(alternative, types, path, open_types)
+    for key, member in node.get("properties", {}).items():
+        member_path = f"{path}.{key}" if path else key
+        yield member_path
+        yield from _paths(member, types, member_path, open_types)
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from _paths(node["additionalProperties"], types, f"{path}.*", open_types)
+    for element in [node["items"]] if "items" in node else node.get("prefixItems", ()):
+        yield from _paths(element, types, f"{path}[]", open_types)
+
+
+@cache
+def version_1(name: str) -> dict[str, None]:
+    return paths_of(json.loads((VERSION_1 / f"{name}.schema.json").read_text(encoding="utf-8")))
+
+
+def documents_of_version_1() -> list[str]:
+    return sorted(path.name.partition(".")[0] for path in VERSION_1.iterdir())
+
+
+def test_the_table_lists_every_path(request: pytest.FixtureRequest) -> None:
+    rows = ["document\tversion 1\tversion 2"]
+    for name in documents_of_version_1():
+        rows += [f"{name}\t{path}\t{path_in_version_2(name, path)}" for path in version_1(name)]
+    current = "\n".join(rows) + "\n"
+    if request.config.getoption("--update-docs", default=False):
+        TABLE.write_text(current, encoding="utf-8")
+    else:
+        assert TABLE.read_text(encoding="utf-8") == current, "run pytest tests/test_schema_versions.py --update-docs"
+
+
+def test_the_page_lists_the_renamed_keys(request: pytest.FixtureRequest) -> None:
+    head, mark, _ = PAGE.read_text(encoding="utf-8").partition("<!-- renamed -->\n")
+    current = head + mark
+    for name, renamed in sorted(RENAMED_KEYS.items()):
+        rows = [f"| `{path}` | `{path_in_version_2(name, path)}` |" for path in version_1(name) if path in renamed]
+        current += f"\n## {name}\n\n| version 1 | version 2 |\n|---|---|\n" + "\n".join(rows) + "\n"
+    if request.config.getoption("--update-docs", default=False):
+        PAGE.write_text(current, encoding="utf-8")
+    else:
+        assert mark
+        assert PAGE.read_text(encoding="utf-8") == current, "run pytest tests/test_schema_versions.py --update-docs"
+
+
+@pytest.mark.parametrize("name", documents_of_version_1())
+def test_every_path_of_version_1_is_in_version_2(name: str) -> None:
+    current = paths_of(schema_of(name))
+    renamed = {path_in_version_2(name, path) for path in version_1(name)}
+    assert renamed <= set(current)
+    assert len(renamed) == len(version_1(name)), "two paths of version 1 have one name"
+    # Documents may gain keys within version 2; what it began with is listed.
+    assert {(name, path) for path in current if path not in renamed} >= {row for row in ADDED if row[0] == name}
+
+
+def test_every_renamed_key_is_one_of_version_1() -> None:
+    for name, renamed in RENAMED_KEYS.items():
+        assert name in DOCUMENTS
+        assert set(renamed) <= set(version_1(name))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kernels",
+        "name",
+        "hash",
+        "target",
+        "verdict",
+        "regions",
+        "rounds",
+        "findings",
+        "counters",
+        "rank",
+        "score",
+        "launch",
+        "cta_order",
+        "signature",
+    ],
+)
+def test_a_standard_key_keeps_its_name(key: str) -> None:
+    paths = [(name, path) for name in documents_of_version_1() for path in version_1(name)]
+    kept = [row for row in paths if row[1].rpartition(".")[2] == key]
+    assert kept
+    assert all(path_in_version_2(*row).rpartition(".")[2] == key for row in kept)
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_document_of_version_1_becomes_one_of_version_2(path: Path) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document["schema_version"] == 1
+    upgraded = upgrade_document(document)
+    for name, added in ADDED:
+        if name == upgraded["document"]:
+            _fill(upgraded, added)
+    errors = list(Draft202012Validator(_closed(schema_of(upgraded["document"]))).iter_errors(upgraded))
+    assert not errors, [f"{error.json_path}: {error.message[:200]}" for error in errors]
+    assert upgrade_document(upgraded) == upgraded
+
+
+def _fill(document: dict[str, Any], path: str) -> None:
+    """Add a key that version 2 has and version 1 had not."""
+    *parents, key = path.split(".")
+    objects: list[Any] = [document]
+    for name in parents:
+        bare = name.removesuffix("[]")
+        objects = [child for item in objects for child in (item.values() if bare == "*" else [item[bare]])]
+        if name.endswith("[]"):
+            objects = [child for item in objects for child in item]
+    for item in objects:
+        item[key] = [] if key == "notes" else {}
+
+
+def _closed(schema: Any) -> Any:
+    """The schema without fields that it does not name."""
+    if isinstance(schema, list):
+        return [_closed(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(member) for key, member in schema.items()}
+    return closed | {"additionalProperties": False} if "properties" in closed else closed
+
+
+@pytest.mark.usefixtures("recalled")
+def test_check_reads_a_baseline_of_version_1(tmp_path: Path) -> None:
+    document = json.loads((CASES / "baseline.json").read_text(encoding="utf-8"))
+    path = tmp_path / "baseline.json"
+    cache = str(ROOT / "fixtures" / "3.9.0" / "sm_80")
+    for kernel in document["kernels"]:
+        kernel["digests"] = {}  # so that every fact is compared
+    path.write_text(json.dumps(document), encoding="utf-8")
+    result = CliRunner().invoke(cli.app, ["check", cache, "--baseline", str(path), "--json"])
+    checked = json.loads(result.stdout)
+    assert (result.exit_code, checked["passed"], checked["by_category"]) == (0, True, {})
+    assert checked["counts"]["code"] == len(document["kernels"])
+    assert all(kernel["change"]["facts"] for kernel in checked["kernels"]) or not checked["failures"]
+
+
+def test_a_changed_fact_of_a_baseline_of_version_1_fails(tmp_path: Path) -> None:
+    document = json.loads((CASES / "baseline.json").read_text(encoding="utf-8"))
+    for kernel in document["kernels"]:
+        kernel["digests"] = {}
+        for row in kernel["facts"]:
+            if row["key"].endswith("in_flight.covered"):
+                row["value"] = 1
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    cache = str(ROOT / "fixtures" / "3.9.0" / "sm_80")
+    result = CliRunner().invoke(
+        cli.app, ["check", cache, "--baseline", str(path), "--json", "--fail-on", "in-flight"], catch_exceptions=False
+    )
+    checked = json.loads(result.stdout)
+    keys = {fact["key"].partition(".")[2] for kernel in checked["kernels"] for fact in kernel["change"]["facts"]}
+    assert result.exit_code == 1
+    assert keys == {"in_flight.overlap"}
+
+
+def objects() -> list[str]:
+    return (CASES / "objects.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("text", objects(), ids=lambda text: json.loads(text)["type"])
+def test_from_json_reads_objects_of_version_1(text: str) -> None:
+    value = from_json(text)
+    assert to_json(from_json(to_json(value))) == to_json(value)
+
+
+def test_an_object_of_version_1_has_the_facts_of_its_files() -> None:
+    (text,) = [text for text in objects() if json.loads(text)["type"] == "Inspection"]
+    old, new = from_json(text).details, inspect(ROOT / "fixtures" / "3.6.0" / "gfx942" / "flash_attention").details
+    assert (old.verdict, old.principal, old.resources.registers) == (
+        new.verdict,
+        new.principal,
+        new.resources.registers,
+    )
+    for stage, facts in new.stages.items():
+        for region in facts.regions:
+            before = old.stages[stage].region(region.id)
+            assert before.phrase == region.phrase
+            assert before.rounds == region.rounds
+            letters = {kind.count_name for kind in EventKind if kind.letter}
+            counts = {name: number for name, number in region.counts.items() if name in letters}
+            assert before.counts == counts
+
+
+def test_an_unknown_object_is_refused() -> None:
+    text = json.dumps({"form": "artifact-inspector object 1", "type": "Wait", "value": [1, 2]})
+    with pytest.raises(UsageError, match="not written by to_json"):
+        from_json(text)
