@@ -32,7 +32,7 @@ def mirrored(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {SWAPPED.get(key, key): mirrored(part) for key, part in value.items()}
-    for key in ("why", "side"):
+    for key in ("reason", "side"):
         if found.get(key):
             found[key] = exchanged(found[key])
     if "not_compared" in found:
@@ -126,8 +126,8 @@ def test_registers_that_one_side_does_not_know_are_no_difference() -> None:
     found = pair("3.2.0/sm_75/gemv_splitk", "3.2.0/gfx90a/gemv_splitk")
     (registers,) = (fact for fact in found.facts if fact.key == "registers")
     assert (registers.left, registers.state) == (None, State.NOT_COMPARED)
-    assert any(note.startswith("not known on the left: registers") for note in found.notes)
-    assert not any(note.startswith("not known on the right") for note in found.notes)
+    assert any(note.startswith("unknown on the left: registers") for note in found.notes)
+    assert not any(note.startswith("unknown on the right") for note in found.notes)
 
 
 def compared(left: Path, right: Path) -> Change:
