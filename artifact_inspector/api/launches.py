@@ -13,12 +13,13 @@ from artifact_inspector.api.workloads import is_reference, run_workload
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
-from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.interpreter.budget import current_budget
+from artifact_inspector.execution.kernel_loader import load_kernel, parameter_names
 from artifact_inspector.execution.launch_requests import (
     COMPILER_OPTIONS,
     LaunchRequest,
-    parse_document,
     parse_grid,
+    parse_recorded,
 )
 from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
@@ -26,7 +27,9 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.reader import read_binary
 from artifact_inspector.files.scratch import scratch_directory
+from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
 
@@ -68,7 +71,12 @@ def find_launches(
     if given_launches is None:
         _check_names(arguments, launches or ())
     return tuple(
-        LaunchRequest(extents or launch.grid, {**launch.arguments, **arguments}, launch.kernel_hash, launch.notes)
+        replace(
+            launch,
+            grid=extents or launch.grid,
+            arguments={**launch.arguments, **arguments},
+            inherited_names=launch.inherited_names - arguments.keys(),
+        )
         for launch in launches or ()
     )
 
@@ -119,8 +127,12 @@ def recorded_launches(
     artifacts = select_kernels(cache, name, targets)
     if not rows:
         return _workload_launch(artifacts)
-    rows = _select_rows(rows, {entry.hash for entry in artifacts}, has_grid=has_grid, all_variants=all_variants)
-    return parse_document(json.dumps({"launches": rows}), "the record")
+    hashes = {entry.hash for entry in artifacts}
+    rows, is_inherited = _select_rows(rows, hashes, has_grid=has_grid, all_variants=all_variants)
+    requests = parse_recorded(rows, cache.root)
+    if not is_inherited:
+        return requests
+    return tuple(replace(request, inherited_names=frozenset(request.arguments)) for request in requests)
 
 
 def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]:
@@ -137,8 +149,11 @@ def _workload_launch(artifacts: Sequence[Artifact]) -> tuple[LaunchRequest, ...]
 
 def _select_rows(
     rows: list[dict[str, Any]], hashes: set[str], *, has_grid: bool, all_variants: bool
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], bool]:
     """The recorded launches of the chosen kernels by hash, or those of other variants without a hash.
+
+    Returns:
+        The launches, and whether variants that were not launched inherit them.
 
     Launches that an autotuner measured and did not choose count only if `all_variants`, or if there are no others.
     """
@@ -149,7 +164,7 @@ def _select_rows(
         rows_by_arguments = {
             json.dumps(row.get("args"), sort_keys=True): {**row, "hash": None} for row in matching_rows or rows
         }
-        return list(rows_by_arguments.values())
+        return list(rows_by_arguments.values()), True
     if not matching_rows:
         raise UsageError(
             "The recorded launches are of other variants of this kernel: "
@@ -161,7 +176,7 @@ def _select_rows(
             + ".",
             "Their arguments apply here too. Give the grid: --grid 'cdiv(M,BLOCK_M),cdiv(N,BLOCK_N)'.",
         )
-    return matching_rows
+    return matching_rows, False
 
 
 def _format_grid(grid: object) -> str:
@@ -193,17 +208,10 @@ def pair_launches(
     runnable = [entry for entry in artifacts if {"cubin", "sass", "ptx", "amdgcn"} & set(entry.files)]
     if not runnable:
         raise CacheError("No kernel of this cache has machine code.", "Expected a cubin, SASS, PTX or AMDGCN file.")
-    pairs = []
+    names_by_entry: dict[int, frozenset[str]] = {}
+    pairs: dict[Any, tuple[Artifact, LaunchRequest]] = {}
     for request in requests:
-        matching_entries = [
-            entry
-            for entry in runnable
-            if request.kernel_hash is None
-            or request.kernel_hash in entry.hash
-            or request.kernel_hash in entry.directory
-        ]
-        if not matching_entries and len(runnable) == 1:
-            matching_entries = runnable
+        matching_entries = _matching_entries(runnable, request.kernel_hash)
         if len(matching_entries) != 1 and not (all_variants and matching_entries and request.kernel_hash is None):
             raise UsageError(
                 f"A launch{f' of {request.kernel_hash}' if request.kernel_hash else ''} "
@@ -212,8 +220,35 @@ def pair_launches(
                 + ", ".join(f"{entry.display_name} {entry.hash[:12]}" for entry in (matching_entries or runnable)[:8])
                 + ".",
             )
-        pairs += [(entry, request) for entry in matching_entries]
-    return pairs
+        for entry in matching_entries:
+            fitted_request, key = request, object()
+            if request.inherited_names:
+                names = names_by_entry.setdefault(id(entry), parameter_names(entry))
+                fitted_request = request.fit_variant(names) if names else request
+                # launches that differ only by constants of the variants that were launched
+                key = (id(entry), request.grid, tuple(fitted_request.arguments.items()))
+            pairs.setdefault(key, (entry, fitted_request))
+    return list(pairs.values())
+
+
+def _matching_entries(entries: Sequence[Artifact], kernel_hash: str | None) -> Sequence[Artifact]:
+    """The compiled kernels that a launch may be of; the first if the cache holds one binary several times."""
+    if kernel_hash is None:
+        return entries
+    matches = [entry for entry in entries if entry.hash == kernel_hash] or [
+        entry for entry in entries if kernel_hash in entry.hash or kernel_hash in entry.directory
+    ]
+    if len({entry.hash for entry in matches}) == 1 < len(matches) and _have_equal_files(matches):
+        return matches[:1]
+    return matches or (entries if len(entries) == 1 else ())
+
+
+def _have_equal_files(entries: Sequence[Artifact]) -> bool:
+    """Whether entries have the same machine code."""
+    try:
+        return len({read_binary(entry) for entry in entries}) == 1 and read_binary(entries[0]) is not None
+    except CacheError:
+        return False
 
 
 def predict_launches(
@@ -224,8 +259,9 @@ def predict_launches(
     steps: int = 50_000_000,
     ctas_per_wave: int | None = None,
     progress: Callable[[Artifact], None] = lambda entry: None,
+    simulated: list[int] | None = None,
 ) -> list[Prediction]:
-    """Simulate each launch.
+    """Simulate each launch; only some, if a budget of `limit_simulation` is spent.
 
     Args:
         disassemble: disassembles machine code.
@@ -233,6 +269,7 @@ def predict_launches(
         steps: instructions after which a kernel counts as endless.
         ctas_per_wave: CTAs that run at the same time; by default occupancy × SMs.
         progress: called with each kernel before it is simulated.
+        simulated: receives the indices of the launches that were simulated, in order.
 
     Raises:
         UsageError: the arguments do not fit the kernel.
@@ -241,16 +278,23 @@ def predict_launches(
     for index, (entry, _) in enumerate(pairs):
         indices_by_entry.setdefault(id(entry), []).append(index)
     predictions: dict[int, Prediction] = {}
+    budget = current_budget()
     for indices in indices_by_entry.values():  # read each kernel once, even if it is launched several times
+        if predictions and budget is not None and budget.is_spent():
+            break
         entry = pairs[indices[0]][0]
         loaded_kernel = load_kernel(entry, disassemble)
         wave, cache_bytes = _wave_size(entry, disassemble, gpu, ctas_per_wave), _cache_bytes(entry, gpu)
         for index in indices:
+            if predictions and budget is not None and budget.is_spent():
+                break
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
-            run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None)
-            predictions[index] = predict_counters(run, cache_bytes, wave)
-    return [predictions[index] for index in range(len(pairs))]
+            run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
+            predictions[index] = predict_counters(run, cache_bytes, wave, _multiprocessors(entry, gpu))
+    if simulated is not None:
+        simulated += sorted(predictions)
+    return [predictions[index] for index in sorted(predictions)]
 
 
 def _wave_size(
@@ -262,7 +306,7 @@ def _wave_size(
             raise UsageError(f"--ctas-per-wave is {ctas_per_wave}.", "Expected 1 or more.")
         return ctas_per_wave, "as given"
     target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else target.gpu.product
+    product = None if target is None else product_of(target, gpu)
     occupancy = inspect_artifact(entry, disassemble).occupancy
     if target is None or product is None or occupancy is None or not occupancy.blocks:
         return None
@@ -271,8 +315,15 @@ def _wave_size(
     return blocks * count, f"{blocks} on each of {count} {units} of {product.name}"
 
 
+def _multiprocessors(entry: Artifact, gpu: str | None) -> int | None:
+    """Multiprocessors of the named product; without a name, of the default product of the target."""
+    target = entry.target if gpu is None else parse_target(gpu)
+    product = None if target is None else product_of(target, gpu)
+    return None if product is None else product.multiprocessors
+
+
 def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:
     """Bytes of L2 cache of the named product; without a name, of the default product of the target."""
     target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else target.gpu.product
+    product = None if target is None else product_of(target, gpu)
     return None if product is None else product.l2_mib << 20

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
-from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_recorded
 from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.model.text import parse_integer
 
@@ -47,7 +46,7 @@ def run_workload(
     )
     (run,) = capture_program(["python", "-c", program], [str(entry.target)], directory)
     rows = list(read_launches(directory))
-    requests = parse_document(json.dumps({"launches": rows}), "the record") if rows else ()
+    requests = parse_recorded(rows, directory) if rows else ()
     return requests, tuple(_failed_variant(kernel) for kernel in run.kernels if kernel.directory is None)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 from collections.abc import Collection
 from importlib import import_module
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._exit import INTERRUPTED, exit_codes, report_error, report_write_error
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.lifetime import end_on_signals
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = frozenset({
-    "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings", "inspect",
+    "baseline", "bench", "bisect", "capture", "check", "check-memory", "compile", "demo", "diff", "findings", "inspect",
     "lsp", "matrix", "mcp", "passes", "predict", "rank", "report", "try", "watch",
 })  # fmt: skip
 """All commands. A command name wins over a directory of the same name."""
-_MODULE_BY_COMMAND = {"bisect": "passes", "demo": "compile", "try": "trial"}
+_MODULE_BY_COMMAND = {"bisect": "passes", "check-memory": "check_memory", "demo": "compile", "try": "trial"}
 """Command → module that defines it, where the two names differ."""
 
 
@@ -85,9 +85,7 @@ def main() -> None:
     """Run the command on the process's arguments."""
     gc.set_threshold(GC_THRESHOLD)
     if sys.platform != "win32":
-        # on SIGTERM, unwind so that temporary directories are removed; child processes exit at once
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+        end_on_signals()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # the parent process closed it

@@ -27,6 +27,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Commands to read them": ("inspect", "findings", "report", "watch"),
     "Commands to compare them": ("diff", "matrix", "try", "passes", "bisect"),
     "Commands to predict and measure": ("predict", "rank", "bench"),
+    "Commands to find errors": ("check-memory",),
     "Commands to guard against regressions": ("baseline", "check"),
     "Commands for editors and agents": ("lsp", "mcp"),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.model.limits import SIMULATION_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,26 @@ Gpu = Annotated[
     typer.Option("--gpu", metavar="GPU", help="Model the SM count, L2 and peaks of this product: H200, 4090 ..."),
 ]
 Steps = Annotated[int, typer.Option("--steps", metavar="N", help="Stop a kernel that runs more than N steps.")]
+
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget",
+        metavar="SECONDS",
+        help=f"Stop after this processor time of all simulations. Default: {SIMULATION_SECONDS.default}.",
+    ),
+]
+
+
+def budget_seconds(option: float | None) -> float:
+    """The seconds of `--budget`, or the default.
+
+    Raises:
+        UsageError: they are not positive.
+    """
+    if option is not None and not option > 0:
+        raise UsageError(f"--budget is {option:g}.", "Expected seconds above 0.")
+    return SIMULATION_SECONDS.value if option is None else option
 
 
 def read_requests(

@@ -33,6 +33,7 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
     Raises:
         CacheError: there is no cache or no kernel in it; the remedy says how to get one.
     """
+    from artifact_inspector.files.artifact import LINKED_DIRECTORY
     from artifact_inspector.files.cache import open_cache, open_file
 
     try:
@@ -47,8 +48,10 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
         remedy = "Run a Triton kernel first, give a cache directory, or try `inspect-kernel demo`."
         raise CacheError(error.message, remedy) from None
     if not (cache.entries or cache.problems or can_be_empty):
+        links = [other_file.path for other_file in cache.others if other_file.kind == LINKED_DIRECTORY]
+        followed = f" Links to directories are not followed: {', '.join(links[:5])}." if links else ""
         raise CacheError(
-            f"No kernels in {cache.root}.",
+            f"No kernels in {cache.root}.{followed}",
             "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
             "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
         )

@@ -14,10 +14,12 @@ from artifact_inspector.cli._exit import DIFFERENT, exit_codes
 from artifact_inspector.cli._launches import (
     MAX_STEPS,
     Arguments,
+    Budget,
     Gpu,
     Grid,
     LaunchFile,
     Steps,
+    budget_seconds,
     read_requests,
 )
 from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
@@ -58,6 +60,7 @@ def predict(
         typer.Option("--ctas-per-wave", metavar="N", help="Run N CTAs at a time. Default: occupancy * SMs."),
     ] = None,
     steps: Steps = MAX_STEPS,
+    budget: Budget = None,
     svg: Annotated[
         str | None,
         typer.Option("--svg", metavar="WHAT", help=f"Draw the launch as SVG instead: {', '.join(LAUNCH_PICTURES)}."),
@@ -99,6 +102,7 @@ def predict(
     with exit_codes(json=json), output_to(None if svg else output):
         from artifact_inspector.api.launches import pair_launches, predict_launches
         from artifact_inspector.cli._pictures import draw_residency, write_svg
+        from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.facts.selection import parse_filters
         from artifact_inspector.report.progress import progress_bar
 
@@ -130,7 +134,8 @@ def predict(
                 )
             write_svg(output, draw_residency(pairs, disassemble, gpu, steps))
             return
-        with progress_bar(len(pairs), "running") as advance:
+        simulated: list[int] = []
+        with progress_bar(len(pairs), "running") as advance, limit_simulation(budget_seconds(budget)) as limit:
             predictions = predict_launches(
                 pairs,
                 disassemble,
@@ -138,11 +143,16 @@ def predict(
                 steps=steps,
                 ctas_per_wave=ctas_per_wave,
                 progress=lambda entry: advance(entry.display_name),
+                simulated=simulated,
             )
+        notes = []
+        if len(simulated) < len(pairs):
+            notes = [f"{len(simulated)} of {len(pairs)} launches were simulated: {limit.reason}."]
+            pairs = [pairs[index] for index in simulated]
         if html is not None:
             _write_page(html, pairs, predictions, disassemble, gpu, steps)
         if svg is None:
-            _print_predictions(predictions, gpu, json=json)
+            _print_predictions(predictions, gpu, notes, json=json)
         else:
             _draw(predictions, gpu, svg, line, output)
         if any(prediction.out_of_bounds for prediction in predictions):
@@ -197,12 +207,12 @@ def _draw(
     write_svg(output, draw_launches(predictions, picture, None if gpu is None else find_peaks(gpu), line))
 
 
-def _print_predictions(predictions: Sequence[Prediction], gpu: str | None, *, json: bool) -> None:
+def _print_predictions(predictions: Sequence[Prediction], gpu: str | None, notes: Sequence[str], *, json: bool) -> None:
     from artifact_inspector.hardware.peaks import find_peaks
     from artifact_inspector.report.json.prediction import prediction_document
     from artifact_inspector.report.prediction import PredictionReport
 
     if json:
-        print_json(prediction_document(predictions))
+        print_json(prediction_document(predictions, notes))
     else:
-        print_report(PredictionReport(predictions, None if gpu is None else find_peaks(gpu)))
+        print_report(PredictionReport(predictions, None if gpu is None else find_peaks(gpu), notes))

@@ -13,10 +13,12 @@ from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._launches import (
     MAX_STEPS,
     Arguments,
+    Budget,
     Gpu,
     Grid,
     LaunchFile,
     Steps,
+    budget_seconds,
     read_requests,
 )
 from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
@@ -78,6 +80,7 @@ def rank(
     ] = None,
     keep: Keep = None,
     steps: Steps = MAX_STEPS,
+    budget: Budget = None,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -85,6 +88,7 @@ def rank(
     with exit_codes(json=json):
         from artifact_inspector.api.launches import has_tuning_launches, pair_launches
         from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded
+        from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.facts.selection import parse_filters
         from artifact_inspector.report.json.ranking import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
@@ -109,7 +113,8 @@ def rank(
                 )
             else:
                 problem = rank_recorded(pairs) if is_recorded else rank_pairs(pairs)
-            ranking = _rank_candidates(problem.candidates, gpu, steps, nvdisasm)
+            with limit_simulation(budget_seconds(budget)):
+                ranking = _rank_candidates(problem.candidates, gpu, steps, nvdisasm)
         if json:
             print_json(
                 RankingDocument(

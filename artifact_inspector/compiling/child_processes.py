@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 from artifact_inspector.compiling.compile_errors import describe_error
 from artifact_inspector.compiling.publishing import publish, staging_directory
+from artifact_inspector.files.lifetime import kill_with_parent
 
 POLL_SECONDS = 0.005
 MESSAGE_LINES = 12
@@ -99,12 +100,13 @@ def _fork_child(jobs: tuple[CompileJob, ...]) -> tuple[int, _Child]:
     # files, not pipes: a compiler may print more than a pipe holds, and it is read only when the child ends
     result_file, output_file = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _row
     child = _Child(jobs, time.monotonic(), staging_directory(jobs[0].out_directory), result_file, output_file)
+    worker_pid = os.getpid()
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
             os.setsid()  # the compilers it starts are killed with its process group
-            _end_with_parent()
+            kill_with_parent(worker_pid)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.dup2(output_file.fileno(), 1)
@@ -121,17 +123,6 @@ def _fork_child(jobs: tuple[CompileJob, ...]) -> tuple[int, _Child]:
         finally:
             os._exit(status)
     return pid, child
-
-
-def _end_with_parent() -> None:
-    """Let the operating system kill this process when its parent ends, so that nothing is published later.
-
-    Source: prctl(2), PR_SET_PDEATHSIG. On systems without it (macOS), a compile that began is finished.
-    """
-    from ctypes import CDLL
-
-    with suppress(OSError, AttributeError):
-        CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _finish_child(child: _Child, seconds: float, status: int | None, time_limit: float) -> dict[str, Any]:

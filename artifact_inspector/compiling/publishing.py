@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
 import tempfile
 from pathlib import Path
 
-from artifact_inspector.files.scratch import is_alive
+from artifact_inspector.files.scratch import owned_prefix, remove_stale
 
 _PREFIX = ".compiling-"
 
@@ -26,15 +23,15 @@ def entry_metadata(directory: Path) -> Path | None:
 def staging_directory(out: Path) -> Path:
     """A new staging directory inside the cache; those of processes that have ended are removed."""
     remove_stale_staging(out)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=out))
+    return Path(tempfile.mkdtemp(prefix=owned_prefix(_PREFIX), dir=out))
 
 
 def remove_stale_staging(out: Path) -> None:
-    """Remove staging directories that processes left in a cache when they ended."""
-    for stale_directory in out.glob(f"{_PREFIX}*"):
-        match = re.match(rf"{re.escape(_PREFIX)}(\d+)-", stale_directory.name)
-        if match and not is_alive(int(match[1])):
-            shutil.rmtree(stale_directory, ignore_errors=True)
+    """Remove staging directories that processes left in a cache when they ended.
+
+    Another container or host may share the cache: its directories are left alone for a day.
+    """
+    remove_stale(out, _PREFIX)
 
 
 def publish(staging: Path, entry: str, out: Path) -> Path:

@@ -6,21 +6,19 @@ constants and specialized arguments are left out, and types and divisibility rul
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import NoneType
 from typing import Any
 
 from artifact_inspector.execution.kernel_loader import (
+    PLACEHOLDER,
     KernelParameter,
     LoadedKernel,
     descriptor_parts_of_types,
 )
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, resolve_launch
-
-_PLACEHOLDER = re.compile(r"arg\d{1,4}")
 
 
 def match_launch(
@@ -39,7 +37,7 @@ def match_launch(
     parameter_names = {parameter.argument for parameter in loaded.parameters if parameter.type}
     if (
         parameter_names
-        and all(map(_PLACEHOLDER.fullmatch, parameter_names))
+        and all(map(PLACEHOLDER.fullmatch, parameter_names))
         and parameter_names.isdisjoint(request.arguments)
     ):
         argument_names = [*request.kernel_arguments(constants)]

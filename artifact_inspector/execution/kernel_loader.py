@@ -25,6 +25,8 @@ from artifact_inspector.model import EventKind, Function, Module, Stage
 from artifact_inspector.model.text import parse_integer
 
 _DESCRIPTOR = re.compile(r"!tt\.tensordesc<(?:tensor<)?((?:\d+x)+)")
+PLACEHOLDER = re.compile(r"arg\d{1,4}")
+"""Names of arguments in TTIR before Triton 3.5, which keeps none."""
 FILL_FLAG = -1
 """The part of a descriptor that selects the fill value outside of its tensor."""
 _THREAD_ATTRIBUTES = ("reqntid", "maxntid")
@@ -242,6 +244,13 @@ def _find_source_function(artifact: Artifact, problems: list[Problem]) -> tuple[
             named_functions = [function for function in module.functions if function.name == artifact.name]
             return module, named_functions[0] if named_functions else module.functions[0]
     return None, None
+
+
+def parameter_names(artifact: Artifact) -> frozenset[str]:
+    """The names of the arguments that a compiled kernel takes; empty if its files do not name them."""
+    _, function = _find_source_function(artifact, [])
+    names = frozenset(parameter.argument for parameter in _parameters(function) if parameter.type)
+    return frozenset() if names and all(map(PLACEHOLDER.fullmatch, names)) else names
 
 
 def example_arguments(artifact: Artifact) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.stored_values import StoredValues
 
 ELEMENT_BITS: Mapping[str, int] = {
     "bool": 8, "int8": 8, "uint8": 8, "i8": 8, "u8": 8, "i1": 8, "u1": 8, "int16": 16, "uint16": 16,
@@ -41,8 +42,10 @@ class Tensor:
     """In elements; contiguous if empty."""
     pointer: int | None = None
     """Its address; None if one is to be assigned."""
-    values: tuple[int | float, ...] | None = None
+    values: tuple[int | float, ...] | StoredValues | None = None
     """All elements in memory order, if given."""
+    block_shape: tuple[int, ...] = field(default=(), compare=False)
+    """Elements of a block, if it is the tensor of a descriptor."""
 
     @property
     def bits(self) -> int:
@@ -124,7 +127,7 @@ def place_tensors(launch: KernelLaunch) -> KernelLaunch:
     arguments: dict[str, Any] = {}
     for name, argument in launch.arguments.items():
         if isinstance(argument, Tensor) and argument.pointer is None:
-            argument = Tensor(argument.shape, argument.dtype, argument.strides, address, argument.values)
+            argument = replace(argument, stride=argument.strides, pointer=address)
             address += -(-max(argument.bytes, 1) // TENSOR_SPACING) * TENSOR_SPACING
         arguments[name] = argument
     return replace(launch, arguments=arguments)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import ELEMENT_BITS, KernelLaunch, Tensor, evaluate_extent
+from artifact_inspector.execution.stored_values import StoredValues, ValuesReader
 from artifact_inspector.model.limits import LAUNCHES
 from artifact_inspector.model.text import parse_integer
 
@@ -32,6 +34,17 @@ class LaunchRequest:
     kernel_hash: str | None = None
     """Part of the hash of the compiled variant that is launched; None means any."""
     notes: tuple[str, ...] = field(default=())
+    inherited_names: frozenset[str] = frozenset()
+    """Arguments of a recorded launch of another variant. Some may be that variant's constants."""
+
+    def fit_variant(self, parameters: Container[str]) -> LaunchRequest:
+        """The request without inherited arguments that are not parameters of the compiled kernel."""
+        arguments = {
+            name: value
+            for name, value in self.arguments.items()
+            if name not in self.inherited_names or name in parameters
+        }
+        return replace(self, arguments=arguments)
 
     def kernel_arguments(self, constants: Container[str]) -> dict[str, Any]:
         """The arguments without compiler options and without constants of the kernel."""
@@ -99,8 +112,10 @@ def _tensor(
         raise UsageError(f"{name} has {len(shape)} dimensions but {len(stride)} strides.", _ARGUMENT_FORM)
     if any(extent < 0 for extent in shape):
         raise UsageError(f"{name} has a negative dimension.", _ARGUMENT_FORM)
-    flat_values = None if values is None else tuple(_flat(values))
-    if flat_values is not None and not all(isinstance(element, float) or _is_word(element) for element in flat_values):
+    flat_values = values if values is None or isinstance(values, StoredValues) else tuple(_flat(values))
+    if isinstance(flat_values, tuple) and not all(
+        isinstance(element, float) or _is_word(element) for element in flat_values
+    ):
         raise UsageError(f"{name} has values that are not numbers of at most 64 bits.", _ARGUMENT_FORM)
     tensor = Tensor(tuple(shape), element_type, tuple(stride), pointer, flat_values)
     if not 0 <= (pointer or 0) <= _ADDRESS_SPACE - min(tensor.bytes, _ADDRESS_SPACE + 1):
@@ -192,6 +207,24 @@ def parse_document_of(document: Any, name: str) -> tuple[LaunchRequest, ...]:
         raise UsageError(f"{name} is nested too deeply.", _DOCUMENT_FORM) from None
 
 
+def parse_recorded(rows: Iterable[Mapping[str, Any]], directory: Path) -> tuple[LaunchRequest, ...]:
+    """The launches of a record, as `read_launches` returns them.
+
+    Args:
+        directory: of the record, which has the values of large tensors.
+
+    Raises:
+        UsageError: as for `parse_document`.
+    """
+    reader = ValuesReader(directory)
+    resolved = [reader.resolve_row(row) for row in rows]
+    requests = parse_document_of({"launches": [row for row, _ in resolved]}, "the record")
+    return tuple(
+        replace(request, notes=(*request.notes, *notes)) if notes else request
+        for request, (_, notes) in zip(requests, resolved, strict=True)
+    )
+
+
 _DOCUMENT_FORM = 'Write {"grid": [x, y, z], "args": {NAME: number or {"shape", "dtype"}}}, or several under "launches".'
 
 
@@ -220,7 +253,7 @@ def _argument(name: str, value: Any) -> Any:
         stride = value.get("stride", value.get("strides")) or ()
         pointer = value.get("ptr", value.get("pointer"))
         try:
-            return _tensor(
+            tensor = _tensor(
                 name,
                 [int(e) for e in shape],
                 dtype,
@@ -228,6 +261,7 @@ def _argument(name: str, value: Any) -> Any:
                 None if pointer is None else int(pointer),
                 value.get("values"),
             )
+            return replace(tensor, block_shape=tuple(int(extent) for extent in value.get("block_shape") or ()))
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"{name} has dimensions or strides that are not numbers.", _DOCUMENT_FORM) from None
     if isinstance(value, str):
@@ -245,13 +279,25 @@ def resolve_launch(
         parameters: names of the parameters of the compiled kernel.
         constants: what it was compiled with, if known.
     """
-    names = {**request.arguments, **constants}
-    extents = [evaluate_extent(extent, names) if isinstance(extent, str) else int(extent) for extent in request.grid]
+    parameter_names = {name.partition(".")[0] for name in parameters}
+    # the constants of this variant only: those of the variant that was launched give another grid
+    names = {**request.fit_variant(parameter_names).arguments, **constants}
+    try:
+        extents = [
+            evaluate_extent(extent, names) if isinstance(extent, str) else int(extent) for extent in request.grid
+        ]
+    except UsageError as error:
+        if not request.inherited_names:
+            raise
+        raise UsageError(
+            error.message,
+            f"{error.remedy} The constants of this variant are not on record, and those of another one are not used. "
+            "Write their values in the grid.",
+        ) from None
     if not all(abs(extent) < 1 << 63 for extent in extents):
         raise UsageError("A dimension of the grid is too large.")
     if len(extents) > 3:
         raise UsageError(f"The grid has {len(extents)} dimensions.", "Expected at most three.")
-    parameter_names = {name.partition(".")[0] for name in parameters}
     unused_arguments = [
         name
         for name, value in request.kernel_arguments(constants).items()

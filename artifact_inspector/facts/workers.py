@@ -19,6 +19,7 @@ from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.reading import TextCache
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.files.digests import total_file_size
+from artifact_inspector.files.lifetime import end_with_parent, prepare_workers
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 
@@ -92,13 +93,20 @@ def _run_pool(
     gc.freeze()  # pages that no process writes to stay shared
     try:
         fork = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(processes, fork, gc.disable) as pool:  # nothing read is in a cycle
+        prepare_workers()
+        with ProcessPoolExecutor(processes, fork, _start_worker) as pool:
             yield from _collect_results(pool, indices, AHEAD * processes)
     except BrokenProcessPool:
         return
     finally:
         _work = None
         gc.unfreeze()
+
+
+def _start_worker() -> None:
+    """Prepare a process of the pool."""
+    gc.disable()  # nothing read is in a cycle
+    end_with_parent()
 
 
 def _collect_results(pool: ProcessPoolExecutor, indices: Sequence[int], ahead: int) -> Iterator[tuple[int, bytes]]:

@@ -29,6 +29,10 @@ class Problem(NamedTuple):
     problem: str
 
 
+LINKED_DIRECTORY = "link to a directory, not followed"
+"""Kind of a link that may lead to kernels."""
+
+
 class OtherFile(NamedTuple):
     """A file in the cache that does not belong to a kernel: listed, never read."""
 

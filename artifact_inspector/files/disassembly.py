@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
-from artifact_inspector.files.reader import read_content
+from artifact_inspector.files.reader import read_content, read_own_content
 from artifact_inspector.files.tools import find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.hardware.targets import parse_stage_target
 
@@ -217,7 +217,7 @@ def _read_cached(path: Path) -> str | None:
     """The cached text at a path; None if missing or incomplete."""
     try:
         unpacked = zlib.decompressobj()
-        text = unpacked.decompress(read_content(path, MAX_CACHE_BYTES), 64 * MAX_BINARY_BYTES)
+        text = unpacked.decompress(read_own_content(path, MAX_CACHE_BYTES), 64 * MAX_BINARY_BYTES)
     except (OSError, zlib.error):
         return None
     return text.decode(errors="replace") if unpacked.eof else None

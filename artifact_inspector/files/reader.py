@@ -9,6 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError, UsageError
@@ -22,6 +25,7 @@ from artifact_inspector.files.artifact import (
     Problem,
     StageText,
 )
+from artifact_inspector.files.scratch import is_own_scratch
 from artifact_inspector.model.limits import FILE_MIB, InputLimit
 from artifact_inspector.model.text import SourceText
 
@@ -29,19 +33,33 @@ Stamp = tuple[int, ...]
 """Stamp of a file: inode, size in bytes, times of modification and status change (ns)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
+_OPEN_FILES = "/proc/self/fd"
+_allowed_directories: ContextVar[tuple[Path, ...] | None] = ContextVar("_allowed_directories", default=None)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
-def read_content(file: File, limit: int | InputLimit = FILE_MIB) -> bytes:
+
+def read_content(file: File, limit: int | InputLimit = FILE_MIB, *, follow_links: bool = True) -> bytes:
     """The content of a file.
 
     Args:
         limit: maximum bytes, or the limit in MiB.
+        follow_links: whether the file may be a link; a record may not, so that it discloses no other file.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or is too large; `strerror` says which.
     """
     if isinstance(file, MemoryFile):
         return file.content
-    return _read_regular_file(file, limit, is_complete=True)[0]
+    return _read_regular_file(file, limit, is_complete=True, flags=0 if follow_links else _NO_FOLLOW)[0]
+
+
+def read_own_content(path: Path, limit: int) -> bytes:
+    """The content of a file that this program wrote to its own cache; errors as for `read_content`."""
+    token = _allowed_directories.set(None)
+    try:
+        return read_content(path, limit)
+    finally:
+        _allowed_directories.reset(token)
 
 
 def read_with_stamp(file: File) -> tuple[bytes, Stamp]:
@@ -73,10 +91,18 @@ def read_head(file: File, count: int) -> bytes:
     )
 
 
-def _read_regular_file(path: Path, bound: int | InputLimit, *, is_complete: bool) -> tuple[bytes, os.stat_result]:
+def _read_regular_file(
+    path: Path, bound: int | InputLimit, *, is_complete: bool, flags: int = 0
+) -> tuple[bytes, os.stat_result]:
     max_bytes = bound if isinstance(bound, int) else bound.value << 20
-    descriptor = os.open(path, _FLAGS)  # a blocking open of a pipe without a writer would hang
+    allowed = _allowed_directories.get()
+    if allowed is not None:
+        _require_inside(os.path.realpath(path), allowed)
+    descriptor = os.open(path, _FLAGS | flags)  # a blocking open of a pipe without a writer would hang
     try:
+        if allowed is not None and os.path.exists(_OPEN_FILES):  # noqa: PTH110
+            # the path may have become a link since it was checked
+            _require_inside(os.readlink(f"{_OPEN_FILES}/{descriptor}"), allowed)  # noqa: PTH115
         stat_result = os.fstat(descriptor)
         if not stat.S_ISREG(stat_result.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
@@ -93,6 +119,29 @@ def _read_regular_file(path: Path, bound: int | InputLimit, *, is_complete: bool
         return b"".join(chunks), stat_result
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def restrict_reading(directories: Iterable[Path]) -> Iterator[None]:
+    """In the block, no file outside of these directories is read, whatever links lead to it.
+
+    Temporary files of this process may be read too.
+
+    Args:
+        directories: absolute, without links.
+    """
+    token = _allowed_directories.set(tuple(directories))
+    try:
+        yield
+    finally:
+        _allowed_directories.reset(token)
+
+
+def _require_inside(path: str, allowed: tuple[Path, ...]) -> None:
+    """Raise an OSError for a path outside of all directories."""
+    inside = any(Path(path).is_relative_to(directory) for directory in allowed)
+    if not inside and not is_own_scratch(Path(path)):
+        raise OSError(errno.EACCES, "outside of the directories that may be read")
 
 
 def describe_error(error: OSError) -> str:

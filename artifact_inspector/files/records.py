@@ -16,8 +16,8 @@ from artifact_inspector.model import TritonVersion
 
 MANIFEST = "inspect-kernel.json"
 """The record that `compile` and `capture` write beside their entries."""
-MAX_RECORD_BYTES = 16 << 20
-"""Maximum bytes of a record; the record of 10,000 compiles has 6 million."""
+MAX_RECORD_BYTES = 64 << 20
+"""Maximum bytes of a record; the record of 10,000 compiles has 6 million. Values of tensors have their own files."""
 
 
 class CompileRecord(NamedTuple):
@@ -45,7 +45,7 @@ def read_records(path: Path, display_directory: str) -> dict[str, CompileRecord]
         display_directory: the directory of the record, relative to the cache directory.
     """
     try:
-        entries = json.loads(read_content(path, MAX_RECORD_BYTES))["entries"]
+        entries = json.loads(read_content(path, MAX_RECORD_BYTES, follow_links=False))["entries"]
         return {
             join_display_path(display_directory, entry["directory"].replace("\\", "/")): _parse_record(entry)
             for entry in entries

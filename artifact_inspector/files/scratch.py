@@ -1,8 +1,14 @@
-"""Temporary directories, removed on exit, or by a later run if the process was killed."""
+"""Temporary directories, removed on exit, or by a later run if the process was killed.
+
+Their names have the owner: host, boot, PID namespace and process ID. A run removes the directories of owners
+that have ended. Where it cannot know (another host or container), it waits a day.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import re
 import shutil
 import stat
@@ -13,36 +19,64 @@ from functools import cache
 from pathlib import Path
 
 _PREFIX = "inspect-kernel-"
-_MAX_AGE = 3600
-"""Age in seconds after which a directory counts as unused: processes of other containers cannot be
-checked."""
+_MAX_AGE = 24 * 3600
+"""Age in seconds after which a directory of another host or container counts as unused."""
+_OWNER = re.compile(r"(?:(?P<machine>[A-Za-z0-9]+\.[0-9a-f]{8})-)?(?P<pid>\d{1,10})-\w+", re.ASCII)
 
 
 def scratch_directory() -> tempfile.TemporaryDirectory[str]:
-    """A private directory whose name contains the process ID."""
+    """A private directory whose name contains its owner."""
     _remove_stale_once()
-    return tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
+    return tempfile.TemporaryDirectory(prefix=owned_prefix(_PREFIX))
+
+
+def is_own_scratch(path: Path) -> bool:
+    """Whether a path without links is inside a temporary directory of this process."""
+    parent = Path(os.path.realpath(tempfile.gettempdir()))
+    names = path.relative_to(parent).parts if path.is_relative_to(parent) else ()
+    return bool(names) and names[0].startswith(owned_prefix(_PREFIX))
+
+
+def owned_prefix(prefix: str) -> str:
+    """The beginning of the name of a temporary directory of this process."""
+    return f"{prefix}{machine_name()}-{os.getpid()}-"
+
+
+@cache
+def machine_name() -> str:
+    """What process IDs refer to: the host's name, and a digest of its boot and of the PID namespace."""
+    host = re.sub(r"[^A-Za-z0-9]", "", platform.node())[:24] or "host"
+    boot, namespace = "", ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - not a path
+    return f"{host}.{hashlib.sha256(f'{boot} {namespace}'.encode()).hexdigest()[:8]}"
 
 
 @cache
 def _remove_stale_once() -> None:
+    remove_stale(Path(tempfile.gettempdir()))
+
+
+def remove_stale(parent: Path, prefix: str = _PREFIX) -> None:
+    """Remove the temporary directories of this user's processes that have ended."""
     with suppress(OSError):
-        remove_stale(Path(tempfile.gettempdir()))
+        for directory in parent.glob(f"{prefix}*"):
+            owner = _OWNER.fullmatch(directory.name.removeprefix(prefix))
+            if owner is not None and _is_stale(directory, owner["machine"], int(owner["pid"])):
+                shutil.rmtree(directory, ignore_errors=True)
 
 
-def remove_stale(parent: Path) -> None:
-    """Remove the directories of this user's dead processes."""
-    for directory in parent.glob(f"{_PREFIX}*"):
-        match = re.fullmatch(rf"{_PREFIX}(\d+)-\w+", directory.name)
-        if match and _is_own_and_stale(directory) and not is_alive(int(match[1])):
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _is_own_and_stale(directory: Path) -> bool:
+def _is_stale(directory: Path, machine: str | None, pid: int) -> bool:
     with suppress(OSError):
         stat_result = directory.lstat()
         is_own = not hasattr(os, "getuid") or stat_result.st_uid == os.getuid()
-        return stat.S_ISDIR(stat_result.st_mode) and is_own and time.time() - stat_result.st_mtime > _MAX_AGE
+        if not stat.S_ISDIR(stat_result.st_mode) or not is_own:
+            return False
+        if machine == machine_name():
+            return not is_alive(pid)
+        return time.time() - stat_result.st_mtime > _MAX_AGE
     return False
 
 

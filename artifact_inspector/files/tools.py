@@ -19,6 +19,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
+from artifact_inspector.files.lifetime import add_tool, remove_tool
 from artifact_inspector.files.process_limits import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.model.limits import TOOL_SECONDS
@@ -71,6 +72,7 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
     except OSError as error:
         raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
     limit_tool(process.pid)
+    add_tool(process.pid)
     timed_out = threading.Event()
 
     def stop() -> None:
@@ -95,6 +97,7 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
     finally:
         timer.cancel()
         stop()
+        remove_tool(process.pid)
     if timed_out.is_set():
         remedy = f"set {TOOL_SECONDS.variable} to wait longer"
         raise CacheError(f"{command[0]} took more than {TOOL_SECONDS.value} s: {remedy}.")

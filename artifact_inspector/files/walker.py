@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from artifact_inspector.files.artifact import (
+    LINKED_DIRECTORY,
     SUFFIXES,
     CacheContents,
     File,
@@ -22,6 +23,7 @@ from artifact_inspector.files.artifact import (
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reader import describe_error
 from artifact_inspector.files.records import MANIFEST, CompileRecord, read_entry_record, read_records
+from artifact_inspector.files.tensor_values import VALUES_DIRECTORY
 
 MAX_DEPTH = 6
 """Levels of directories that are searched."""
@@ -59,7 +61,7 @@ def walk(root: Path, contents: CacheContents) -> None:
             except OSError as error:
                 contents.problems.append(Problem(path, describe_error(error)))
         if MANIFEST in names:
-            records |= read_records(directory / MANIFEST, display_directory)
+            records |= _read_manifest(directory, display_directory, contents)
         stems = _classify_files(directory, display_directory, names, records, contents)
         for entry in specials:
             _record_special_file(entry, join_display_path(display_directory, sanitize(entry.name)), stems, contents)
@@ -67,12 +69,22 @@ def walk(root: Path, contents: CacheContents) -> None:
         contents.problems.append(Problem(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep"))
 
 
+def _read_manifest(directory: Path, display_directory: str, contents: CacheContents) -> dict[str, CompileRecord]:
+    """The record of a directory; a link is reported and not followed."""
+    if (directory / MANIFEST).is_symlink():
+        path = join_display_path(display_directory, MANIFEST)
+        contents.problems.append(Problem(path, "a link: the record is not read"))
+    return read_records(directory / MANIFEST, display_directory)
+
+
 def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) -> bool:
     """Whether a directory is to be searched; others are recorded in `contents`."""
     if entry.is_symlink():
-        contents.others.append(OtherFile(path, "link to a directory, not followed"))
+        contents.others.append(OtherFile(path, LINKED_DIRECTORY))
     elif entry.name.startswith(("tmp.pid_", ".compiling-")):
         contents.others.append(OtherFile(path, _TEMPORARY))
+    elif entry.name == VALUES_DIRECTORY:
+        contents.others.append(OtherFile(path, "values of recorded tensors"))
     else:
         return entry.name != "__pycache__"  # written by Python
     return False

@@ -56,9 +56,13 @@ ROUNDS = InputLimit("rounds", 4096, "rounds of a region below tensor-level IR th
 LAYOUT = InputLimit("layout", 1_000_000, "characters of expanded layout aliases of a file")
 """Layouts above the limit are kept as written."""
 PROBLEMS = InputLimit("problems", 100, "problems of one file that are reported one by one")
+VALUES_MIB = InputLimit("values_mib", 1024, "MiB of recorded tensor values that one command reads")
+"""A captured tensor has 0.5 MiB of values at most."""
 CTAS = InputLimit("ctas", 1 << 22, "CTAs of a launch that is simulated")
 LAUNCHES = InputLimit("launches", 1000, "launches of one record that are simulated")
 """`capture` and `bench` keep as many launches of one directory."""
+SIMULATION_SECONDS = InputLimit("simulation_seconds", 300, "seconds of processor time of all simulations of a command")
+"""The slowest launches of the reference kernels take 170."""
 TOOL_SECONDS = InputLimit("tool_seconds", 60, "seconds that a disassembler or an assembler may take for one file")
 """A disassembler takes less than ten seconds for the largest cubins measured."""
 TOOL_MIB = InputLimit("tool_mib", 8192, "MiB of address space of a disassembler or an assembler")

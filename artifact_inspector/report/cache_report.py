@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
 from artifact_inspector.hardware.targets import Target
@@ -41,6 +42,8 @@ from artifact_inspector.report.tuning import timing_cell
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_PROBLEMS = 20
+MAX_LINKS = 5
+"""Links to directories that a list names."""
 UNBOUNDED = 10**5
 """A width at which no table is cut."""
 
@@ -216,7 +219,9 @@ def _other_files(cache: Cache) -> Text | None:
         return None
     kinds = Counter(other_file.kind for other_file in cache.others)
     text = ", ".join(f"{kind} ×{count}" for kind, count in sorted(kinds.items()))
-    return Text(f"\nOther files in the cache: {text}", "dim")
+    links = [other_file.path for other_file in cache.others if other_file.kind == LINKED_DIRECTORY]
+    named = f" (links: {', '.join(links[:MAX_LINKS])}{', …' if len(links) > MAX_LINKS else ''})" if links else ""
+    return Text(f"\nOther files in the cache: {text}{named}", "dim")
 
 
 def problems_block(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) -> Iterator[RenderableType]:

@@ -18,10 +18,14 @@ CHARACTERS_PER_TOKEN = 3
 """Characters of JSON per token; common tokenizers have 3 to 4."""
 RESERVED_CHARACTERS = 600
 """Characters reserved for `left_out` and `next`."""
+MIN_CHARACTERS = 300
+"""Characters of the items in the smallest answers, which then have more tokens than requested."""
 MAX_STRING = 600
 """Maximal characters of one string."""
 MAX_LIST = 24
 """Maximal members of a list inside an item."""
+MAX_CUT_STRING = 80
+"""Characters of a string in an item that does not fit."""
 _MULTILINE_KEYS = frozenset({"message", "remedy", "page", "effect"})
 """Keys whose strings may have several lines: text of this program, or messages of a compiler."""
 
@@ -37,7 +41,8 @@ class ToolAnswer:
     """What did not fit or was not requested; None if the answer is complete."""
     next: Mapping[str, Any] | None = None
     """The call that returns what was left out: `tool`, `arguments`."""
-    notes: Sequence[str] = field(default=())
+    problems: Sequence[Item] = field(default=())
+    """The first files that could not be read: `path`, `problem`."""
 
     def as_json(self) -> dict[str, Any]:
         """The answer as JSON of its schema."""
@@ -45,6 +50,7 @@ class ToolAnswer:
             "items": list(self.items),
             "left_out": self.left_out,
             "next": None if self.next is None else dict(self.next),
+            "problems": [sanitize(problem) for problem in self.problems],
         }
 
 
@@ -57,7 +63,8 @@ class AnswerBound:
     @property
     def characters(self) -> int:
         """Maximal characters of the items as JSON."""
-        return max(1, min(self.tokens, MAX_TOKENS)) * CHARACTERS_PER_TOKEN - RESERVED_CHARACTERS
+        requested = min(self.tokens, MAX_TOKENS) * CHARACTERS_PER_TOKEN
+        return max(requested - RESERVED_CHARACTERS, MIN_CHARACTERS)
 
 
 def take_fitting(items: Iterable[Item], bound: AnswerBound) -> list[Item]:
@@ -97,10 +104,13 @@ def sanitize(value: Any, key: str = "") -> Any:
 
 
 def _truncate(item: Item, free_characters: int) -> Item:
-    """The first keys of an item that fit."""
+    """The first keys of an item that fit; long strings are cut."""
     fitting: dict[str, Any] = {}
     for key, value in item.items():
-        if len(json.dumps({**fitting, key: value}, ensure_ascii=False)) > free_characters:
+        if isinstance(value, str) and len(value) > MAX_CUT_STRING:
+            value = f"{value[:MAX_CUT_STRING]}…"
+            fitting["cut"] = True
+        if len(json.dumps({**fitting, key: value, "cut": True}, ensure_ascii=False)) > free_characters:
             fitting["cut"] = True
             break
         fitting[key] = value

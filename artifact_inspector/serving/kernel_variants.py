@@ -223,14 +223,12 @@ def _simulate_launch(artifact: Artifact) -> Any:
     rows = [row for row in read_launches(path.parent.parent) if row.get("hash") == artifact.hash]
     if not rows:
         return None
-    import json
-
     from artifact_inspector.api.launches import predict_launches
-    from artifact_inspector.execution.launch_requests import parse_document
+    from artifact_inspector.execution.launch_requests import parse_recorded
     from artifact_inspector.files.objdump import binary_disassembler
 
     try:
-        (request,) = parse_document(json.dumps(rows[-1]), "the record")
+        (request,) = parse_recorded(rows[-1:], path.parent.parent)
         pairs = [(artifact, request)]
         (prediction,) = predict_launches(pairs, binary_disassembler(), steps=MAX_STEPS)
     except InspectorError:

@@ -11,7 +11,8 @@ from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
 from artifact_inspector.facts.selection import narrow, parse_filters, select_kernels
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
-from artifact_inspector.serving.bounds import AnswerBound, Item, ToolAnswer, sanitize, size_of, take_fitting
+from artifact_inspector.model.limits import SIMULATION_SECONDS
+from artifact_inspector.serving.bounds import AnswerBound, Item, ToolAnswer, size_of, take_fitting
 from artifact_inspector.serving.items import (
     DEFAULT_PARTS,
     PARTS,
@@ -88,7 +89,7 @@ def _answer_list(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
         tool_answer = make_page("list", arguments, [row_item(kernel) for kernel in kernels], bound, "kernels")
     else:
         # read no more kernels than an answer can hold
-        page_artifacts = artifacts[offset : offset + bound.characters // MIN_ROW]
+        page_artifacts = artifacts[offset : offset + max(1, bound.characters // MIN_ROW)]
         rows = [
             row_item(kernel) for kernel in inspect_artifacts(page_artifacts, lambda kernel: (row_item(kernel), None)[1])
         ]
@@ -96,11 +97,11 @@ def _answer_list(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
         omitted_count = len(artifacts) - offset - len(fitting_rows)
         call = {
             "tool": "list",
-            "arguments": {**sanitize(dict(arguments)), "offset": offset + len(fitting_rows)},
+            "arguments": {**arguments, "offset": offset + len(fitting_rows)},
         }
         tool_answer = (
             ToolAnswer(fitting_rows, f"{omitted_count} of {len(artifacts)} kernels", call)
-            if omitted_count > 0
+            if omitted_count > 0 and fitting_rows
             else ToolAnswer(fitting_rows)
         )
     return _add_problems(tool_answer, cache)
@@ -111,11 +112,12 @@ MIN_ROW = 200
 
 
 def _add_problems(tool_answer: ToolAnswer, cache: Cache) -> ToolAnswer:
+    """The answer with the first problem of a cache; their number is in `left_out`."""
     if not cache.problems:
         return tool_answer
-    summary = f"{len(cache.problems)} problems: {cache.problems[0].path}: {cache.problems[0].problem}"
-    left_out = "; ".join(filter(None, (tool_answer.left_out, str(sanitize(summary)))))
-    return ToolAnswer(tool_answer.items, left_out, tool_answer.next)
+    count = f"{len(cache.problems)} problem{'s' if len(cache.problems) > 1 else ''} of files, see `problems`"
+    first = [{"path": problem.path, "problem": problem.problem} for problem in cache.problems[:1]]
+    return replace(tool_answer, left_out="; ".join(filter(None, (tool_answer.left_out, count))), problems=first)
 
 
 def _answer_inspect(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
@@ -133,7 +135,8 @@ def _answer_inspect(service: ToolContext, arguments: Mapping[str, Any], bound: A
     )
     if tool_answer.next is None and not arguments.get("parts"):
         other_parts = [part_name for part_name in PARTS if part_name not in part_names]
-        call = {"tool": "inspect", "arguments": {**sanitize(dict(arguments)), "parts": other_parts[:1]}}
+        other_arguments = {name: value for name, value in arguments.items() if name != "offset"}
+        call = {"tool": "inspect", "arguments": {**other_arguments, "parts": other_parts}}
         return ToolAnswer(tool_answer.items, f"not requested: {', '.join(other_parts)}", call)
     return tool_answer
 
@@ -155,7 +158,7 @@ def _answer_lines(service: ToolContext, arguments: Mapping[str, Any], bound: Ans
         bound,
     )
     omitted_count = len(numbers) - len(fitting_lines)
-    call = {"tool": "lines", "arguments": {**sanitize(dict(arguments)), "first": first + len(fitting_lines)}}
+    call = {"tool": "lines", "arguments": {**arguments, "first": first + len(fitting_lines)}}
     return (
         ToolAnswer(fitting_lines, f"{omitted_count} of {len(numbers)} lines", call)
         if omitted_count > 0
@@ -169,43 +172,33 @@ def _answer_findings(service: ToolContext, arguments: Mapping[str, Any], bound: 
     cache, artifacts = open_requested(service, arguments)
     is_match = parse_choice(arguments.get("codes", ()), (), arguments.get("severity"))
     codes = set(arguments.get("codes", ()))
-    offset, room = int(arguments.get("offset", 0)), bound.characters
+    offset, skipped = int(arguments.get("offset", 0)), int(arguments.get("finding_offset", 0))
+    free_characters = bound.characters
     fitting_items: list[Item] = []
     for index in range(offset, len(artifacts)):
         (kernel,) = inspect_artifacts(artifacts[index : index + 1], lambda kernel: (find_findings(kernel), None)[1])
         kernel_findings = find_findings(kernel) if is_match(kernel) else ()
         selected_findings = [
             finding for finding in kernel_findings if not codes or {finding.code, finding.name} & codes
-        ]
+        ][skipped if index == offset else 0 :]
         items = [{**identity(kernel.artifact), **item} for item in finding_items(kernel, selected_findings)]
         size = sum(size_of(item) for item in items)
-        if size > room and fitting_items:
-            omitted_count = len(artifacts) - index
-            call = {"tool": "findings", "arguments": {**sanitize(dict(arguments)), "offset": index}}
-            return _add_problems(
-                ToolAnswer(fitting_items, f"{omitted_count} of {len(artifacts)} kernels were not read", call),
-                cache,
-            )
-        if size > room:
-            inspect_arguments = {
-                "cache": arguments.get("cache"),
-                "name": kernel.artifact.hash,
-                "parts": ["findings"],
-            }
-            page_items = take_fitting(items, bound)
-            call = {
-                "tool": "inspect",
-                "arguments": {**sanitize(inspect_arguments), "offset": len(page_items)},
-            }
-            omitted_count = len(items) - len(page_items)
-            omitted_kernels = f", and {len(artifacts) - index - 1} kernels" if index + 1 < len(artifacts) else ""
-            return ToolAnswer(
-                page_items,
-                f"{omitted_count} findings of {identity(kernel.artifact)['kernel']}{omitted_kernels}",
-                call,
-            )
+        if size > free_characters:
+            # a kernel whose findings fit on no page is continued on the next
+            page_items = [] if fitting_items else take_fitting(items, bound)
+            first_finding = (skipped if index == offset else 0) + len(page_items)
+            call_arguments = {**arguments, "offset": index, "finding_offset": first_finding}
+            is_complete = bool(page_items) and len(page_items) == len(items)
+            if is_complete:
+                call_arguments |= {"offset": index + 1, "finding_offset": 0}
+            remaining = len(artifacts) - index - is_complete
+            if not remaining:
+                return _add_problems(ToolAnswer(page_items), cache)
+            left_out = f"{remaining} of {len(artifacts)} kernels were not read, or not completely"
+            call = {"tool": "findings", "arguments": call_arguments}
+            return _add_problems(ToolAnswer(fitting_items or page_items, left_out, call), cache)
         fitting_items += take_fitting(items, bound)
-        room -= size
+        free_characters -= size
     return _add_problems(ToolAnswer(fitting_items), cache)
 
 
@@ -260,6 +253,7 @@ def _find_launches(
 
 def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.launches import predict_launches
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.files.objdump import binary_disassembler
 
     pairs = _find_launches(service, arguments)
@@ -267,10 +261,11 @@ def _answer_predict(service: ToolContext, arguments: Mapping[str, Any], bound: A
     # simulate only the launches that fit; `next` requests the others
     while pairs and (len(items) <= offset or sum(map(size_of, items[offset:])) <= bound.characters):
         entry, request = pairs.pop(0)
-        (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=arguments.get("gpu"))
+        with limit_simulation(SIMULATION_SECONDS.value):
+            (prediction,) = predict_launches([(entry, request)], binary_disassembler(), gpu=arguments.get("gpu"))
         items += _prediction_items(entry, prediction)
-    tool_answer = make_page("predict", arguments, items, bound, "items")
-    return replace(tool_answer, left_out=f"{tool_answer.left_out}, and {len(pairs)} launches") if pairs else tool_answer
+    pending = f"{len(pairs)} launches" if pairs else None
+    return make_page("predict", arguments, items, bound, "items", pending=pending)
 
 
 def _prediction_items(entry: Artifact, prediction: Prediction) -> list[Item]:
@@ -292,6 +287,7 @@ def _prediction_items(entry: Artifact, prediction: Prediction) -> list[Item]:
 
 def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.ranking_problems import rank_recorded
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.files.objdump import binary_disassembler
     from artifact_inspector.report.json import encode
@@ -299,7 +295,8 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
 
     pairs = _find_launches(service, arguments, all_variants=True)
     problem = rank_recorded(pairs)
-    ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=arguments.get("gpu"))
+    with limit_simulation(SIMULATION_SECONDS.value):
+        ranking = rank_launches(problem.candidates, binary_disassembler(), gpu=arguments.get("gpu"))
     rows = encode(RankingDocument(rank=tuple(ranking)))["rank"]
     if problem.problem_labels:
         rows = [{"problem": problem.problem_labels[row["launch"]], **row} for row in rows]
@@ -349,7 +346,9 @@ READING_TOOLS = (
         "List likely performance and correctness problems, worst first, with lines as evidence. `explain` "
         "explains a code.",
         (
-            CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER, OFFSET_PARAMETER,
+            CACHE_PARAMETER, NAME_PARAMETER, TARGET_PARAMETER,
+            integer_parameter("offset", "Skip this many kernels; `next` of an answer contains it."),
+            integer_parameter("finding_offset", "Skip this many findings of the first kernel."),
             strings_parameter("codes", "Only these: AI003, narrow-loads …"),
             string_parameter("severity", "Only kernels with a finding of this severity: warning or note."),
         ),

@@ -12,7 +12,6 @@ from artifact_inspector.serving.bounds import (
     AnswerBound,
     Item,
     ToolAnswer,
-    sanitize,
     take_fitting,
 )
 from artifact_inspector.serving.roots import AllowedDirectories
@@ -97,20 +96,30 @@ def make_page(
     bound: AnswerBound,
     item_name: str,
     skipped: int = 0,
+    *,
+    pending: str | None = None,
 ) -> ToolAnswer:
     """The items from the offset on that fit, and the call that returns the next ones.
 
     Args:
         skipped: items that were skipped already.
+        pending: what is not among the items yet, if anything; `next` requests it too.
+
+    Every page has an item, unless none is left, so `next` always advances.
     """
     offset = int(arguments.get("offset", 0))
     fitting = take_fitting(items[offset - skipped :], bound)
     end = offset + len(fitting)
     omitted_count = skipped + len(items) - end
-    if omitted_count <= 0:
+    if omitted_count <= 0 and (pending is None or not fitting):
         return ToolAnswer(fitting)
-    call = {"tool": tool, "arguments": {**sanitize(dict(arguments)), "offset": end}}
-    return ToolAnswer(fitting, f"{omitted_count} of {skipped + len(items)} {item_name}", call)
+    left_out = ", and ".join(
+        [
+            *([f"{omitted_count} of {skipped + len(items)} {item_name}"] if omitted_count > 0 else []),
+            *filter(None, [pending]),
+        ]
+    )
+    return ToolAnswer(fitting, left_out, {"tool": tool, "arguments": {**arguments, "offset": end}})
 
 
 CACHE_PARAMETER = string_parameter(

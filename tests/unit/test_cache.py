@@ -2,12 +2,17 @@ import json
 import os
 import pickle
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from saved import FIXTURES
+from typer.testing import CliRunner
 
+from artifact_inspector.cli import app
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files import cache as cache_module
 from artifact_inspector.files.cache import (
@@ -572,3 +577,45 @@ def test_a_file_that_is_no_kernels_is_refused(tmp_path: Path, name: str) -> None
         open_file(tmp_path / name)
     assert name in caught.value.message
     assert caught.value.remedy is not None
+
+
+def test_a_linked_entry_is_named_by_a_list(tmp_path: Path) -> None:
+    """It is not followed, so its kernels are missing from the list: the list must say so."""
+    (source,) = (Path(__file__).parents[2] / "fixtures" / "3.6.0" / "sm_80" / "copy").iterdir()
+    cache, links = tmp_path / "cache", tmp_path / "links"
+    shutil.copytree(source, cache / "entry")
+    links.mkdir()
+    for directory in (cache, links):
+        (directory / "linked").symlink_to(source)
+    listed = CliRunner().invoke(app, ["inspect", str(cache)])
+    assert "(links: linked)" in " ".join(listed.stdout.split())
+    refused = CliRunner().invoke(app, ["inspect", str(links)])
+    assert refused.exit_code == 3
+    assert "Links to directories are not followed: linked." in refused.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
+@pytest.mark.parametrize("command", ["", "predict", "rank", "compile"])
+def test_help_prints_in_any_encoding(encoding: str, command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "artifact_inspector", *command.split(), "--help"],
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_deleted_working_directory_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r})\nfrom artifact_inspector.cli import main\nimport sys\nsys.argv = ['inspect-kernel', '.']\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "The working directory no longer exists." in done.stderr

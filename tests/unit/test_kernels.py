@@ -60,6 +60,18 @@ def deviations():
 
 
 @needs_triton_and_torch
+def test_two_runs_of_grouped_gemm_have_the_same_groups():
+    """They decide addresses: predictions of two runs must be equal."""
+    from kernels.grouped_gemm import workload
+
+    def groups():
+        launch = workload("cpu", rows=300, groups=4, n=200, k=72).launch
+        return dict(zip(launch.__code__.co_freevars, launch.__closure__, strict=True))["on_device"].cell_contents
+
+    assert groups().tolist() == groups().tolist()
+
+
+@needs_triton_and_torch
 @pytest.mark.parametrize("name", SMALL)
 def test_a_reference_kernel_agrees_with_torch(name, deviations):
     if isinstance(deviations[name], str):

@@ -1,12 +1,16 @@
 """Which launches a command is asked for: a file's, the command line's, or those on record beside a cache."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from artifact_inspector.api.launches import pair_launches
 from artifact_inspector.cli._launches import read_requests
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.facts.selection import parse_filters
 from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.files.records import MANIFEST
@@ -98,6 +102,7 @@ def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_
     assert "--grid" in str(caught.value.remedy)
     (one,) = read_requests([], "3", None, tuned, "scale", only)
     assert (one.kernel_hash, one.grid, one.arguments) == (None, (3,), {"M": 512, "N": 64})
+    assert one.inherited_names == {"M", "N"}
 
 
 def test_with_a_grid_every_form_can_be_put_in_order(tuned: Cache) -> None:
@@ -106,3 +111,69 @@ def test_with_a_grid_every_form_can_be_put_in_order(tuned: Cache) -> None:
     assert one.kernel_hash is None
     (own,) = read_requests([], "3", None, tuned, "scale", wanted)
     assert own.kernel_hash == "a" * 64
+
+
+COPY = Path(__file__).parents[2] / "fixtures" / "3.6.0" / "gfx942" / "copy"
+
+
+def tensors(n: int, **constants: int) -> dict[str, object]:
+    shape = {"shape": [n], "stride": [1], "dtype": "float16", "alignment": 512}
+    return {"x_ptr": shape, "y_ptr": shape, "n": n, **constants}
+
+
+def copies(root: Path, constants: dict[str, dict[str, int] | None]) -> Cache:
+    """The kernel `copy` under several hashes; constants that are not on record are None."""
+    (source,) = COPY.iterdir()
+    entries = []
+    for letter, on_record in constants.items():
+        shutil.copytree(source, root / letter)
+        file = root / letter / "copy.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "hash": letter * 64}))
+        if on_record is not None:
+            entries.append({"directory": letter, "kernel": "copy", "place": "copy.py:copy", "constants": on_record})
+    launches = [
+        {"kernel": "copy", "hash": "a" * 64, "target": "gfx942", "grid": [469], "args": tensors(60_000, BLOCK=128)},
+        {"kernel": "copy", "hash": "d" * 64, "target": "gfx942", "grid": [938], "args": tensors(60_000, BLOCK=64)},
+    ]
+    (root / MANIFEST).write_text(json.dumps({"entries": entries, "launches": launches}))
+    return open_cache(root)
+
+
+def grids(cache: Cache, name: str | None, grid: str, *arguments: str, all_variants: bool = False) -> list[int]:
+    requests = read_requests([*arguments], grid, None, cache, name, all_variants=all_variants)
+    pairs = pair_launches(cache, name, (), requests, all_variants=all_variants)
+    loaded = [(load_kernel(entry, None), request, entry.constants) for entry, request in pairs]
+    return [match_launch(kernel, request, known)[1].grid[0] for kernel, request, known in loaded]
+
+
+def test_a_grid_uses_the_constants_of_the_variant_that_is_launched(tmp_path: Path) -> None:
+    cache = copies(tmp_path, {"a": {"BLOCK": 128}, "b": {"BLOCK": 8}, "c": None})
+    assert grids(cache, "a" * 64, "cdiv(n,BLOCK)") == [469]
+    assert grids(cache, "b" * 64, "cdiv(n,BLOCK)") == [7500]
+
+
+def test_a_grid_never_uses_the_constants_of_another_variant(tmp_path: Path) -> None:
+    cache = copies(tmp_path, {"a": {"BLOCK": 128}, "c": None})
+    with pytest.raises(UsageError, match="uses BLOCK, which is not a known number") as refused:
+        grids(cache, "c" * 64, "cdiv(n,BLOCK)")
+    assert "Write their values in the grid" in str(refused.value.remedy)
+    assert grids(cache, "c" * 64, "cdiv(n,8)") == [7500]
+
+
+def test_variants_that_inherit_a_launch_inherit_it_once(tmp_path: Path) -> None:
+    """Two recorded launches that differ by constants only are one launch of each variant."""
+    cache = copies(tmp_path, {"a": {"BLOCK": 128}, "b": {"BLOCK": 8}, "d": {"BLOCK": 64}})
+    assert grids(cache, None, "cdiv(n,BLOCK)", all_variants=True) == [469, 7500, 938]
+
+
+def test_a_launch_is_of_one_entry_though_the_cache_holds_its_binary_twice(tmp_path: Path) -> None:
+    copies(tmp_path, {"a": {"BLOCK": 128}})
+    shutil.copytree(tmp_path / "a", tmp_path / "again")
+    cache = open_cache(tmp_path)
+    (_, twice) = cache.entries
+    assert twice.hash == cache.entries[0].hash
+    assert grids(cache, None, "469") == [469]
+    binary = tmp_path / "again" / "copy.hsaco"
+    binary.write_bytes(binary.read_bytes()[:-1])
+    with pytest.raises(UsageError, match="matches 2 kernels, not 1"):
+        grids(open_cache(tmp_path), None, "469")

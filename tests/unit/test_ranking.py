@@ -11,9 +11,9 @@ from saved import saved
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
-from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
 from artifact_inspector.execution.timing import ranking
-from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries
+from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
 from artifact_inspector.execution.timing.ranking import (
@@ -141,3 +141,27 @@ def test_a_grid_that_should_be_an_expression_may_hold_the_constants_that_are_nam
     with pytest.raises(UsageError, match="may differ for each BM") as found:
         request_for_variations(LaunchRequest((24,), {"M": 64}), {"BM": ("32", "64")}, None, ["BM", "BN"])
     assert "(BM, BN): --grid" in str(found.value.remedy)
+
+
+def _described(block: list[int], grid: tuple[int, ...], hash_: str, **options: int) -> RankingCandidate:
+    shape = {"shape": [512, 512], "stride": [512, 1], "dtype": "float16", "block_shape": block}
+    (request,) = parse_document_of({"grid": list(grid), "args": {"a_desc": shape, "M": 512}}, "record")
+    artifact = replace(saved("3.6.0/sm_80/matmul_grouped").artifact, hash=hash_, metadata=options)
+    return RankingCandidate(artifact, request, {})
+
+
+def test_labels_of_descriptor_kernels_have_block_shapes_and_the_grid() -> None:
+    """Such kernels may have no constant that says how large their blocks are."""
+    blocks = [_described([128, 64], (4, 8), "a", num_warps=4), _described([64, 64], (8, 8), "b", num_warps=8)]
+    assert label_candidates(blocks) == ["a_desc=128x64 num_warps=4", "a_desc=64x64 num_warps=8"]
+    # a Gluon kernel: the same block shape, and only options and the grid differ
+    grids = [_described([64, 64], (8, 8, 1), "a", num_warps=4), _described([64, 64], (132, 1, 1), "b", num_warps=4)]
+    assert label_candidates(grids) == ["grid=8x8", "grid=132"]
+    three = [*blocks, _described([64, 64], (132,), "c", num_warps=8)]
+    assert len(set(label_candidates(three))) == 3
+    assert label_candidates(three)[2] == "a_desc=64x64 num_warps=8 grid=132"
+
+
+def test_block_shapes_are_not_another_ranking_problem() -> None:
+    one, other = _described([128, 64], (4,), "a"), _described([64, 64], (8,), "b")
+    assert one.request.arguments == other.request.arguments

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.errors import CacheError
-from artifact_inspector.files.scratch import remove_stale
+from artifact_inspector.files.scratch import machine_name, remove_stale
 from artifact_inspector.files.tools import find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
 
@@ -100,17 +100,14 @@ def test_what_killed_processes_left_is_removed_by_a_later_one(tmp_path: Path) ->
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     left = {
-        "of one that ended": tmp_path / f"inspect-kernel-{ended.pid}-abc",
-        "of one that runs": tmp_path / f"inspect-kernel-{os.getpid()}-abc",
-        "of one that ended just now": tmp_path / f"inspect-kernel-{ended.pid}-new",
+        "of one that ended": tmp_path / f"inspect-kernel-{machine_name()}-{ended.pid}-abc",
+        "of one that runs": tmp_path / f"inspect-kernel-{machine_name()}-{os.getpid()}-abc",
         "of another name": tmp_path / "inspect-kernel-abc",
     }
-    for name, place in left.items():
+    for place in left.values():
         place.mkdir()
         (place / "a.cubin").touch()
-        if "just now" not in name:
-            os.utime(place, (0, 0))
-    (tmp_path / f"inspect-kernel-{ended.pid}-link").symlink_to(left["of one that runs"])
+    (tmp_path / f"inspect-kernel-{machine_name()}-{ended.pid}-link").symlink_to(left["of one that runs"])
     remove_stale(tmp_path)
     assert [name for name, place in left.items() if not place.exists()] == ["of one that ended"]
 

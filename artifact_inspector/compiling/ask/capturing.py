@@ -83,7 +83,7 @@ def capture(
         raise UsageError("A capture is already active in this process.", "End its block first, or pass it all targets.")
     try:
         events: list[Event] = []
-        recorder = Recorder(events.append)
+        recorder = Recorder(events.append, directory=directory)
         captured_kernels = list_type(directory)
         with _install_stand_ins(parsed_targets, recorder, directory, configs, time_limit):
             try:

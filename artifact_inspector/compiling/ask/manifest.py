@@ -3,8 +3,11 @@
 It is an object with two lists. `entries` has one element per requested kernel, target, configuration and
 Triton version, with the newest result. `launches` has the launches of captured and measured programs, as
 `compiling.arguments` writes them, each with `hash`, `kernel` and `target` of its kernel, and `tuning` if only
-an autotuner made it. `inspect-kernel predict CACHE` and `rank CACHE` simulate these launches. Triton does not
-read the file.
+an autotuner made it. `inspect-kernel predict CACHE` and `rank CACHE` simulate these launches. The values of
+large tensors are in files of their own, see `files.tensor_values`. Triton does not read the file.
+
+No launch is dropped to keep the file small. If it would become too large to read again, it stays as it is, and
+an error says so.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.reader import read_content
 from artifact_inspector.files.records import MANIFEST, MAX_RECORD_BYTES
+from artifact_inspector.files.tensor_values import store_arguments
 from artifact_inspector.files.writer import write_text
-from artifact_inspector.model.limits import LAUNCHES
 
 _WRITE_LOCK = Lock()
 """Serialises writes: threads of one process may compile into the same directory."""
 SCHEMA_VERSION = 1
-MAX_LAUNCHES = LAUNCHES.default
-"""Number of launches kept in a record, the newest ones."""
+MAX_DETAIL_CHARACTERS = 20_000
+"""Characters of compiler output kept for one entry: the last ones."""
 CAPTURED_PREFIX = "captured at "
 """Prefix of the place of a kernel that cannot be imported, because it is defined in a function; the line of a
 launch follows."""
@@ -87,7 +90,7 @@ def _validate_row(row: dict[str, Any]) -> dict[str, Any]:
 def _read_document(directory: Path) -> dict[str, Any] | None:
     """The contents of a directory's manifest, empty if there is none; None if it cannot be read."""
     try:
-        document = json.loads(read_content(directory / MANIFEST, MAX_RECORD_BYTES))
+        document = json.loads(read_content(directory / MANIFEST, MAX_RECORD_BYTES, follow_links=False))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError):
@@ -101,7 +104,11 @@ def _read_document(directory: Path) -> dict[str, Any] | None:
 def add_to_manifest(
     directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]] = ()
 ) -> None:
-    """Add results and launches to the manifest of a directory; the file is replaced atomically."""
+    """Add results and launches to the manifest of a directory; the file is replaced atomically.
+
+    Raises:
+        CacheError: the manifest would become too large to read again; it is unchanged.
+    """
     with _WRITE_LOCK:
         _write_manifest(directory, results, launches)
 
@@ -109,7 +116,9 @@ def add_to_manifest(
 def _write_manifest(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
     if _read_document(directory) is None:
         return  # it became unreadable: another program writes it
-    launches_by_text = {json.dumps(launch): launch for launch in (*read_launches(directory), *map(dict, launches))}
+    references: dict[int, dict[str, str]] = {}
+    new_launches = [_store_values(directory, launch, references) for launch in launches]
+    launches_by_text = {json.dumps(launch): launch for launch in (*read_launches(directory), *new_launches)}
     entries = {_entry_identity(entry): entry for entry in read_manifest(directory)}
     for result in results:
         if result.is_usage_error:
@@ -119,20 +128,39 @@ def _write_manifest(directory: Path, results: Iterable[CompileResult], launches:
         if result.is_cached and "seconds" in previous_entry:
             entry["seconds"] = previous_entry["seconds"]  # the duration of the compile, not of the lookup
         entries[_entry_identity(entry)] = entry
-    text = _format_manifest(list(entries.values()), list(launches_by_text.values())[-MAX_LAUNCHES:])
+    text = _format_manifest(list(entries.values()), list(launches_by_text.values()))
+    if len(text) > MAX_RECORD_BYTES:
+        present = [entry for entry in entries.values() if _is_present(directory, entry)]
+        text = _format_manifest(present, list(launches_by_text.values()))
+    if len(text) > MAX_RECORD_BYTES:
+        raise CacheError(
+            f"{directory / MANIFEST} would have {len(text) >> 20} MiB with {len(new_launches):,} new launches; at most "
+            f"{MAX_RECORD_BYTES >> 20} MiB are read. It is unchanged.",
+            "Use a new directory: -o DIR.",
+        )
     with suppress(CacheError):  # the kernels are usable without the manifest
         write_text(directory / MANIFEST, text)
 
 
+def _is_present(directory: Path, entry: Mapping[str, Any]) -> bool:
+    """Whether the compiled kernel of an entry still exists; failed compiles have none."""
+    name = entry.get("directory")
+    return isinstance(name, str) and (directory / name).is_dir()
+
+
+def _store_values(directory: Path, launch: Mapping[str, Any], references: dict[int, dict[str, str]]) -> dict[str, Any]:
+    """The launch with the values of its large tensors in files."""
+    arguments = launch.get("args")
+    if not isinstance(arguments, Mapping):
+        return dict(launch)
+    return {**launch, "args": store_arguments(directory, arguments, references)}
+
+
 def _format_manifest(entries: list[dict[str, Any]], launches: list[dict[str, Any]]) -> str:
-    """The manifest as JSON, with older rows dropped until it is small enough to read again."""
     document: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "entries": entries}
     if launches:
         document["launches"] = launches
-    text = json.dumps(document, indent=1) + "\n"
-    if len(text) <= MAX_RECORD_BYTES or not (entries or launches):
-        return text
-    return _format_manifest(entries[(len(entries) + 1) // 2 :], launches[(len(launches) + 1) // 2 :])
+    return json.dumps(document, indent=1) + "\n"
 
 
 def describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
@@ -150,8 +178,14 @@ def describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "directory": None if entry_directory is None else os.path.relpath(entry_directory, directory),
         "message": result.message,
-        **({} if result.details is None else {"details": result.details}),
+        **({} if result.details is None else {"details": _shorten_details(result.details)}),
     }
+
+
+def _shorten_details(text: str) -> str:
+    """The end of a compiler's output, where it states its error."""
+    dropped = len(text) - MAX_DETAIL_CHARACTERS
+    return text if dropped <= 0 else f"… {dropped:,} characters are not kept …\n{text[dropped:]}"
 
 
 def _entry_identity(entry: dict[str, Any]) -> str:

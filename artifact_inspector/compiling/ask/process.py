@@ -106,6 +106,7 @@ def run_requests(
         numbers = [number for number, _ in remaining]
         request = {
             "asks": [request_document for _, request_document in remaining],
+            "parent": os.getpid(),
             "workers": workers,
             "time_limit": time_limit,
         }

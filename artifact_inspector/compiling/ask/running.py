@@ -100,6 +100,8 @@ def capture_program(
         raise UsageError("There is no program to run.", "Name it after --: … -- python their_script.py")
     if (launches is not None and launches < 1) or (seconds is not None and seconds <= 0):
         raise UsageError("Limits of launches and seconds must be positive.", "Give a number above 0.")
+    if any("\0" in word for word in command):
+        raise UsageError("The command has a NUL character.", "Give a command without it.")
     interpreter = None if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
     program = _find_program(command[0], interpreter)
     settings = {
@@ -163,6 +165,7 @@ class _ProgramProcess:
             "directory": str(directory),
             **settings,
             "events": str(self._events),
+            "parent": os.getpid(),
             "own": {"artifact_inspector": str(Path(__file__).parents[3])},
         }
         self._process: subprocess.Popen[bytes] | None = None

@@ -15,6 +15,7 @@ from typing import Any
 
 from artifact_inspector.compiling.capture.recorder import Recorder, event_writer
 from artifact_inspector.errors import CompileError
+from artifact_inspector.files.lifetime import kill_with_parent
 from artifact_inspector.hardware.targets import parse_target
 
 UNSUPPORTED = 3
@@ -27,8 +28,10 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
         settings: `targets`, `directory`, `configs`, `time_limit`, `launches` as in `capture_program`, and
             `events`, the file to append events to.
     """
-    recorder = Recorder(event_writer(Path(settings["events"])), settings.get("launches"))
+    recorder = Recorder(event_writer(Path(settings["events"])), settings.get("launches"), Path(settings["directory"]))
     recorder.write_event("started", process=os.getpid())
+    if os.getppid() == settings.get("parent"):  # not the processes that the program starts
+        kill_with_parent(settings["parent"])
     targets = [parse_target(text) for text in settings["targets"]]
 
     def install_triton() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.capture.call_site import find_call_site
+from artifact_inspector.files.tensor_values import store_arguments
 from artifact_inspector.hardware.targets import Target
 
 Event = Mapping[str, Any]
@@ -28,10 +29,14 @@ class Recorder:
 
     Args:
         write: called with each event.
-        most: number of launches after which the process ends; None for no limit.
+        max_launches: number of launches after which the process ends; None for no limit.
+        directory: the cache, which receives the values of large tensors; None to keep them in the events.
     """
 
-    def __init__(self, write: Callable[[Event], None], max_launches: int | None = None) -> None:
+    def __init__(
+        self, write: Callable[[Event], None], max_launches: int | None = None, directory: Path | None = None
+    ) -> None:
+        self._directory = directory
         self._max_launches = max_launches
         self._write = write
         self._lock = threading.Lock()
@@ -83,7 +88,9 @@ class Recorder:
     def record_arguments(
         self, kernel: str, target: Target, grid: Sequence[int], args: Mapping[str, Any], *, tuning: bool
     ) -> None:
-        """Write the arguments of a launch; each distinct launch once, up to a limit."""
+        """Write the arguments of a launch; each distinct launch once, up to a limit that is reported."""
+        if self._directory is not None:
+            args = store_arguments(self._directory, args, {})
         event = {
             "event": "given",
             "kernel": kernel,
@@ -94,11 +101,20 @@ class Recorder:
         }
         key = json.dumps(event, default=str)
         with self._lock:
-            if key in self._written_keys or self._recorded_counts.get(kernel, 0) >= MAX_RECORDED_LAUNCHES:
+            if key in self._written_keys:
                 return
-            self._written_keys.add(key)
-            self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
-        self._write(json.loads(key))
+            is_recorded = self._recorded_counts.get(kernel, 0) < MAX_RECORDED_LAUNCHES
+            if is_recorded:
+                self._written_keys.add(key)
+                self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
+        if is_recorded:
+            self._write(json.loads(key))
+        else:
+            self.write_note(
+                f"A kernel has more than {MAX_RECORDED_LAUNCHES} different launches: the arguments of the first "
+                f"{MAX_RECORDED_LAUNCHES} are recorded.",
+                target,
+            )
 
     def write_note(self, text: str, target: Target | None = None, location: str | None = None) -> None:
         """Write a difference from a run on a GPU, once."""

@@ -1,6 +1,7 @@
 """The compiling process: imports Triton once, then forks a child for every kernel and target.
 
-It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds}`. Each ask
+It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds,
+"parent": process ID}`. Each ask
 is a kernel for some targets:
 
     place, signature, constexprs, options, configs   as in `KernelRequest`; the place may also be a `.ttir` or
@@ -29,6 +30,7 @@ from typing import Any
 
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.worker.standin import stand_in_for_driver, stand_in_for_torch
+from artifact_inspector.files.lifetime import kill_with_parent
 
 
 def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, Any]]]) -> None:
@@ -42,6 +44,7 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, An
     # Ctrl-C reaches every process of the terminal; the calling process ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     request = json.load(sys.stdin)
+    kill_with_parent(request["parent"])
     # standard output carries only rows: an imported file may print
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -38,6 +38,7 @@ from artifact_inspector.compiling.worker.loading import (
 from artifact_inspector.compiling.worker.standin import stand_in_for_torch
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.files.process_limits import limit_compile
+from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import TritonVersion
 
@@ -319,7 +320,7 @@ def _collect_ptxas_output(log: list[str]) -> None:
 @cache
 def _lookup_cache() -> tempfile.TemporaryDirectory[str]:
     """A temporary cache directory for key lookups, since Triton creates a directory for every key."""
-    scratch = tempfile.TemporaryDirectory(prefix="inspect-kernel-")
+    scratch = scratch_directory()
     os.environ["TRITON_CACHE_DIR"] = scratch.name
     return scratch
 

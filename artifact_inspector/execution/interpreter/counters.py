@@ -6,8 +6,13 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING
 
+from artifact_inspector.execution.interpreter.budget import SimulationBudget, current_budget
+
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.program import ProgramStep
+
+STEPS_PER_CHECK = 128
+"""Steps between two looks at the clock."""
 
 
 class StepLimitReached(Exception):  # noqa: N818 - a limit, no error
@@ -17,6 +22,24 @@ class StepLimitReached(Exception):  # noqa: N818 - a limit, no error
         super().__init__(f"{limit} steps")
         self.step = step
         self.limit = limit
+
+    @property
+    def reason(self) -> str:
+        """Why the simulation stopped."""
+        return f"no end after {self.limit} steps"
+
+
+class BudgetSpent(StepLimitReached):
+    """The processor time of a command is used up."""
+
+    def __init__(self, step: ProgramStep, budget: SimulationBudget) -> None:
+        super().__init__(step, 0)
+        self._budget = budget
+
+    @property
+    def reason(self) -> str:
+        """Why the simulation stopped."""
+        return self._budget.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +117,13 @@ class StepCounters:
     worst_conflict_rate: dict[int, float] = field(default_factory=dict)
     """Step → excess wavefronts per lane of the access that it was taken from."""
 
+    budget: SimulationBudget | None = field(init=False)
+    _next_check: int = field(default=0, init=False)
+    """Steps after which a limit may be reached."""
+
     def __post_init__(self) -> None:
+        self.budget = current_budget()
+        self._next_check = self.step_limit if self.budget is None else 0
         for name in _per_step():
             setattr(self, name, [0] * self.step_count)
 
@@ -126,8 +155,8 @@ class StepCounters:
         self.worst_conflict_rate.update(speculative.worst_conflict_rate)
         self.spent += speculative.spent * iterations
         self.arrays += speculative.arrays * iterations
-        if self.spent > self.step_limit:
-            raise StepLimitReached(step, self.step_limit)
+        if self.spent > self._next_check:
+            self._check_limits(step)
 
     def spend_step(self, step: ProgramStep) -> None:
         """Count one step towards the limit.
@@ -136,8 +165,16 @@ class StepCounters:
             StepLimitReached: the limit was reached.
         """
         self.spent += 1
+        if self.spent > self._next_check:
+            self._check_limits(step)
+
+    def _check_limits(self, step: ProgramStep) -> None:
         if self.spent > self.step_limit:
             raise StepLimitReached(step, self.step_limit)
+        if self.budget is not None:
+            if self.budget.is_spent():
+                raise BudgetSpent(step, self.budget)
+            self._next_check = min(self.step_limit, self.spent + STEPS_PER_CHECK)
 
     def reclassify_out_of_bounds(self, index: int, pointer_origin: int) -> None:
         """Reclassify the out-of-bounds accesses of a step as accesses through pointers of unknown origin."""
@@ -153,4 +190,5 @@ class StepCounters:
 @cache
 def _per_step() -> tuple[str, ...]:
     """Names of the counters that have one entry per step."""
-    return tuple(entry.name for entry in fields(StepCounters) if not entry.init)
+    without_entries = ("budget", "_next_check")
+    return tuple(entry.name for entry in fields(StepCounters) if not entry.init and entry.name not in without_entries)

@@ -6,15 +6,18 @@ that many CTAs share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.intervals import Intervals, intervals_of, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.access_stream import AccessStream
 
 SECTOR = 32
 """Bytes of a sector, the smallest unit of L1 and L2 requests."""
@@ -153,10 +156,12 @@ class Footprints:
 
     Args:
         launch: with an address for every tensor.
+        stream: receives all accesses in addition.
     """
 
-    def __init__(self, launch: KernelLaunch) -> None:
+    def __init__(self, launch: KernelLaunch, stream: AccessStream | None = None) -> None:
         self._launch = launch
+        self.stream = stream
         self._first = 0
         self._portions: dict[str, _TensorPortion] = {}
         self.reads_by_tensor: dict[str, TensorReads] = {}
@@ -183,6 +188,11 @@ class Footprints:
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
+        if self.stream is not None:
+            self.stream.add(access)
+        self._add(access)
+
+    def _add(self, access: FootprintAccess) -> None:
         _, ctas, addresses, mask, reads, _, starts = access
         if starts is not None:
             self._add_offset_access(access)
@@ -223,10 +233,17 @@ class Footprints:
                 self._mark_writes(tensor_index, access.ctas, (starts + lanes.min())[:, None], None)
             return
 
-    def add_iterations(self, accesses: Iterable[FootprintAccess], _rows: int) -> None:
-        """Record the accesses of many loop iterations."""
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
+        """Record the accesses of many loop iterations.
+
+        Args:
+            accesses: one per instruction; its rows are ordered by iteration, then by CTA.
+            rows: CTAs of one iteration.
+        """
+        if self.stream is not None:
+            self.stream.add_iterations(accesses, rows)
         for access in accesses:
-            self.add(access)
+            self._add(access)
 
     def has_written(self, ctas: NDArray[np.int64]) -> bool:
         """Whether the first write of each of the CTAs is known."""

@@ -20,7 +20,9 @@ from artifact_inspector.execution.interpreter.intervals import (
     intervals_of,
     sorted_distinct,
 )
+from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
+from artifact_inspector.execution.stored_values import StoredValues
 
 MOST_TRACKED = 1 << 32
 """Largest tensor, in bytes, whose elements are tracked individually."""
@@ -75,7 +77,9 @@ class TensorMemory:
         numpy_type = _NUMPY_TYPES.get(tensor.dtype)
         if tensor.values is not None and numpy_type is not None:
             with np.errstate(invalid="ignore", over="ignore"):  # float values as integers
-                self.content = np.array(tensor.values).astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
+                values = tensor.values
+                elements = values.elements if isinstance(values, StoredValues) else np.array(values)
+                self.content = elements.astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
 
     def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
         """Mark the bytes of an access at each address."""
@@ -163,6 +167,8 @@ class GlobalMemory:
         """What each CTA reads, if requested."""
         self.tracks_touches = True
         """Whether to record the touched bytes."""
+        self.observer: AccessObserver | None = None
+        """Receives every access, if requested."""
 
     @property
     def tensors(self) -> list[TensorMemory]:

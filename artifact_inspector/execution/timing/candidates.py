@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.execution.launch import evaluate_extent
+from artifact_inspector.execution.launch import Tensor, evaluate_extent
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.files.binaries import read_loaded_sections
@@ -27,22 +27,56 @@ class RankingCandidate:
 
 
 def label_candidates(candidates: Sequence[RankingCandidate]) -> list[str]:
-    """The constants and options that distinguish each launch from the others."""
-    rows = []
-    for candidate in candidates:
-        arguments = {**candidate.request.arguments, **candidate.constants}
-        row = {name: value for name, value in arguments.items() if isinstance(value, (int, float, str, bool))}
-        for option in ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu"):
-            value = candidate.artifact.metadata.get(option)
-            if isinstance(value, int):
-                row[option] = value
-        rows.append(row)
+    """The constants, options and block shapes of descriptors that distinguish each launch from the others.
+
+    The grid is part of a label if no constant or block shape differs, or labels would be equal.
+    """
+    rows = [_distinguishing_values(candidate) for candidate in candidates]
+    options = [
+        {name: value for name in _OPTIONS if isinstance(value := candidate.artifact.metadata.get(name), int)}
+        for candidate in candidates
+    ]
+    named_rows = [{**row, **row_options} for row, row_options in zip(rows, options, strict=True)]
+    labels = _format_differences(named_rows)
+    if len(set(labels)) < len(labels) or not any(_format_differences(rows)):
+        labels = _format_differences(
+            [{**row, "grid": _grid_text(candidate)} for candidate, row in zip(candidates, named_rows, strict=True)]
+        )
+    return [candidate.label or label for candidate, label in zip(candidates, labels, strict=True)]
+
+
+_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
+
+
+def _distinguishing_values(candidate: RankingCandidate) -> dict[str, Any]:
+    """The numbers and words among the arguments and constants, and the block shapes of descriptors."""
+    arguments = {**candidate.request.arguments, **candidate.constants}
+    row = {name: value for name, value in arguments.items() if isinstance(value, (int, float, str, bool))}
+    for name, tensor in arguments.items():
+        if isinstance(tensor, Tensor) and tensor.block_shape and name not in candidate.request.inherited_names:
+            row[name] = "x".join(map(str, tensor.block_shape))
+    return row
+
+
+def _format_differences(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each row, the names and values that are not the same in all rows."""
     names = dict.fromkeys(name for row in rows for name in row)
     differing_names = [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
-    return [
-        candidate.label or " ".join(f"{name}={row[name]}" for name in differing_names if name in row)
-        for candidate, row in zip(candidates, rows, strict=True)
-    ]
+    return [" ".join(f"{name}={row[name]}" for name in differing_names if name in row) for row in rows]
+
+
+def _grid_text(candidate: RankingCandidate) -> str:
+    """The grid as `64x8`, without trailing ones; an expression as it is where it cannot be computed."""
+    arguments = {**candidate.request.arguments, **candidate.constants}
+    extents: list[object] = []
+    for extent in candidate.request.grid:
+        try:
+            extents.append(evaluate_extent(extent, arguments) if isinstance(extent, str) else extent)
+        except UsageError:
+            extents.append(extent)
+    while len(extents) > 1 and extents[-1] == 1:
+        extents.pop()
+    return "x".join(map(str, extents))
 
 
 def find_identical_binaries(candidates: Sequence[RankingCandidate]) -> list[int]:

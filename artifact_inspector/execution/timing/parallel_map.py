@@ -9,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from artifact_inspector.errors import CacheError, InspectorError
+from artifact_inspector.files.lifetime import end_with_parent, prepare_workers
 
 JobResult = TypeVar("JobResult")
 
@@ -36,7 +37,8 @@ def map_in_processes(
     _job = function
     try:
         fork_context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(min(processors, len(numbers)), fork_context) as pool:
+        prepare_workers()
+        with ProcessPoolExecutor(min(processors, len(numbers)), fork_context, end_with_parent) as pool:
             try:
                 for done in as_completed([pool.submit(_run_job, number) for number in numbers]):
                     job_result, error = done.result()

@@ -20,6 +20,7 @@ from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.usage import Resources, find_resources
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.timing.candidates import (
@@ -29,6 +30,7 @@ from artifact_inspector.execution.timing.candidates import (
 )
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
@@ -37,6 +39,7 @@ from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
+from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, TimingParameters
 
@@ -89,7 +92,7 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     if ranking_target.backend is not target.backend or ranking_target.arch.number // 10 != target.arch.number // 10:
         raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
     product, rates, limits = (
-        ranking_target.gpu.product,
+        product_of(ranking_target, gpu),
         ranking_target.gpu.rates,
         ranking_target.limits.multiprocessor,
     )
@@ -170,7 +173,10 @@ def estimate_launch(
         return replace(empty_estimate, missing_inputs=missing_inputs, notes=notes)
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
-    costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0))
+    fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
+    costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), fetched)
+    if costs.unknown_rates:
+        return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
     score, terms, waves = _score_launch(sample, costs, controls, gpu_model, resident_ctas)
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
@@ -330,10 +336,15 @@ def rank_launches(
         UsageError: the rates of the GPU are unknown, arguments are missing or wrong, or a grid is empty.
         CacheError: a kernel has no readable machine code.
     """
+    budget = current_budget()
     labels, first_identical = label_candidates(candidates), find_identical_binaries(candidates)
 
     def estimate(at: int) -> RankedLaunch:
         candidate = candidates[at]
+        if budget is not None and budget.is_spent():
+            return RankedLaunch(
+                at, candidate.artifact.hash, labels[at], None, None, {}, True, None, None, (budget.reason,)
+            )
         with without_collection():
             loaded = load_kernel(candidate.artifact, disassemble)
             target = candidate.artifact.target or parse_target(f"sm_{loaded.program.arch_number}")

@@ -14,7 +14,7 @@ from artifact_inspector.report.json._finding import Finding
 
 define_shape(
     Prediction,
-    "kernel hash target grid threads counters unknown sampled cta_order",
+    "kernel hash target grid threads counters unknown sampled cta_order l2",
     without="shared_accesses",
 )
 define_shape(LinePrediction, without="is_copy")
@@ -40,12 +40,14 @@ class PredictionDocument(Document):
     """The first launch; its keys are keys of the document."""
     launches: tuple[LaunchRow, ...]
     """Every launch, where there are several; empty for one."""
+    notes: tuple[str, ...] = ()
+    """What was not simulated, and why."""
 
 
 define_shape(PredictionDocument, inline="first")
 
 
-def prediction_document(found: Sequence[Prediction]) -> PredictionDocument:
+def prediction_document(found: Sequence[Prediction], notes: Sequence[str] = ()) -> PredictionDocument:
     """What was found, as JSON."""
     rows = tuple(LaunchRow(prediction, find_launch_findings(prediction)) for prediction in found)
-    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else ())
+    return PredictionDocument(first=rows[0], launches=rows if len(rows) > 1 else (), notes=tuple(notes))

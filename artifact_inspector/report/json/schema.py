@@ -49,6 +49,7 @@ DOCUMENTS: Mapping[str, str] = {
     "captured": "captured:CapturedDocument",
     "bench": "bench:BenchDocument",
     "prediction": "prediction:PredictionDocument",
+    "memory_check": "memory_check:MemoryCheckDocument",
     "ranking": "ranking:RankingDocument",
     "pressure": "pressure:PressureDocument",
     "timeline": "timeline:TimelineDocument",

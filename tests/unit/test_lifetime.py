@@ -1,0 +1,174 @@
+"""Workers end with their parent, whatever ends it; temporary directories are removed by a later run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from artifact_inspector.compiling import publishing
+from artifact_inspector.compiling.publishing import remove_stale_staging, staging_directory
+from artifact_inspector.files import scratch
+from artifact_inspector.files.scratch import machine_name, remove_stale, scratch_directory
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+POOLS = {
+    "ranking": """
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
+list(map_in_processes(work, range(2), 2))
+""",
+    "reading": """
+from pathlib import Path
+from artifact_inspector.facts import workers
+from artifact_inspector.files.cache import open_cache
+entries = open_cache(Path({fixtures!r})).entries[:4]
+workers.WORTHWHILE = 0
+workers._compute_facts = work
+list(workers.find_facts(entries, range(4), lambda kernel: None, None, 2))
+""",
+    "tools of a worker": """
+import sys
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
+from artifact_inspector.files.tools import run_tool
+def tool(number):
+    run_tool([sys.executable, "-c", f"import os, time; print(os.getpid(), file=open({directory!r} + '/' + str(os.getpid()), 'w')); time.sleep(60)"], 100)
+list(map_in_processes(tool, range(2), 2))
+""",
+}  # fmt: skip
+_PREAMBLE = """
+import os, time
+from artifact_inspector.files.lifetime import end_on_signals
+end_on_signals()
+def work(number):
+    open({directory!r} + "/" + str(os.getpid()), "w").close()
+    time.sleep(60)
+"""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+@needs_linux
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("pool", POOLS)
+def test_workers_end_with_their_parent(tmp_path: Path, pool: str, number: signal.Signals) -> None:
+    fixtures = str(Path(__file__).parents[2] / "fixtures" / "3.6.0" / "sm_80")
+    program = (_PREAMBLE + POOLS[pool]).replace("{directory!r}", repr(str(tmp_path)))
+    program = program.replace("{fixtures!r}", repr(fixtures))
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        assert wait_until(lambda: len(list(tmp_path.iterdir())) >= 2, 30)
+        pids = [int(file.name) for file in tmp_path.iterdir()]
+        assert all(map(alive, pids))
+        parent.send_signal(number)
+        parent.wait(10)
+        assert wait_until(lambda: not any(map(alive, pids)), 5), [pid for pid in pids if alive(pid)]
+    finally:
+        for pid in (parent.pid, *(int(file.name) for file in tmp_path.iterdir())):
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        parent.wait()
+
+
+@needs_linux
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_a_compiling_process_ends_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
+    pytest.importorskip("triton")
+    (tmp_path / "slow.py").write_text(
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-m", "artifact_inspector", "compile", "slow.py:k", "-t", "sm_80", "-o", "cache"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    pid_file = tmp_path / "pid"
+    assert wait_until(lambda: pid_file.exists() and pid_file.read_text() != "", 30)
+    parent.send_signal(number)
+    parent.wait(10)
+    assert wait_until(lambda: not alive(int(pid_file.read_text())), 5)
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """As under nohup."""
+    program = (
+        "import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from artifact_inspector.files.lifetime import end_on_signals\nend_on_signals()\n"
+        "os.kill(os.getpid(), signal.SIGHUP)\nprint('runs')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "runs\n"
+
+
+def ended_process() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("prefix", ["inspect-kernel-", ".compiling-", ".writing-"])
+def test_directories_of_ended_owners_are_removed(tmp_path: Path, prefix: str) -> None:
+    ended, machine = ended_process(), machine_name()
+    names = {
+        f"{prefix}{machine}-{ended}-abc12_34": True,
+        f"{prefix}{machine}-{os.getpid()}-abc12_34": False,
+        f"{prefix}other.0123abcd-{ended}-abc12_34": False,
+        f"{prefix}{machine.partition('.')[0]}.00000000-{ended}-abc12_34": False,
+        f"{prefix}{ended}-abc12_34": False,
+        f"{prefix}other": False,
+    }
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    remove_stale(tmp_path, prefix)
+    assert [name for name in names if not (tmp_path / name).exists()] == [name for name, gone in names.items() if gone]
+    for name in names:
+        if (tmp_path / name).exists():
+            os.utime(tmp_path / name, (0, 0))
+    remove_stale(tmp_path, prefix)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{prefix}{machine}-{os.getpid()}-abc12_34",
+        f"{prefix}other",
+    }
+
+
+def test_a_running_compile_of_another_container_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same process ID does not run here, and another container shares the directory."""
+    monkeypatch.setattr(publishing, "owned_prefix", lambda prefix: f"{prefix}other.0123abcd-{ended_process()}-")
+    elsewhere = staging_directory(tmp_path)
+    monkeypatch.undo()
+    remove_stale_staging(tmp_path)
+    here = staging_directory(tmp_path)
+    assert elsewhere.is_dir()
+    assert here.is_dir()
+
+
+def test_names_have_the_host_the_boot_and_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scratch_directory() as directory:
+        assert f"inspect-kernel-{machine_name()}-{os.getpid()}-" in Path(directory).name
+    monkeypatch.setattr(scratch.platform, "node", lambda: "../../ümlaut host")
+    machine_name.cache_clear()
+    assert machine_name().startswith("mlauthost.")
+    monkeypatch.undo()
+    machine_name.cache_clear()
