@@ -8,9 +8,9 @@ from typing import Literal
 
 from artifact_inspector.memory_checks.problems import MemoryReport
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import shape
+from artifact_inspector.report.json._encoding import define_shape
 
-shape(MemoryReport, "kernel hash target grid status problems undecided coverage notes")
+define_shape(MemoryReport, "kernel hash target grid status problems undecided coverage notes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
