@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from artifact_inspector import __version__
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import UsageError
 
 DEFAULT_COMMAND = "inspect"
@@ -209,7 +209,7 @@ class _CommandGroup(TyperGroup):
             option, equals, _ = argument.partition("=") if argument.startswith("--") else (argument[:2], "", "")
             index += 2 if argument in takes_value else 1
             if option in renamed:
-                say(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
+                write_line(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
                 value = argument[len(option) + len(equals) :]
                 arguments[position] = f"{renamed[option]}={value}" if value or equals else renamed[option]
         return arguments
