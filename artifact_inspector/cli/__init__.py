@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = frozenset({
-    "baseline", "bench", "bisect", "capture", "check", "compile", "demo", "diff", "findings", "inspect",
-    "lsp", "matrix", "mcp", "passes", "predict", "rank", "report", "try", "watch",
+    "advise", "baseline", "bench", "bisect", "capture", "check", "check-memory", "compile", "demo", "diff", "findings",
+    "inspect", "lsp", "matrix", "mcp", "passes", "predict", "rank", "regress", "report", "try", "watch",
 })  # fmt: skip
 """All commands. A command name wins over a directory of the same name."""
-_MODULE_BY_COMMAND = {"bisect": "passes", "demo": "compile", "try": "trial"}
+_MODULE_BY_COMMAND = {"bisect": "passes", "check-memory": "check_memory", "demo": "compile", "try": "trial"}
 """Command → module that defines it, where the two names differ."""
 
 

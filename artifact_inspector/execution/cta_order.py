@@ -95,6 +95,9 @@ class CtaOrder:
     """Row and column of the tile that each CTA writes, in CTA order; empty if the tiles are not a grid."""
     ctas: tuple[CtaReads, ...]
     """What each CTA reads, in order; only the first of very many."""
+    name: str | None = None
+    """`row-major`, `column-major`, `grouped by 8` (rows), `grouped by 8 columns`; None if the order is another, or the
+    tiles are not a grid."""
 
 
 def find_cta_order(
@@ -146,6 +149,7 @@ def find_cta_order(
             )
             for position, cta in enumerate(order[:MOST_CTAS_LISTED].tolist())
         ),
+        name=_order_name(tiles),
     )
 
 
@@ -277,6 +281,28 @@ def _tiles_of_ctas(launch: KernelLaunch, footprints: Footprints, order: Sequence
 
 def _grouped_key(group: int, tile: tuple[int, int]) -> tuple[int, int, int]:
     return tile[0] // group, tile[1], tile[0]
+
+
+def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:
+    """The name of the order of some tiles; None if it has none.
+
+    Example:
+        >>> _order_name([(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)])
+        'grouped by 2'
+    """
+    if len(tiles) < 2:
+        return None
+    in_order = list(tiles)
+    if in_order == sorted(tiles):
+        return "row-major"
+    transposed = [(column, row) for row, column in in_order]
+    if transposed == sorted(transposed):
+        return "column-major"
+    for candidates, suffix in ((in_order, ""), (transposed, " columns")):
+        group = next((at for at, tile in enumerate(candidates) if tile[1] != candidates[0][1]), 0)
+        if group > 1 and candidates == sorted(candidates, key=partial(_grouped_key, group)):
+            return f"grouped by {group}{suffix}"
+    return None
 
 
 def _alternative_orders(

@@ -24,6 +24,7 @@ from typing import Any
 
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate
 from artifact_inspector.execution.simulation import SimulatedLaunch
 
 
@@ -143,22 +144,26 @@ NOT_ON_AMD: Mapping[str, str] = {
 """Counter → why it is not available for AMD."""
 
 
-def total_counters(run: SimulatedLaunch, l2_bytes: int | None) -> tuple[Counters, Mapping[str, str]]:
+def total_counters(
+    run: SimulatedLaunch, l2_bytes: int | None, l2: L2Estimate | None = None
+) -> tuple[Counters, Mapping[str, str]]:
     """The counters of a run, and the reason for each that is null.
 
     Args:
         run: of a launch.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
+        l2: the modelled traffic, if the launch may not fit in L2.
     """
-    return _CounterTotals(run, l2_bytes).counters()
+    return _CounterTotals(run, l2_bytes, l2).counters()
 
 
 class _CounterTotals:
     """Totals counters, and records why one is unknown."""
 
-    def __init__(self, run: SimulatedLaunch, l2_bytes: int | None) -> None:
+    def __init__(self, run: SimulatedLaunch, l2_bytes: int | None, l2: L2Estimate | None) -> None:
         self.run = run
         self.l2_bytes = l2_bytes
+        self.l2 = l2
         self.steps = run.loaded.program.steps
         self.unknown_reasons: dict[str, str] = {}
         ended = list(dict.fromkeys(f"{_step_place(end.step)}: {', '.join(end.reasons)}" for end in run.unfinished))
@@ -241,17 +246,47 @@ class _CounterTotals:
         return {kind: count for kind, count in sorted(flop_by_type.items()) if count}
 
     def _dram_bytes_read(self) -> CounterRange | None:
-        """Code and every sector once if all of it fits in L2; otherwise up to the requested sectors."""
+        """Code, and every sector once if all of it fits in L2, otherwise as often as the model says.
+
+        Local memory of spilled registers may be fetched as often as it is loaded: its place in L2 is not modelled.
+        """
         if self._known_or_none("dram_bytes_read", 0, (*_READING_KINDS, *_WRITING_KINDS), counts_bytes=True) is None:
             return None
         sectors, sectors_written = self.run.memory.count_sectors()
         code = self.run.loaded.program.code_bytes
         low = sectors * SECTOR + code
         footprint = (sectors + sectors_written) * SECTOR
+        requested_bytes = self._sum_of_kinds(self.run.counters.sectors, ("global_load", "copy")) * SECTOR + code
+        spilled_bytes = sum(
+            self.run.counters.warps_executed[step.index] * 32 * local_bytes_per_lane(step.opcode)
+            for step in self.steps
+            if step.kind == "local_load"
+        )
+        if spilled_bytes:
+            return CounterRange(low, max(low, requested_bytes) + spilled_bytes)
+        if self.l2_bytes is not None and footprint <= USABLE_L2_SHARE * self.l2_bytes:
+            return CounterRange(low, low)
+        if self.l2 is not None:
+            return CounterRange(
+                round(sectors * SECTOR * self.l2.low) + code, round(sectors * SECTOR * self.l2.high) + code
+            )
         if self.l2_bytes is not None and footprint <= self.l2_bytes:
             return CounterRange(low, low)
-        requested_bytes = self._sum_of_kinds(self.run.counters.sectors, ("global_load", "copy")) * SECTOR + code
         return CounterRange(low, max(low, requested_bytes))
+
+
+def local_bytes_per_lane(opcode: str) -> int:
+    """Bytes per lane of a local load.
+
+    Example:
+        >>> local_bytes_per_lane("LDL.128"), local_bytes_per_lane("LDL.LU"), local_bytes_per_lane("LDL.U8")
+        (16, 4, 1)
+    """
+    modifiers = opcode.split(".")[1:]
+    return next((size for name, size in _LOCAL_BYTES.items() if name in modifiers), 4)
+
+
+_LOCAL_BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 
 def _is_shared(step: ProgramStep) -> bool:

@@ -9,7 +9,9 @@ from typing import Any
 
 from artifact_inspector.execution.cta_order import CtaOrder, find_cta_order
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess, WarpAccess
+from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate, estimate_l2
 from artifact_inspector.execution.launch_counters import COPY_KINDS, Counters, total_counters
 from artifact_inspector.execution.simulation import SimulatedLaunch
 
@@ -74,6 +76,19 @@ class SharedAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class L2Prediction:
+    """How often a launch that starts with a cold L2 finds its data in a cache."""
+
+    dram_bytes_read: int
+    """Expected bytes fetched from device memory; `dram_bytes_read` of the counters is their range."""
+    hit_rate: float
+    """Share of the sectors requested by CTAs that do not come from device memory."""
+    hit_rate_by_tensor: Mapping[str, float]
+    hit_rate_by_source: Mapping[str, float]
+    """`file:line` of the kernel's source → the same for its requests."""
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """The prediction for one launch of a kernel."""
 
@@ -103,6 +118,8 @@ class Prediction:
     """Whether such counters were validated on a GPU of that target; so far those of sm_90 were."""
     cta_order: CtaOrder | None
     """The waves of CTAs; None if not requested, or if the launch did not run to its end."""
+    l2: L2Prediction | None
+    """L2 hit rates; None if everything fits in L2, or if the launch did not run to its end."""
     shared_accesses: tuple[SharedAccess, ...]
     """Sorted by bank conflicts, most first; without copies and matrix products. Empty for AMD."""
 
@@ -113,7 +130,10 @@ class Prediction:
 
 
 def predict_counters(
-    run: SimulatedLaunch, l2_bytes: int | None = None, wave: tuple[int, str] | None = None
+    run: SimulatedLaunch,
+    l2_bytes: int | None = None,
+    wave: tuple[int, str] | None = None,
+    multiprocessors: int | None = None,
 ) -> Prediction:
     """The prediction from a simulated launch.
 
@@ -121,8 +141,10 @@ def predict_counters(
         run: of a launch.
         wave: resident CTAs, and how their number was determined.
         l2_bytes: size of L2, for the range of `dram_bytes_read`.
+        multiprocessors: number of them, among which resident CTAs are distributed.
     """
-    counters, unknown = total_counters(run, l2_bytes)
+    l2 = _estimate_l2(run, l2_bytes, wave, multiprocessors)
+    counters, unknown = total_counters(run, l2_bytes, l2)
     program, loaded = run.loaded.program, run.loaded
     is_complete = not run.unfinished
     lines = tuple(
@@ -151,6 +173,7 @@ def predict_counters(
         notes=run.launch.notes,
         is_validated_on_hardware=program.target in VALIDATED_TARGETS,
         cta_order=_cta_order(run, wave, _fits_in_l2(counters, l2_bytes)),
+        l2=None if l2 is None or counters.dram_bytes_read is None else _l2_prediction(run, l2),
         shared_accesses=_shared_accesses(run, is_complete),
     )
 
@@ -162,6 +185,43 @@ def _shared_accesses(run: SimulatedLaunch, is_complete: bool) -> tuple[SharedAcc
         for at, warp in run.counters.worst_shared_access.items()
     ]
     return tuple(sorted(accesses, key=lambda access: (-(access.line.bank_conflicts or 0), access.line.line)))
+
+
+def _estimate_l2(
+    run: SimulatedLaunch, l2_bytes: int | None, wave: tuple[int, str] | None, multiprocessors: int | None
+) -> L2Estimate | None:
+    """The L2 traffic of an NVIDIA launch that may not fit in L2 and ran to its end."""
+    stream, is_amd = run.stream, run.loaded.initial_state is not None
+    if stream is None or l2_bytes is None or wave is None or run.unfinished or run.is_sampled or is_amd:
+        return None
+    sectors_read, sectors_written = run.memory.count_sectors()
+    if (sectors_read + sectors_written) * SECTOR <= USABLE_L2_SHARE * l2_bytes:
+        return None
+    multiprocessors = min(wave[0], multiprocessors or wave[0])
+    return estimate_l2(stream, -(-wave[0] // multiprocessors), multiprocessors, l2_bytes)
+
+
+def _l2_prediction(run: SimulatedLaunch, l2: L2Estimate) -> L2Prediction:
+    stream = run.stream
+    assert stream is not None
+    by_tensor = {
+        name: l2.hit_rate_in(stream, tensor.pointer or 0, (tensor.pointer or 0) + tensor.bytes)
+        for name, tensor in run.launch.tensors.items()
+    }
+    steps_by_source: defaultdict[str, list[int]] = defaultdict(list)
+    for step in run.loaded.program.steps:
+        if step.index in l2.requests_of_step and step.source_place is not None:
+            steps_by_source[step.source_place].append(step.index)
+    return L2Prediction(
+        dram_bytes_read=round(run.memory.count_sectors()[0] * SECTOR * l2.fetches_per_sector)
+        + run.loaded.program.code_bytes,
+        hit_rate=round(l2.hit_rate, 4),
+        hit_rate_by_tensor={name: round(rate, 4) for name, rate in by_tensor.items() if rate is not None},
+        hit_rate_by_source={
+            source: round(l2.hit_rate_of(steps), 4)
+            for source, steps in sorted(steps_by_source.items(), key=lambda row: _split_source_place(row[0]))
+        },
+    )
 
 
 def _fits_in_l2(counters: Counters, l2_bytes: int | None) -> bool | None:

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters, StepLimitReached
 from artifact_inspector.execution.interpreter.footprints import Footprints
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.merging import arrive_at_reconvergence
+from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.interpreter.program import (
     MALFORMED_OPERAND_ERRORS,
     ProgramStep,
@@ -63,6 +65,8 @@ class SimulatedLaunch:
     """Empty if every CTA ran to its end."""
     is_sampled: bool
     """Whether only some CTAs ran and represent the others."""
+    stream: AccessStream | None = None
+    """The order of accesses, if it was requested and the tensors may not fit in L2."""
 
 
 def parameter_values(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[tuple[str, Any], ...]:
@@ -254,7 +258,9 @@ def simulate_launch(
     ctas: NDArray[np.int64] | None = None,
     portion: int = PORTION_LANES,
     footprints: bool = False,
+    l2_bytes: int | None = None,
     runs_in_parallel: bool = True,
+    observer: AccessObserver | None = None,
 ) -> SimulatedLaunch:
     """Simulate a launch.
 
@@ -265,8 +271,10 @@ def simulate_launch(
         ctas: linear numbers of the CTAs to run; all by default.
         portion: lanes that are simulated together.
         footprints: whether to record what each CTA reads.
+        l2_bytes: size of the L2, to record in addition the order of accesses to tensors that do not fit in it.
         runs_in_parallel: whether loop iterations may run in parallel and CTAs as affine values; the counters are
             the same.
+        observer: receives every access to memory.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
@@ -279,16 +287,36 @@ def simulate_launch(
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     memory = setup.memory
+    memory.observer = observer
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
-    unfinished: list[UnfinishedCtas] = []
-    portion_size = max(1, portion // loaded.threads)
-    if len(selected_ctas) < 2 * portion_size:  # running a few CTAs would double the time
-        portion_size = len(selected_ctas)
+    stream = None
     if footprints:
-        memory.footprints = Footprints(setup.launch)
+        if l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2:
+            stream = AccessStream(setup.launch, l2_bytes)
+        memory.footprints = Footprints(setup.launch, stream)
+    unfinished = run_in_portions(setup, selected_ctas, portion)
+    reclassify_unknown_pointers(setup)
+    return SimulatedLaunch(
+        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None, stream
+    )
+
+
+def run_in_portions(setup: LaunchSetup, ctas: NDArray[np.int64], portion: int = PORTION_LANES) -> list[UnfinishedCtas]:
+    """Run CTAs in portions; returns what did not end, and why.
+
+    Args:
+        setup: of the launch.
+        ctas: linear numbers of the CTAs.
+        portion: lanes that are simulated together.
+    """
+    counters, memory, threads = setup.counters, setup.memory, setup.loaded.threads
+    unfinished: list[UnfinishedCtas] = []
+    portion_size = max(1, portion // threads)
+    if len(ctas) < 2 * portion_size:  # a few CTAs alone would take as long again
+        portion_size = len(ctas)
     first = 0
-    while first < len(selected_ctas):
-        portion_ctas = selected_ctas[first : first + portion_size]
+    while first < len(ctas):
+        portion_ctas = ctas[first : first + portion_size]
         first += len(portion_ctas)
         arrays_before, steps_before = counters.arrays, counters.spent
         if memory.footprints is not None:
@@ -297,20 +325,16 @@ def simulate_launch(
         if memory.footprints is not None:
             memory.footprints.end_portion(portion_ctas)
         is_mostly_affine = (counters.arrays - arrays_before) * _STEPS_PER_ARRAY < counters.spent - steps_before
-        portion_size = (
-            max(1, portion, MOST_PORTION_LANES if runs_in_parallel and is_mostly_affine else 0) // loaded.threads or 1
-        )
-        if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > limit:
+        most_lanes = MOST_PORTION_LANES if setup.runs_in_parallel and is_mostly_affine else 0
+        portion_size = max(1, portion, most_lanes) // threads or 1
+        if unfinished and isinstance(unfinished[-1].step, ProgramStep) and counters.spent > counters.step_limit:
             break
         budget = counters.budget
-        if budget is not None and first < len(selected_ctas) and budget.is_spent():
-            remaining = len(selected_ctas) - first
-            unfinished.append(UnfinishedCtas(loaded.program.steps[0], remaining, (budget.reason,)))
+        if budget is not None and first < len(ctas) and budget.is_spent():
+            step = setup.loaded.program.steps[0]
+            unfinished.append(UnfinishedCtas(step, len(ctas) - first, (budget.reason,)))
             break
-    reclassify_unknown_pointers(setup)
-    return SimulatedLaunch(
-        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None
-    )
+    return unfinished
 
 
 def reclassify_unknown_pointers(setup: LaunchSetup) -> None:

@@ -101,8 +101,8 @@ class Rates:
     shared_bytes: int | None
     """Bytes read from shared memory."""
     matrix: Mapping[str, int] = field(default_factory=dict)
-    """Dense multiply-adds of matrix instructions with 32-bit accumulators, by operand type (`f16`, which also
-    stands for bf16, `tf32`, `f8`, `f4`, `i8`, `f32`, `f64`)."""
+    """Dense multiply-adds of matrix instructions by operand type (`f16`, which also stands for bf16, `tf32`, `f8`,
+    `f4`, `i8`, `f32`, `f64`); GeForce products accumulate in 32 bits at half of it (`products.matrix_rate`)."""
     source: str = ""
 
 

@@ -25,7 +25,7 @@ _RATES = (
     "CUDA C++ Best Practices Guide, Throughput of Native Arithmetic Instructions; load/store units, "
     "shared-memory bandwidth and 16-bit rate of sm_86, sm_89 and sm_120: the architecture white papers' "
     "per-SM figures; matrix: FMA per clock and SM of the white papers, which the peaks of the data sheets "
-    "confirm (GeForce products sum in 32 bits at half the rate)"
+    "confirm (GeForce products sum in 32 bits at half the rate: `products.matrix_rate`)"
 )
 
 

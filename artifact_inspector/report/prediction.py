@@ -12,7 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.execution.cta_order import CtaOrder
 from artifact_inspector.execution.launch_counters import NOT_ON_AMD, CounterRange, Counters
-from artifact_inspector.execution.prediction import LinePrediction, Prediction
+from artifact_inspector.execution.prediction import L2Prediction, LinePrediction, Prediction
 from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
@@ -105,6 +105,8 @@ def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
         count = order.wave_count
         waves = "1 wave" if count == 1 else f"{count} waves"
         yield f"{waves} of {order.ctas_per_wave} resident CTAs ({order.basis})"
+    if order.name is not None:
+        yield f"order of the CTAs: {order.name}"
     if not is_read_known:
         yield "bytes read per wave: unknown"
         return
@@ -194,7 +196,9 @@ def describe_counters(prediction: Prediction, peaks: Peaks | None) -> Iterator[t
         f"{format_count(c.unique_bytes_read)} read, {format_count(c.unique_bytes_written)} written",
     )
     if not amd:
-        yield "DRAM", _range(c.dram_bytes_read)
+        yield "DRAM", _range(c.dram_bytes_read, None if prediction.l2 is None else prediction.l2.dram_bytes_read)
+        if prediction.l2 is not None:
+            yield "cache hits", _hit_rates(prediction.l2)
     if c.masked_lanes and c.memory_lanes:
         share = c.masked_lanes / c.memory_lanes
         yield "masked lanes", f"{c.masked_lanes:,} of {c.memory_lanes:,} in global memory ({share:.1%})"
@@ -235,11 +239,18 @@ def _with_ideal(value: int | None, ideal: int | None) -> str:
     return f"{value:,} (ideal {ideal:,}, {ideal / value:.0%})"
 
 
-def _range(value: CounterRange | None) -> str:
+def _hit_rates(l2: L2Prediction) -> str:
+    by_tensor = ", ".join(f"{name} {rate:.0%}" for name, rate in l2.hit_rate_by_tensor.items())
+    return f"{l2.hit_rate:.0%} of requested sectors ({by_tensor})"
+
+
+def _range(value: CounterRange | None, expected: int | None) -> str:
     if value is None:
         return "?"
     if value.low == value.high:
         return f"{value.low:,} B read"
+    if expected is not None:
+        return f"{expected:,} B read, {value.low:,} to {value.high:,} (does not fit in L2)"
     return f"{value.low:,} to {value.high:,} B read (does not fit in L2)"
 
 

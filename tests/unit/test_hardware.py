@@ -2,7 +2,9 @@
 
 import pytest
 
-from artifact_inspector.hardware.peaks import find_peaks
+from artifact_inspector.hardware.peaks import _PRODUCTS as _PEAKS
+from artifact_inspector.hardware.peaks import Peaks
+from artifact_inspector.hardware.products import find_product, matrix_rate
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, Target, parse_target
 
 ALL = pytest.mark.parametrize("target", KNOWN_TARGETS, ids=str)
@@ -30,28 +32,63 @@ def test_a_row_holds_what_its_architecture_can_hold(target: Target) -> None:
     assert bool(rates.matrix) <= (target.limits.matrix_unit != "none")
 
 
-@pytest.mark.parametrize(
-    ("arch", "device", "share"),
-    [
-        ("sm_70", "Tesla V100-SXM2-16GB", 1),
-        ("sm_75", "Tesla T4", 1),
-        ("sm_80", "NVIDIA A100-SXM4-80GB", 1),
-        ("sm_86", "NVIDIA A10", 1),
-        ("sm_89", "NVIDIA GeForce RTX 4090", 0.5),  # sums in 32 bits
-        ("sm_90", "NVIDIA H100 80GB HBM3", 1),
-        ("sm_120", "NVIDIA GeForce RTX 5090", 0.5),
-        ("gfx90a", "AMD Instinct MI210", 1),
-        ("gfx942", "AMD Instinct MI300X", 1),
-        ("gfx950", "AMD Instinct MI350X", 1),
-    ],
-)
-def test_rates_units_and_clock_multiply_to_the_peak_of_the_data_sheet(arch: str, device: str, share: float) -> None:
-    gpu, peaks = parse_target(arch).gpu, find_peaks(device)
-    product, rates = gpu.product, gpu.rates
+_ARCHITECTURES = {
+    "V100": "sm_70", "T4": "sm_75", "A100": "sm_80", "A30": "sm_80", "A10": "sm_86", "RTX 4090": "sm_89", "L4": "sm_89",
+    "L40S": "sm_89", "H100": "sm_90", "H200": "sm_90", "B200": "sm_100", "RTX 5090": "sm_120", "MI250X": "gfx90a",
+    "MI210": "gfx90a", "MI300A": "gfx942", "MI325X": "gfx942", "MI300X": "gfx942", "MI350X": "gfx950", "MI355X": "gfx950",
+}  # fmt: skip
+_UNSTATED_CLOCK = ("H100 NVL", "H200 NVL", "B200")
+"""No source states the clock of their peaks."""
+
+
+def _target_of(peaks: Peaks) -> Target:
+    return parse_target(next(arch for name, arch in _ARCHITECTURES.items() if peaks.product.startswith(name)))
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern, _ in _PEAKS], ids=str)
+def test_every_rate_times_units_and_clock_is_the_peak_of_the_data_sheet(pattern: str) -> None:
+    peaks = dict(_PEAKS)[pattern]
+    gpu = _target_of(peaks).gpu
+    product, rates = find_product(peaks.product), gpu.rates
+    if peaks.product in _UNSTATED_CLOCK:
+        assert peaks.product == "B200" or product.multiprocessors == 132
+        return
     cycles = product.multiprocessors * product.megahertz * 1e6
-    assert 2 * rates.matrix["f16"] * cycles * share == pytest.approx(peaks.flops["fp16"], rel=0.04)
+    for unit, operand in {"fp16": "f16", "fp8": "f8", "fp4": "f4", "tf32": "tf32"}.items():
+        if unit in peaks.flops:
+            rate = matrix_rate(rates, peaks.product, operand, "f32")
+            assert 2 * rate * cycles == pytest.approx(peaks.flops[unit], rel=0.04), unit
     lanes = [rate for rate in (rates.fma32, rates.fma32_packed) if rate is not None]
     assert any(2 * rate * cycles == pytest.approx(peaks.flops["fp32"], rel=0.09) for rate in lanes)
+
+
+@pytest.mark.parametrize(
+    ("product", "arch", "narrow", "wide"),
+    [
+        ("RTX 2080 Ti", "sm_75", 512, 256),
+        ("T4", "sm_75", 512, 512),
+        ("Quadro RTX 5000", "sm_75", 512, 512),
+        ("3090", "sm_86", 512, 256),
+        ("A10", "sm_86", 512, 512),
+        ("RTX A6000", "sm_86", 512, 512),
+        ("NVIDIA GeForce RTX 4090", "sm_89", 512, 256),
+        ("RTX 6000 Ada", "sm_89", 512, 512),
+        ("RTX PRO 6000", "sm_120", 512, 512),
+        ("H200", "sm_90", 2048, 2048),
+    ],
+)
+def test_geforce_sums_in_32_bits_at_half_the_rate(product: str, arch: str, narrow: int, wide: int) -> None:
+    rates = parse_target(arch).gpu.rates
+    assert (matrix_rate(rates, product, "f16", "f16"), matrix_rate(rates, product, "f16", "f32")) == (narrow, wide)
+    assert matrix_rate(rates, product, "i8", "s32") == rates.matrix.get("i8")
+    assert matrix_rate(rates, product, "b1", "s32") is None
+
+
+@ALL
+def test_the_default_product_of_an_architecture_is_in_the_table_of_products(target: Target) -> None:
+    product = target.gpu.product
+    listed = None if product is None else find_product(product.name)
+    assert listed is None or listed == product
 
 
 def test_an_unknown_architecture_has_a_row_without_numbers() -> None:

@@ -346,4 +346,4 @@ def test_a_fact_that_differs_is_written_as_in_the_document_whatever_was_asked_be
         "print(*(key.name for key in keys_of(FactPair)))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.split() == ["key", "category", "label", "unit", "region", "left", "right", "state", "why"]
+    assert told.split() == ["key", "category", "label", "unit", "region", "left", "right", "state", "reason"]

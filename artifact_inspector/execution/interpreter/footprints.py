@@ -6,9 +6,9 @@ that many CTAs share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,16 @@ class FootprintAccess(NamedTuple):
     """Row of the machine of the first CTA."""
     cta_offsets: NDArray[np.int64] | None = None
     """Byte offset of each CTA, if all of them share one row of addresses."""
+
+
+class AccessRecorder(Protocol):
+    """Receives all accesses of a launch."""
+
+    def add(self, access: FootprintAccess) -> None:
+        """Record an access."""
+
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
+        """Record the accesses of many loop iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +163,12 @@ class Footprints:
 
     Args:
         launch: with an address for every tensor.
+        recorder: receives all accesses too.
     """
 
-    def __init__(self, launch: KernelLaunch) -> None:
+    def __init__(self, launch: KernelLaunch, recorder: AccessRecorder | None = None) -> None:
         self._launch = launch
+        self._recorder = recorder
         self._first = 0
         self._portions: dict[str, _TensorPortion] = {}
         self.reads_by_tensor: dict[str, TensorReads] = {}
@@ -183,6 +195,11 @@ class Footprints:
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
+        if self._recorder is not None:
+            self._recorder.add(access)
+        self._add(access)
+
+    def _add(self, access: FootprintAccess) -> None:
         _, ctas, addresses, mask, reads, _, starts = access
         if starts is not None:
             self._add_offset_access(access)
@@ -223,10 +240,17 @@ class Footprints:
                 self._mark_writes(tensor_index, access.ctas, (starts + lanes.min())[:, None], None)
             return
 
-    def add_iterations(self, accesses: Iterable[FootprintAccess], _rows: int) -> None:
-        """Record the accesses of many loop iterations."""
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
+        """Record the accesses of many loop iterations.
+
+        Args:
+            accesses: one per instruction; its rows are ordered by iteration, then by CTA.
+            rows: CTAs of one iteration.
+        """
+        if self._recorder is not None:
+            self._recorder.add_iterations(accesses, rows)
         for access in accesses:
-            self.add(access)
+            self._add(access)
 
     def has_written(self, ctas: NDArray[np.int64]) -> bool:
         """Whether the first write of each of the CTAs is known."""

@@ -20,6 +20,7 @@ from artifact_inspector.execution.interpreter.intervals import (
     intervals_of,
     sorted_distinct,
 )
+from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
 from artifact_inspector.execution.stored_values import StoredValues
 
@@ -166,6 +167,8 @@ class GlobalMemory:
         """What each CTA reads, if requested."""
         self.tracks_touches = True
         """Whether to record the touched bytes."""
+        self.observer: AccessObserver | None = None
+        """Receives every access, if requested."""
 
     @property
     def tensors(self) -> list[TensorMemory]:

@@ -48,6 +48,8 @@ class ProgramStep:
     """Whether it runs even if no lane's guard holds, as a branch does."""
     lane_flop: tuple[tuple[str, int], ...] = ()
     """Floating-point operations per lane by type."""
+    matrix_types: tuple[str, str] | None = None
+    """Types of the operands (`f16`, `e4m3`) and of the sums (`f32`) of a matrix product."""
     accepts_affine: bool = False
     """Whether `run` accepts affine values (`AffineValue`); otherwise it gets arrays."""
     ignores_inactive_lanes: bool = False

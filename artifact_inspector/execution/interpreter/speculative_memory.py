@@ -7,6 +7,7 @@ from typing import Any
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory, TouchMarker
+from artifact_inspector.execution.interpreter.observation import BufferedObserver
 
 
 class OrderDependent(Exception):  # noqa: N818 - no error: it has to run sequentially
@@ -28,6 +29,8 @@ class SpeculativeMemory(GlobalMemory):
         self._buffered_touches: list[Callable[[], None]] = []
         self._buffered_footprints = None if memory.footprints is None else _BufferedFootprints(memory.footprints)
         self.footprints = self._buffered_footprints  # type: ignore[assignment]
+        self._buffered_observer = None if memory.observer is None else BufferedObserver()
+        self.observer = self._buffered_observer
 
     def _record_touch(self, region: TensorMemory, touch: TouchMarker, reads: bool, writes: bool, updates: bool) -> None:
         if writes and region.content is not None:
@@ -40,6 +43,8 @@ class SpeculativeMemory(GlobalMemory):
             touch()
         if self._buffered_footprints is not None and self._memory.footprints is not None:
             self._memory.footprints.add_iterations(self._buffered_footprints.accesses, self._rows)
+        if self._buffered_observer is not None and self._memory.observer is not None:
+            self._buffered_observer.forward(self._memory.observer)
 
 
 class _BufferedFootprints:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
+from artifact_inspector.execution.interpreter.observation import GlobalAccess
 from artifact_inspector.execution.interpreter.values import (
     Mask,
     UnknownValue,
@@ -178,6 +179,8 @@ def record_box_copies(
         if footprints is not None:
             cta = machine.ctas[row : row + 1]
             footprints.add(FootprintAccess(index, cta, addresses.reshape(1, -1), None, reads, row))
+        if machine.memory.observer is not None:
+            _observe_boxes(machine, row, addresses.reshape(1, -1), None, is_write=not reads)
         machine.memory.touch(addresses, BOX_ROW_UNIT, reads=reads, writes=not reads, updates=updates)
 
 
@@ -206,11 +209,28 @@ def _record_whole_boxes(
     if not memory.touch_offsets(addresses, cta_offsets, BOX_ROW_UNIT, reads=reads, writes=not reads, updates=updates):
         return False
     machine.counters.bytes_requested[index] += addresses.size * BOX_ROW_UNIT * len(rows)
+    if memory.observer is not None:
+        _observe_boxes(machine, rows, addresses.reshape(1, -1), cta_offsets, is_write=not reads)
     if memory.footprints is not None:
         memory.footprints.add(
             FootprintAccess(index, machine.ctas[rows], addresses.reshape(1, -1), None, reads, cta_offsets=cta_offsets)
         )
     return True
+
+
+def _observe_boxes(
+    machine: Machine,
+    rows: int | NDArray[np.int64],
+    addresses: NDArray[np.int64],
+    cta_offsets: NDArray[np.int64] | None,
+    *,
+    is_write: bool,
+) -> None:
+    assert machine.memory.observer is not None
+    ctas = np.atleast_1d(machine.ctas[rows])
+    machine.memory.observer.observe_global(
+        GlobalAccess(machine.step, ctas, addresses, None, cta_offsets, BOX_ROW_UNIT, is_write, is_box=True)
+    )
 
 
 def _box_addresses(descriptor: TensorDescriptor, start: Sequence[int]) -> Any:

@@ -178,6 +178,7 @@ def _decode_step(at: int, instruction: Instruction, module: Module, target: int 
         is_uniform=_is_uniform(statement),
         runs_unguarded=base in _UNGUARDED and not (base == "EXIT" and guard is not None),
         lane_flop=_lane_flop(statement, matrix),
+        matrix_types=None if matrix is None else (matrix.operands[0], matrix.types.partition("→")[2]),
         accepts_affine=base.removeprefix("U") in _AFFINE_OPCODES,
         ignores_inactive_lanes=base != "SHFL",
         kind=_step_kind(statement),

@@ -12,6 +12,7 @@ from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, S
 from artifact_inspector.execution.timing.pipes import Pipe, bytes_per_lane, pipe_of, wait_effect
 from artifact_inspector.execution.timing.sampling import LINE, LaunchSample
 from artifact_inspector.hardware.gpu import Rates
+from artifact_inspector.hardware.products import matrix_rate
 from artifact_inspector.hardware.timing import TimingParameters
 
 WARP_SIZE = 32
@@ -41,7 +42,9 @@ class CtaCosts:
     off_trace_cycles: Mapping[str, float]
     """Unit → cycles of instructions that are not on the recorded trace."""
     dram_bytes_total: float
-    """Fewest bytes that the launch moves between device memory and L2."""
+    """Bytes that the launch moves between device memory and L2."""
+    unknown_rates: tuple[str, ...] = ()
+    """Matrix products whose rate no source states, which make the costs incomplete."""
 
 
 _PIPE_UNITS: Mapping[Pipe, str] = {
@@ -49,12 +52,19 @@ _PIPE_UNITS: Mapping[Pipe, str] = {
     Pipe.DOUBLE: "double",
 }  # fmt: skip
 _MATRIX_RATES: Mapping[str, str] = {
-    "fp16": "f16", "bf16": "f16", "tf32": "tf32", "fp8": "f8", "int8": "i8", "fp64": "f64", "fp4": "f4",
+    "f16": "f16", "bf16": "f16", "tf32": "tf32", "e4m3": "f8", "e5m2": "f8", "s8": "i8", "u8": "i8", "f64": "f64",
+    "e2m1": "f4", "e2m3": "f8", "e3m2": "f8",
 }  # fmt: skip
+"""Type of the operands → the operand type of its rate."""
 
 
 def find_cta_costs(
-    sample: LaunchSample, chip: GpuModel, resident_ctas: int, frame_bytes: int, shared_bytes: int
+    sample: LaunchSample,
+    chip: GpuModel,
+    resident_ctas: int,
+    frame_bytes: int,
+    shared_bytes: int,
+    fetched: Mapping[str, float] | None = None,
 ) -> CtaCosts:
     """The costs of a CTA of a sampled launch.
 
@@ -64,39 +74,49 @@ def find_cta_costs(
         resident_ctas: resident CTAs per multiprocessor.
         frame_bytes: local memory per thread.
         shared_bytes: shared memory per CTA.
+        fetched: tensor → bytes of it that are fetched from device memory; others are fetched once.
     """
-    return _CostModel(sample, chip, resident_ctas, frame_bytes, shared_bytes).find()
+    return _CostModel(sample, chip, resident_ctas, frame_bytes, shared_bytes, fetched or {}).find()
 
 
 class _CostModel:
-    def __init__(self, sample: LaunchSample, chip: GpuModel, resident_ctas: int, frame: int, shared: int) -> None:
+    def __init__(
+        self,
+        sample: LaunchSample,
+        chip: GpuModel,
+        resident_ctas: int,
+        frame: int,
+        shared: int,
+        fetched: Mapping[str, float],
+    ) -> None:
         self.sample, self.chip, self.timing = sample, chip, chip.timing
         self.counters, self.traffic = sample.counters, sample.traffic
         self.sampled_ctas = len(sample.ctas)
         self.visits = Counter(sample.trace)
+        self.unknown_rates: dict[str, None] = {}
         ctas = sample.launch.ctas
         active = min(ctas, chip.multiprocessors)
         self.l2_rate = min(self.timing.l2_bytes * chip.multiprocessors / active, self.timing.l2_fill_bytes)
         self.dram_rate = chip.dram_bytes_per_cycle * self.timing.dram_share / active
-        self.distinct_share, self.dram_bytes = self._distinct_shares(ctas)
+        self.dram_share_of, self.dram_bytes = self._fetched_shares(ctas, fetched)
         resident_frame_bytes = frame * sample.loaded.threads * min(resident_ctas, -(-ctas // chip.multiprocessors))
         l1_left_bytes = max(chip.l1_bytes - shared * resident_ctas, 0)
         self.local_l1_miss_share = max(0.0, 1 - l1_left_bytes / resident_frame_bytes) if resident_frame_bytes else 0.0
         gpu_frame_bytes = resident_frame_bytes * chip.multiprocessors
         self.local_l2_miss_share = max(0.0, 1 - chip.l2_bytes / 2 / gpu_frame_bytes) if gpu_frame_bytes else 0.0
 
-    def _distinct_shares(self, ctas: int) -> tuple[dict[tuple[str, bool], float], float]:
-        """(Tensor, whether read) → distinct share of requested bytes; and the total of distinct bytes."""
-        shares, distinct_bytes = {}, 0.0
+    def _fetched_shares(self, ctas: int, fetched: Mapping[str, float]) -> tuple[dict[tuple[str, bool], float], float]:
+        """(Tensor, whether read) → share of requested bytes that device memory transfers; and these bytes."""
+        shares, total_bytes = {}, 0.0
         sizes = {region.name: region.stop - region.start for region in self.traffic.regions}
         for reads, touched in ((True, self.traffic.sectors_read), (False, self.traffic.sectors_written)):
             for name, sectors in touched.items():
                 requested_bytes = sectors * SECTOR / self.sampled_ctas * ctas
                 if requested_bytes:
-                    distinct = min(requested_bytes, sizes[name])
-                    shares[name, reads] = distinct / requested_bytes
-                    distinct_bytes += distinct
-        return shares, distinct_bytes
+                    transferred = min(requested_bytes, fetched[name] if reads and name in fetched else sizes[name])
+                    shares[name, reads] = transferred / requested_bytes
+                    total_bytes += transferred
+        return shares, total_bytes
 
     def find(self) -> CtaCosts:
         steps: dict[int, StepCost] = {}
@@ -111,7 +131,7 @@ class _CostModel:
             if not visits and cost.unit is not None:
                 others.update({cost.unit: cost.busy_cycles, "l2": cost.l2_cycles, "dram": cost.dram_cycles})
                 others.update({"lsu": cost.shared_read_cycles})
-        return CtaCosts(steps, others, self.dram_bytes)
+        return CtaCosts(steps, others, self.dram_bytes, tuple(self.unknown_rates))
 
     def _step_cost(self, step: ProgramStep, visits: int) -> StepCost:
         pipe, timing = pipe_of(step), self.timing
@@ -163,8 +183,13 @@ class _CostModel:
         flop = sum(count for _, count in step.lane_flop) * WARP_SIZE
         if not flop:
             return 1.0
-        rates = self.chip.rates.matrix
-        rate = rates.get(_MATRIX_RATES.get(step.lane_flop[0][0], "f16")) or rates.get("f16") or 1024
+        if step.matrix_types is None:  # `HFMA2.MMA`
+            return flop / 2 / (self.chip.rates.fma16 or 2 * self.chip.rates.fma32)
+        operand, accumulator = step.matrix_types
+        rate = matrix_rate(self.chip.rates, self.chip.name, _MATRIX_RATES.get(operand, operand), accumulator)
+        if rate is None:
+            self.unknown_rates[f"the rate of {operand} matrix products with {accumulator} sums"] = None
+            return 1.0
         if "GMMA" not in step.opcode and self.sample.loaded.program.arch_number == 90:
             return flop / 2 / rate / self.timing.warp_mma_share
         return flop / 2 / rate
@@ -213,7 +238,7 @@ class _CostModel:
         past_l1 = is_store or pipe is Pipe.BULK or "BYPASS" in step.opcode
         new_share = new_sectors / requested_sectors if requested_sectors else 0.0
         l1_miss_share = 1.0 if past_l1 else new_share
-        dram_share = self.distinct_share.get((traffic.tensor_of_step.get(step_index, ""), not is_store), 1.0)
+        dram_share = self.dram_share_of.get((traffic.tensor_of_step.get(step_index, ""), not is_store), 1.0)
         busy = max(lines, bytes_moved / LINE)
         if pipe is Pipe.COPY:
             busy = max(busy, self.counters.wavefronts[step_index] / sample_visits * self._wavefront_cycles)

@@ -30,6 +30,7 @@ from artifact_inspector.execution.timing.candidates import (
 )
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
 from artifact_inspector.execution.timing.latency_walk import CtaWalk, walk_cta
 from artifact_inspector.execution.timing.parallel_map import map_in_processes
 from artifact_inspector.execution.timing.sampling import LaunchSample, sample_launch
@@ -38,6 +39,7 @@ from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.files.binaries import read_cubin, read_function_code
 from artifact_inspector.files.records import artifact_size
 from artifact_inspector.hardware.peaks import find_peaks
+from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.hardware.timing import TIMING, TimingParameters
 
@@ -90,7 +92,7 @@ def gpu_model_of(target: Target, gpu: str | None) -> GpuModel:
     if ranking_target.backend is not target.backend or ranking_target.arch.number // 10 != target.arch.number // 10:
         raise UsageError(f"{gpu} does not run machine code for {target}.", "Choose a GPU of that generation.")
     product, rates, limits = (
-        ranking_target.gpu.product,
+        product_of(ranking_target, gpu),
         ranking_target.gpu.rates,
         ranking_target.limits.multiprocessor,
     )
@@ -171,8 +173,11 @@ def estimate_launch(
         return replace(empty_estimate, missing_inputs=missing_inputs, notes=notes)
     controls = read_control_codes(read_function_code(loaded.cubin, loaded.program.name))
     frame_bytes = 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes
-    costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0))
-    score, terms, waves = _score_launch(sample, costs, controls, gpu_model, resident_ctas)
+    fetched = fetched_bytes(sample, resident_ctas, gpu_model.multiprocessors, gpu_model.l2_bytes, limit)
+    costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), fetched)
+    if costs.unknown_rates:
+        return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
+    score, terms, waves = score_launch(sample, costs, controls, gpu_model, resident_ctas)
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
         empty_estimate,
@@ -208,7 +213,7 @@ def _missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reasons))
 
 
-def _score_launch(
+def score_launch(
     sample: LaunchSample,
     costs: CtaCosts,
     controls: Sequence[ControlCode],

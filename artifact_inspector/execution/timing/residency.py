@@ -349,6 +349,8 @@ def find_residency(
         )
     resident_ctas = min(occupancy_ctas, -(-sample.launch.ctas // gpu_model.multiprocessors))
     costs = find_cta_costs(sample, gpu_model, occupancy_ctas, cubin.frame_bytes or 0, int(resources.shared.value or 0))
+    if costs.unknown_rates:
+        raise UsageError(f"Cannot model {name} on {gpu_model.name}: {costs.unknown_rates[0]} is unknown.")
     warps = -(-loaded.threads // 32)
     launch_interval = launch_cycles(gpu_model.timing, warps, resident_ctas)
     modelled_trace = sample.trace[: MOST_MODELLED_INSTRUCTIONS // (resident_ctas * warps)]

@@ -1,0 +1,56 @@
+"""Memory errors of launches of compiled kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from artifact_inspector.errors import InspectorError
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.memory_checks.launch_check import check_launch
+from artifact_inspector.memory_checks.problems import MemoryReport
+
+
+def check_launches(
+    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    disassemble: Disassemble | None,
+    *,
+    steps: int = 50_000_000,
+    progress: Callable[[Artifact], None] = lambda entry: None,
+) -> list[MemoryReport]:
+    """The memory errors of each launch; a launch that cannot be simulated is undecided.
+
+    Args:
+        pairs: each launch with its compiled kernel.
+        disassemble: disassembles machine code.
+        steps: instructions after which a kernel counts as endless.
+        progress: called with each kernel before it is simulated.
+    """
+    loaded_kernels: dict[int, LoadedKernel] = {}
+    reports = []
+    for entry, request in pairs:
+        progress(entry)
+        try:
+            loaded = loaded_kernels.get(id(entry))
+            if loaded is None:
+                loaded = loaded_kernels[id(entry)] = load_kernel(entry, disassemble)
+            reports.append(check_launch(*match_launch(loaded, request, entry.constants), steps=steps))
+        except InspectorError as error:
+            target = "unknown" if entry.target is None else entry.target.arch
+            reports.append(undecided_report(entry.display_name, target, str(error), entry.hash))
+    return reports
+
+
+def undecided_report(kernel: str, target: str, reason: str, kernel_hash: str = "") -> MemoryReport:
+    """The report on a kernel that could not be simulated at all."""
+    return MemoryReport(kernel, kernel_hash, target, (0, 0, 0), (), (reason,), ())
+
+
+def overall_status(reports: Sequence[MemoryReport]) -> str:
+    """`error` if any launch has one, else `undecided` if any could not be decided, else `clean`."""
+    statuses = {report.status for report in reports}
+    is_undecided = any(report.undecided for report in reports)
+    return "error" if "error" in statuses else "undecided" if is_undecided or not reports else "clean"

@@ -1,0 +1,231 @@
+"""The order in which CTAs access memory, recorded for a sample of sectors.
+
+A random sector of each stretch of memory stands for the stretch. Its accesses are exact, and all CTAs are
+recorded. So a cache that holds n times as many sectors behaves as one that holds n times fewer of the sample.
+
+**Source** Waldspurger et al., "Efficient MRC Construction with SHARDS" (FAST 2015): sampling by address keeps
+reuse distances, scaled by the rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
+from artifact_inspector.execution.interpreter.intervals import Intervals, sorted_distinct
+from artifact_inspector.execution.launch import KernelLaunch
+
+MOST_EVENTS = 600_000
+"""Most sampled accesses; beyond it every second sector leaves the sample."""
+_FEWEST_CACHES = 4
+"""Stretches of memory as large as the cache that are sampled at least: small tensors are sampled more densely."""
+
+
+class StreamEvents(NamedTuple):
+    """Accesses of sampled sectors, in no order."""
+
+    ctas: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    """Position among the accesses of the CTA, from 0."""
+    samples: NDArray[np.int32]
+    """Index of the sampled sector."""
+    steps: NDArray[np.int32]
+    """Index of the instruction."""
+    is_read: NDArray[np.bool_]
+
+
+class AccessStream:
+    """Accesses of a launch to a sample of its sectors.
+
+    Args:
+        launch: with an address for every tensor.
+        cache_bytes: size of the cache that the sample is for.
+        samples_per_cache: sampled sectors of a stretch of memory as large as the cache.
+        seed: of the random choice of sectors.
+    """
+
+    def __init__(self, launch: KernelLaunch, cache_bytes: int, samples_per_cache: int = 2048, seed: int = 0) -> None:
+        regions = Intervals.union(
+            [
+                Intervals(
+                    np.array([(tensor.pointer or 0) // SECTOR]),
+                    np.array([((tensor.pointer or 0) + tensor.bytes - 1) // SECTOR + 1]),
+                )
+                for tensor in launch.tensors.values()
+                if tensor.bytes
+            ]
+        )
+        sample_count = samples_per_cache * max(_FEWEST_CACHES, regions.total * SECTOR // cache_bytes)
+        self.spacing = max(1, regions.total // sample_count)
+        """Sectors that each sampled one stands for."""
+        numbers = np.arange(0, regions.total, self.spacing)
+        random = np.random.default_rng(seed)
+        numbers += random.integers(0, np.minimum(self.spacing, regions.total - numbers))
+        sizes = regions.stops - regions.starts
+        ends = np.cumsum(sizes)
+        region_numbers = np.searchsorted(ends, numbers, side="right")
+        self.sectors: NDArray[np.int64] = numbers - (ends - sizes)[region_numbers] + regions.starts[region_numbers]
+        """Sampled sectors in order, numbered from address 0."""
+        self.lengths = np.zeros(launch.ctas, np.int64)
+        """Accesses of each CTA."""
+        self._events: list[StreamEvents] = []
+        self._event_count = 0
+        self._tables: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+
+    def events(self) -> StreamEvents:
+        """All recorded accesses."""
+        if len(self._events) != 1:
+            empty = StreamEvents(*(np.empty(0, np.int32) for _ in range(4)), np.empty(0, bool))  # type: ignore[arg-type]
+            self._events = [
+                StreamEvents(*(np.concatenate(column) for column in zip(empty, *self._events, strict=True)))
+            ]
+        return self._events[0]
+
+    def begin_portion(self, first: int) -> None:
+        """Do nothing: CTAs are recorded individually."""
+
+    def end_portion(self, ctas: NDArray[np.int64]) -> None:
+        """Do nothing: accesses are recorded immediately."""
+
+    def has_written(self, _ctas: NDArray[np.int64]) -> bool:
+        """Always True: the order of the first writes of a loop is not needed."""
+        return True
+
+    def add(self, access: FootprintAccess) -> None:
+        """Record an access."""
+        self._record(access, np.zeros(len(access.ctas), np.int32), 1, 0)
+        self.lengths[access.ctas] += 1
+
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
+        """Record the accesses of many loop iterations.
+
+        Args:
+            accesses: one per instruction, in program order; its rows are ordered by iteration, then by CTA.
+            rows: CTAs of one iteration.
+        """
+        iterations = np.zeros_like(self.lengths)
+        for number, access in enumerate(accesses):
+            count = len(access.ctas)
+            if count % rows:
+                trips = _occurrences(access.ctas)
+            else:
+                trips = np.repeat(np.arange(count // rows, dtype=np.int32), rows)
+            self._record(access, trips, len(accesses), number)
+            np.maximum(iterations, np.bincount(access.ctas, minlength=len(iterations)), out=iterations)
+        self.lengths += iterations * len(accesses)
+
+    def _record(self, access: FootprintAccess, trips: NDArray[np.int32], stride: int, number: int) -> None:
+        """Record the sampled sectors of an access, which is number `number` of `stride` in each trip."""
+        for rows, samples in self._sampled_sectors(access):
+            if not len(rows):
+                continue
+            ctas = access.ctas[rows]
+            positions = self.lengths[ctas] + trips[rows].astype(np.int64) * stride + number
+            count = len(rows)
+            self._events.append(
+                StreamEvents(
+                    ctas.astype(np.int32),
+                    positions.astype(np.int32),
+                    samples.astype(np.int32),
+                    np.full(count, access.step, np.int32),
+                    np.full(count, access.is_read),
+                )
+            )
+            self._event_count += count
+        while self._event_count > MOST_EVENTS and len(self.sectors) > 1:
+            self._thin_out()
+
+    def _thin_out(self) -> None:
+        """Remove every second sector from the sample."""
+        events = self.events()
+        keeps = events.samples % 2 == 0
+        remaining = StreamEvents(*(column[keeps] for column in events))
+        self._events = [remaining._replace(samples=remaining.samples // 2)]
+        self._event_count = len(remaining.samples)
+        self.sectors, self.spacing = self.sectors[::2], self.spacing * 2
+        self._tables.clear()
+
+    def _sampled_sectors(self, access: FootprintAccess) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows of an access and the samples that they touch, as pairs of arrays."""
+        lanes, mask = access.addresses, access.mask
+        if access.cta_offsets is not None:
+            active = lanes[0] if mask is None else lanes[0, mask[0]]
+            return self._samples_of_pattern(access.cta_offsets + active[0], active - active[0])
+        if mask is None and bool((lanes - lanes[:, :1] == lanes[:1] - lanes[:1, :1]).all()):
+            bases = np.broadcast_to(lanes[:, 0], access.ctas.shape)
+            return self._samples_of_pattern(bases, lanes[0] - lanes[0, 0])
+        shape = (len(access.ctas), lanes.shape[1])
+        sectors = np.broadcast_to(lanes, shape) // SECTOR
+        found = np.searchsorted(self.sectors, sectors)
+        touches = self.sectors[np.minimum(found, len(self.sectors) - 1)] == sectors
+        if mask is not None:
+            touches &= np.broadcast_to(mask, shape)
+        rows, columns = np.nonzero(touches)
+        codes = np.unique(rows * len(self.sectors) + found[rows, columns])
+        return [(codes // len(self.sectors), codes % len(self.sectors))]
+
+    def _samples_of_pattern(
+        self, bases: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The same for rows whose lanes have equal offsets from the row's base address."""
+        residues = bases % SECTOR
+        pairs = []
+        for residue in [int(residues[0])] if (residues == residues[0]).all() else np.unique(residues).tolist():
+            rows = np.flatnonzero(residues == residue)
+            starts, samples = self._table(offsets, residue)
+            row_starts = bases[rows] // SECTOR
+            first = np.searchsorted(starts, row_starts)
+            repeats = np.searchsorted(starts, row_starts, side="right") - first
+            touching = np.flatnonzero(repeats)
+            owners, found = _spread(first[touching], repeats[touching])
+            pairs.append((rows[touching[owners]], samples[found]))
+        return pairs
+
+    def _table(self, offsets: NDArray[np.int64], residue: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start sectors from which a pattern touches a sample, in order, and the sample of each.
+
+        Args:
+            offsets: byte offsets of the lanes from the first one.
+            residue: position of the first lane in its sector.
+        """
+        key = offsets.tobytes() + bytes([residue])
+        table = self._tables.get(key)
+        if table is None:
+            sectors = sorted_distinct((offsets + residue) // SECTOR)
+            starts = (self.sectors[:, None] - sectors).ravel()
+            order = np.argsort(starts, kind="stable")
+            table = self._tables[key] = starts[order], order // len(sectors)
+        return table
+
+
+def _spread(firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each first number the numbers that follow it: index of the first number, and the number.
+
+    Example:
+        >>> [column.tolist() for column in _spread(np.array([5, 9]), np.array([2, 1]))]
+        [[0, 0, 1], [5, 6, 9]]
+    """
+    ends = np.cumsum(counts)
+    within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+    return np.repeat(np.arange(len(firsts)), counts), np.repeat(firsts, counts) + within
+
+
+def _occurrences(numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+    """How many equal numbers precede each one.
+
+    Example:
+        >>> _occurrences(np.array([4, 5, 4, 4])).tolist()
+        [0, 0, 1, 2]
+    """
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    is_first = np.ones(len(ordered), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(is_first)
+    result = np.empty(len(ordered), np.int32)
+    result[order] = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
+    return result

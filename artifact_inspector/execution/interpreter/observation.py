@@ -1,0 +1,75 @@
+"""What an observer of a simulation is told: every access to global and shared memory.
+
+A simulation has no observer by default, and then pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
+    from artifact_inspector.execution.interpreter.machine import Machine
+    from artifact_inspector.execution.interpreter.program import ProgramStep
+
+
+class GlobalAccess(NamedTuple):
+    """An access of some CTAs to global memory; all addresses are known."""
+
+    step: ProgramStep
+    ctas: NDArray[np.int64]
+    """Linear numbers of the CTAs that take part."""
+    addresses: NDArray[np.int64]
+    """Shape (CTAs or 1, lanes)."""
+    mask: NDArray[np.bool_] | None
+    """Lanes that take part, same shape; None means all."""
+    cta_offsets: NDArray[np.int64] | None
+    """Byte offset of each CTA, if all of them share one row of addresses."""
+    size: int
+    """Bytes per lane."""
+    is_write: bool
+    """Whether it writes, or updates as an atomic."""
+    is_box: bool = False
+    """Whether it is a tensor copy, whose lanes are pieces of a box and no threads."""
+
+    @property
+    def active_addresses(self) -> NDArray[np.int64]:
+        """Addresses of the lanes that take part, flat, without the CTA offsets."""
+        return self.addresses.ravel() if self.mask is None else self.addresses[self.mask]
+
+    @property
+    def repeats(self) -> int:
+        """How often each row of addresses counts: once per CTA if all of them share it."""
+        return len(self.ctas) if len(self.addresses) == 1 else 1
+
+
+class AccessObserver(Protocol):
+    """Receives the accesses of a simulation."""
+
+    def observe_global(self, access: GlobalAccess) -> None:
+        """Receive an access to global memory."""
+
+    def observe_shared(self, machine: Machine, lanes: LaneAccesses, size: int, *, is_store: bool) -> None:
+        """Receive an access to shared memory by the current step of a machine."""
+
+
+class BufferedObserver:
+    """Keeps the accesses of a speculative run until the run is proven; it ignores shared memory."""
+
+    def __init__(self) -> None:
+        self.accesses: list[GlobalAccess] = []
+
+    def observe_global(self, access: GlobalAccess) -> None:
+        """Keep an access."""
+        self.accesses.append(access)
+
+    def observe_shared(self, machine: Machine, lanes: LaneAccesses, size: int, *, is_store: bool) -> None:
+        """Ignore an access to shared memory."""
+
+    def forward(self, observer: AccessObserver) -> None:
+        """Pass the accesses on."""
+        for access in self.accesses:
+            observer.observe_global(access)

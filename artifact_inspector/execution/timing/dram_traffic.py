@@ -1,0 +1,70 @@
+"""Bytes that a launch fetches from device memory, from a window of its CTAs.
+
+The first CTAs of the launch are simulated, some waves of them. The second half of the window stands for all
+later CTAs: what stays in L2 has been fetched by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from artifact_inspector.execution.interpreter.access_stream import AccessStream
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.footprints import SECTOR
+from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_misses
+from artifact_inspector.execution.simulation import run_in_portions, set_up_launch
+from artifact_inspector.execution.timing.sampling import LaunchSample
+
+WINDOW_WAVES = 8
+_SAMPLES_PER_CACHE = 1024
+_FEWEST_REUSES = 1.25
+"""Requested bytes per distinct byte, from which CTAs share data."""
+
+
+def fetched_bytes(
+    sample: LaunchSample, ctas_per_multiprocessor: int, multiprocessors: int, l2_bytes: int, limit: int
+) -> Mapping[str, float]:
+    """Tensor → bytes of it that are fetched from device memory.
+
+    Empty where it is the distinct bytes: if they fit in L2, or if CTAs share hardly any. Empty too if a path or an
+    address depends on a missing input.
+
+    Args:
+        sample: of the launch.
+        ctas_per_multiprocessor: resident CTAs.
+        multiprocessors: of the GPU.
+        l2_bytes: size of the L2.
+        limit: steps after which the launch counts as endless.
+    """
+    traffic, ctas = sample.traffic, sample.launch.ctas
+    sizes = {region.name: region.stop - region.start for region in traffic.regions}
+    scale = SECTOR / len(sample.ctas) * ctas
+    requested = {name: sectors * scale for name, sectors in traffic.sectors_read.items() if sectors}
+    distinct = sum(min(size, sizes[name]) for name, size in requested.items())
+    distinct_written = sum(min(sectors * scale, sizes[name]) for name, sectors in traffic.sectors_written.items())
+    if distinct + distinct_written <= USABLE_L2_SHARE * l2_bytes or sum(requested.values()) < _FEWEST_REUSES * distinct:
+        return {}
+    resident = ctas_per_multiprocessor * multiprocessors
+    window = min(ctas, WINDOW_WAVES * resident)
+    counters = StepCounters(len(sample.loaded.program.steps), limit)
+    setup = set_up_launch(sample.loaded, sample.launch, counters)
+    setup.memory.tracks_touches = False
+    stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)
+    setup.memory.footprints = stream  # type: ignore[assignment]
+    if run_in_portions(setup, np.arange(window, dtype=np.int64)) or counters.missing_inputs:
+        return {}
+    stream.lengths = stream.lengths[:window]
+    events = stream.events()
+    misses = find_read_misses(stream, ctas_per_multiprocessor, multiprocessors, l2_bytes)
+    half = window // 2
+    weights = np.where(events.ctas < half, 1.0, (ctas - half) / (window - half)) * misses
+    addresses = stream.sectors[events.samples] * SECTOR
+    totals = {}
+    for name, tensor in setup.launch.tensors.items():
+        start = tensor.pointer or 0
+        is_inside = (addresses >= start - SECTOR) & (addresses < start + tensor.bytes)
+        if name in requested and is_inside.any():
+            totals[name] = float(weights[is_inside].sum()) * stream.spacing * SECTOR
+    return totals

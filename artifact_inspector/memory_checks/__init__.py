@@ -1,0 +1,6 @@
+"""Memory errors of a launch, found by simulation: out of bounds, races, misaligned accesses, coverage.
+
+`launch_check` simulates a launch once and applies the checks. A second run records intervals, and only for
+tensors whose marks do not already rule out a race. `access_log` receives the accesses. One module per check:
+`out_of_bounds`, `races`, `misalignment`, `coverage`, `shared_hazards`.
+"""

@@ -1,0 +1,109 @@
+"""How much of each output is written, and whether no element is written twice."""
+
+from __future__ import annotations
+
+import math
+
+from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.memory_checks.access_log import AccessLog
+from artifact_inspector.memory_checks.problems import Check, InstructionSite, MemoryProblem, TensorCoverage, site_of
+
+
+def written_bytes(region: TensorMemory) -> int:
+    """Distinct bytes of a tensor that are written."""
+    return region.count_touched(region.written_marks)[0]
+
+
+def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> list[TensorCoverage]:
+    """The coverage of each tensor that is written.
+
+    Args:
+        run: of the launch.
+        log: of its accesses.
+        is_decided: whether all addresses are known.
+    """
+    rows = []
+    for region in run.memory.tensors:
+        if region.name not in log.stored_bytes and region.name not in log.updated_tensors:
+            continue
+        count = written_bytes(region)
+        elements = math.prod(region.tensor.shape)
+        written = min(count * 8 // region.tensor.bits, elements)
+        is_updated = region.name in log.updated_tensors
+        is_once: bool | None = log.stored_bytes.get(region.name, 0) == count
+        if is_updated or (not is_once and run.counters.out_of_bounds_lanes):
+            is_once = None
+        tiles = _count_tiles(elements, written, run.launch.ctas) if is_once and is_decided else None
+        rows.append(
+            TensorCoverage(
+                region.name,
+                elements,
+                written if is_decided else None,
+                is_once if is_decided else None,
+                None if tiles is None else tiles[0],
+                None if tiles is None else tiles[1],
+                is_updated,
+            )
+        )
+    return rows
+
+
+def _count_tiles(elements: int, written: int, ctas: int) -> tuple[int, int] | None:
+    """Tiles of a tensor, and those written, if each CTA writes one tile and tiles divide the tensor."""
+    tile, remainder = divmod(written, ctas)
+    return None if remainder or not tile or elements % tile else (elements // tile, ctas)
+
+
+def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> list[MemoryProblem]:
+    """Outputs that are written only in part, if no mask or address depends on data.
+
+    An output that the kernel also reads is updated in place, which is no error.
+    """
+    if _depends_on_data(run):
+        return []
+    problems = []
+    regions = {region.name: region for region in run.memory.tensors}
+    for row in coverage:
+        region = regions[row.tensor]
+        is_partial = row.written_elements is not None and row.written_elements < row.elements
+        if not is_partial or row.is_updated or region.read_marks.any():
+            continue
+        problems.append(
+            MemoryProblem(
+                Check.COVERAGE,
+                describe_coverage(row),
+                _store_site(run),
+                row.tensor,
+                suggestion="Check the grid, the strides and the store mask, or pass the part that is written.",
+            )
+        )
+    return problems
+
+
+def describe_coverage(row: TensorCoverage) -> str:
+    """The coverage in words: `c: 12.5 % written, 4 of 32 tiles`."""
+    if row.written_elements is None:
+        return f"{row.tensor}: share written unknown"
+    share = row.written_elements / row.elements
+    percent = f"{100 * share:.4g}" if share < 0.9999 or share == 1 else "almost 100"
+    text = f"{row.tensor}: {percent} % written"
+    is_partial = row.written_elements < row.elements
+    if is_partial and row.tiles is not None:
+        text += f", {row.written_tiles:,} of {row.tiles:,} tiles"
+    elif is_partial:
+        text += f", {row.elements - row.written_elements:,} of {row.elements:,} elements missing"
+    if row.is_updated:
+        return f"{text}, by atomics"
+    return text + {None: "", True: ", each element once", False: ", some elements more than once"}[row.is_written_once]
+
+
+def _store_site(run: SimulatedLaunch) -> InstructionSite:
+    stores = [step for step in run.loaded.program.steps if step.kind == "global_store"]
+    stores = [step for step in stores if run.counters.warps_executed[step.index]] or stores
+    return site_of(stores[-1] if stores else run.loaded.program.steps[-1])
+
+
+def _depends_on_data(run: SimulatedLaunch) -> bool:
+    """Whether the kernel reads a tensor whose values are known, so that addresses may depend on them."""
+    return any(region.tensor.values is not None and region.read_marks.any() for region in run.memory.tensors)

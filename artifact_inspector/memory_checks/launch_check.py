@@ -1,0 +1,120 @@
+"""All checks of one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from artifact_inspector.execution.kernel_loader import LoadedKernel
+from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Tensor, place_tensors
+from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
+from artifact_inspector.memory_checks.access_log import AccessLog
+from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs
+from artifact_inspector.memory_checks.misalignment import find_misaligned
+from artifact_inspector.memory_checks.out_of_bounds import find_out_of_bounds
+from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
+from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
+from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
+
+_SPACING = 1 << 38
+"""Bytes between tensors: a 32-bit offset that wraps leaves its tensor and hits no other one."""
+_MOST_SPREAD = 60
+"""Tensors for which the address space has room at that distance."""
+_SHARED_KINDS = ("shared", "matrix")
+
+
+def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_000_000) -> MemoryReport:
+    """The memory errors of a launch.
+
+    Args:
+        loaded: the kernel.
+        launch: its grid and arguments.
+        steps: instructions after which the kernel counts as endless.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid is empty.
+    """
+    launch = place_tensors(_spread_tensors(launch))
+    checks_alignment = loaded.initial_state is None
+    log = AccessLog(launch, checks_alignment=checks_alignment)
+    run = simulate_launch(loaded, launch, limit=steps, observer=log)
+    undecided = [*_describe_unknown(run)]
+    problems = [*find_out_of_bounds(run), *find_misaligned(log, run.memory)]
+    suspects = find_suspects(run, log)
+    if suspects:
+        races, unresolved = _compare_ctas(run, suspects, steps)
+        problems += races
+        undecided += unresolved
+    coverage = find_coverage(run, log, is_decided=not undecided)
+    problems += find_partial_outputs(run, coverage)
+    shared = check_shared_memory(loaded, run.launch)
+    return MemoryReport(
+        kernel=loaded.artifact.display_name,
+        hash=loaded.artifact.hash,
+        target=loaded.program.target,
+        grid=launch.grid,
+        problems=tuple(_merge_lines([*problems, *shared.problems])),
+        undecided=tuple(dict.fromkeys((*undecided, *shared.undecided))),
+        coverage=tuple(coverage),
+        notes=(*launch.notes, *shared.notes),
+    )
+
+
+def _merge_lines(problems: list[MemoryProblem]) -> list[MemoryProblem]:
+    """The errors with those of several instructions of one source line as one."""
+    merged: dict[object, MemoryProblem] = {}
+    for problem in problems:
+        other = None if problem.other_site is None else problem.other_site.source or problem.other_site.line
+        key = (problem.check, problem.tensor, problem.site.source or problem.site.line, other)
+        first = merged.get(key)
+        if first is not None and first.lanes is not None and problem.lanes is not None:
+            problem = replace(first, lanes=first.lanes + problem.lanes)
+        merged[key] = problem if first is None or first.lanes is not None else first
+    return list(merged.values())
+
+
+def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:
+    """The launch with tensors far from each other, if it gives no addresses."""
+    tensors = launch.tensors
+    has_room = len(tensors) <= _MOST_SPREAD and all(tensor.bytes < _SPACING // 2 for tensor in tensors.values())
+    if not has_room or any(tensor.pointer is not None for tensor in tensors.values()):
+        return launch
+    addresses = {name: FIRST_ADDRESS + number * _SPACING for number, name in enumerate(tensors)}
+    arguments = {
+        name: replace(argument, pointer=addresses[name]) if isinstance(argument, Tensor) else argument
+        for name, argument in launch.arguments.items()
+    }
+    return replace(launch, arguments=arguments)
+
+
+def _compare_ctas(run: SimulatedLaunch, suspects: list[str], steps: int) -> tuple[list[MemoryProblem], list[str]]:
+    """Races in some tensors, from a second run that records intervals; and what remains undecided."""
+    log = AccessLog(run.launch, suspects, checks_alignment=False)
+    simulate_launch(run.loaded, run.launch, limit=steps, observer=log)
+    if not log.is_complete:
+        return [], [f"races in {', '.join(suspects)}: too many accesses to compare"]
+    races = find_races(run, log)
+    opcode = synchronizing_opcode(run) if races else None
+    if opcode is None:
+        return races, []
+    return [], [f"{race.site}: {race.message}; {opcode} may order the CTAs" for race in races]
+
+
+def _describe_unknown(run: SimulatedLaunch) -> Iterator[str]:
+    """Why addresses are unknown, or CTAs did not run to their end."""
+    steps, names = run.loaded.program.steps, run.input_names
+    tensors: list[str] = []
+    for end in run.unfinished:
+        tensors += [reason for reason in end.reasons if reason.startswith("values of ")]
+        yield f"{site_of(end.step)}: {end.ctas:,} CTAs stop here, which depends on {', '.join(end.reasons)}"
+    for index, bits in run.counters.missing_inputs.items():
+        if steps[index].kind.startswith(_SHARED_KINDS) or index in run.counters.unknown_pointers:
+            continue
+        reasons = names.names_in(bits)
+        tensors += [reason for reason in reasons if reason.startswith("values of ")]
+        yield f"{site_of(steps[index])}: address or mask depends on {', '.join(reasons)}"
+    for index, bits in run.counters.unknown_pointers.items():
+        yield f"{site_of(steps[index])}: accesses {', '.join(names.names_in(bits))}, whose extent is unknown"
+    missing = sorted({reason.removeprefix("values of ") for reason in tensors})
+    if missing:
+        yield f'give the integers of {", ".join(missing)} in --launch FILE as "values": […]'

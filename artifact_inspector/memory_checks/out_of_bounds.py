@@ -1,0 +1,108 @@
+"""Accesses outside of every tensor, with the mask that may be missing; and 32-bit offsets that wrapped."""
+
+from __future__ import annotations
+
+from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
+from artifact_inspector.execution.launch import KernelLaunch
+from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
+
+_WRAP = 1 << 32
+"""Values of a 32-bit offset."""
+
+
+def find_out_of_bounds(run: SimulatedLaunch) -> list[MemoryProblem]:
+    """One error for each instruction that accesses memory outside of every tensor."""
+    problems: dict[int, MemoryProblem] = {}
+    for access in run.counters.out_of_bounds:
+        if access.step_index not in problems:
+            problems[access.step_index] = _describe(run, access)
+    return list(problems.values())
+
+
+def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
+    step = run.loaded.program.steps[access.step_index]
+    lanes = run.counters.out_of_bounds_lanes.get(access.step_index)
+    wrapped = _find_wrapped(run.memory, access.address)
+    if wrapped is not None:
+        region, element = wrapped
+        return MemoryProblem(
+            Check.OVERFLOW,
+            f"{access.kind} {access.nearest_tensor}: the 32-bit offset of element {element:,} of {region.name} wrapped",
+            site_of(step), region.name, access.cta, access.thread, access.address, lanes,
+            suggestion="Compute the offset in 64 bits, for example with .to(tl.int64).",
+        )  # fmt: skip
+    nearest = _nearest_region(run.memory, access.address)
+    if nearest is None:
+        return MemoryProblem(
+            Check.OUT_OF_BOUNDS, f"{access.kind} at {access.address:#x}: {access.nearest_tensor}", site_of(step),
+            None, access.cta, access.thread, access.address, lanes,
+        )  # fmt: skip
+    is_amd = run.loaded.initial_state is not None  # its lanes are masked by registers, not by a guard
+    has_mask = None if is_amd else step.guard is not None
+    return MemoryProblem(
+        Check.OUT_OF_BOUNDS,
+        f"{access.kind} {_distance(nearest, access.address)}",
+        site_of(step), nearest.name, access.cta, access.thread, access.address, lanes,
+        suggestion=_suggest_mask(nearest, access.address, run.launch, has_mask=has_mask),
+    )  # fmt: skip
+
+
+def _nearest_region(memory: GlobalMemory, address: int) -> TensorMemory | None:
+    return min(memory.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None)
+
+
+def _distance(region: TensorMemory, address: int) -> str:
+    """How far an address is outside of a tensor.
+
+    The first byte behind a tensor is at distance 0, as a reader of compute-sanitizer expects.
+    """
+    shape = "×".join(map(str, region.tensor.shape)) or "scalar"
+    if address >= region.stop:
+        return f"{address - region.stop:,} bytes behind the end of {region.name} ({region.tensor.dtype} {shape})"
+    if address < region.start:
+        return f"{region.start - address:,} bytes before the start of {region.name} ({region.tensor.dtype} {shape})"
+    return f"across the end of {region.name} ({region.tensor.dtype} {shape})"
+
+
+def _find_wrapped(memory: GlobalMemory, address: int) -> tuple[TensorMemory, int] | None:
+    """The tensor, and its element, that an address would be in if a 32-bit offset had not wrapped.
+
+    Elements and bytes are tried as the unit of the offset. Only a tensor with such offsets counts.
+    """
+    for region in memory.tensors:
+        unit_bytes = max(1, region.tensor.bits // 8)
+        for unit in (unit_bytes, 1):
+            intended = address + _WRAP * unit
+            if region.start <= intended < region.stop and intended - region.start >= _WRAP // 2 * unit:
+                return region, (intended - region.start) // unit_bytes
+    return None
+
+
+def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, has_mask: bool | None) -> str | None:
+    """The mask that would exclude the access: of the outermost dimension, by name if an argument has its extent."""
+    tensor = region.tensor
+    if not tensor.shape or not tensor.bits >= 8:
+        return None
+    axis = max(range(len(tensor.shape)), key=lambda at: abs(tensor.strides[at]))
+    stride_bytes = abs(tensor.strides[axis]) * tensor.bits // 8
+    if not stride_bytes:
+        return None
+    index, extent = (address - region.start) // stride_bytes, tensor.shape[axis]
+    if 0 <= index < extent:
+        return None
+    names = [
+        name
+        for name, value in launch.arguments.items()
+        if type(value) is int and value == extent and value != 1 and not name.startswith("num_")
+    ]
+    limit = names[0] if len(names) == 1 else f"{extent}"
+    name = "index" if len(tensor.shape) == 1 else f"index of dimension {axis}"
+    bound = f"{name} >= 0" if index < 0 else f"{name} < {limit}"
+    remedy = {
+        None: f"It needs the mask `{bound}`.",
+        False: f"The mask `{bound}` is missing.",
+        True: f"Its mask lets it through; it needs `{bound}`.",
+    }[has_mask]
+    return f"The {name} is {index:,}, the extent {extent:,}. {remedy}"

@@ -1,0 +1,159 @@
+"""The memory errors of launches, as text, as remarks on source lines, and as JUnit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from artifact_inspector.memory_checks.coverage import describe_coverage
+from artifact_inspector.memory_checks.problems import Check, MemoryProblem, MemoryReport
+from artifact_inspector.model.escaping import escape_unprintable
+from artifact_inspector.report.ci_escaping import replace_commands
+from artifact_inspector.report.phrases import plural
+from artifact_inspector.report.remarks import FindSource, RemarkLocation, RemarkRule, SourceRemark
+
+_ORDER = ("error", "undecided", "clean")
+_MOST_UNDECIDED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCheckReport:
+    """The memory errors of some launches: errors first, then what is undecided, then clean launches."""
+
+    launches: Sequence[MemoryReport]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(summarize(self.launches), style="bold")
+        for launch in sorted(self.launches, key=lambda launch: _ORDER.index(launch.status)):
+            yield Text()
+            grid = "×".join(map(str, launch.grid))
+            yield Text.assemble((f"{launch.status}: {launch.kernel}", "bold"), f"  {launch.target}  grid {grid}")
+            for line, indent in _lines(launch):
+                yield Padding(Text(line), (0, 0, 0, indent))
+
+
+def summarize(launches: Sequence[MemoryReport]) -> str:
+    """The outcome of all launches in one sentence."""
+    count = sum(len(launch.problems) for launch in launches)
+    affected = sum(launch.status == "error" for launch in launches)
+    undecided = sum(bool(launch.undecided) for launch in launches)
+    total = f"{len(launches)} {'launch' if len(launches) == 1 else 'launches'}"
+    errors = f"{count} {plural('memory error', count)} in {affected} of {total}"
+    text = errors if count else f"No memory error in {total}"
+    return f"{text}; {undecided} not fully decided." if undecided else f"{text}."
+
+
+def describe_problem(problem: MemoryProblem) -> tuple[str, str]:
+    """What and where an error is, and the details."""
+    place = [str(problem.site)]
+    place += [f"CTA {problem.cta}"] if problem.cta is not None else []
+    place += [f"thread {problem.thread}"] if problem.thread is not None else []
+    place += [f"{problem.lanes:,} {plural('lane', problem.lanes)}"] if problem.lanes is not None else []
+    details = problem.message
+    if problem.other_site is not None and problem.other_site != problem.site:
+        details += f"; the other access: {problem.other_site}"
+    return f"{problem.check.value}: {', '.join(place)}", details
+
+
+def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
+    """Each line and its indentation."""
+    for problem in launch.problems:
+        heading, details = describe_problem(problem)
+        yield heading, 2
+        yield details, 4
+        if problem.suggestion is not None:
+            yield problem.suggestion, 4
+    for sentence in launch.undecided[:_MOST_UNDECIDED]:
+        yield f"undecided: {sentence}", 2
+    if len(launch.undecided) > _MOST_UNDECIDED:
+        yield f"undecided: {len(launch.undecided) - _MOST_UNDECIDED} more, see --json", 2
+    partial = {problem.tensor for problem in launch.problems if problem.check is Check.COVERAGE}
+    for row in launch.coverage:
+        if row.tensor not in partial:
+            yield describe_coverage(row), 2
+    for note in launch.notes:
+        yield note, 2
+
+
+_SUMMARIES = {
+    Check.OUT_OF_BOUNDS: "Access outside of every tensor",
+    Check.OVERFLOW: "32-bit offset that wraps",
+    Check.RACE: "Two CTAs access one address and at least one writes without an atomic",
+    Check.MISALIGNED: "Vector access at an address that is no multiple of its size",
+    Check.COVERAGE: "Output that is written only in part",
+    Check.SHARED_RACE: "Two warps access a byte of shared memory without a barrier in between",
+    Check.UNINITIALIZED: "Read of shared memory that nothing has written",
+    Check.UNAWAITED_COPY: "Access to shared memory that an asynchronous copy may still be writing",
+}
+
+
+def memory_rules() -> list[RemarkRule]:
+    """The checks as rules, for SARIF."""
+    return [RemarkRule(_code(check), check.value, text, text) for check, text in _SUMMARIES.items()]
+
+
+def memory_remarks(launches: Iterable[MemoryReport], find_source: FindSource) -> list[SourceRemark]:
+    """Each error as a remark on its source line; what is undecided as a warning."""
+    remarks = []
+    for launch in launches:
+        for problem in launch.problems:
+            heading, details = describe_problem(problem)
+            text = f"{heading}: {details}" + (f". {problem.suggestion}" if problem.suggestion else "")
+            identity = f"{launch.kernel} {launch.target} {problem.check.value} {problem.tensor} {problem.site.opcode}"
+            remarks.append(
+                SourceRemark(
+                    _code(problem.check),
+                    "error",
+                    problem.check.value,
+                    text,
+                    launch.kernel,
+                    _location(problem.site.source, find_source),
+                    identity,
+                    launch.target,
+                )
+            )
+    return remarks
+
+
+def _code(check: Check) -> str:
+    return f"memory/{check.value.replace(' ', '-')}"
+
+
+def _location(source: str | None, find_source: FindSource) -> RemarkLocation | None:
+    if source is None:
+        return None
+    file, _, line = source.rpartition(":")
+    path = find_source(file)
+    return RemarkLocation(path or file, int(line), path is not None)
+
+
+def memory_junit(launches: Sequence[MemoryReport]) -> str:
+    """One test case for each launch: an error fails it, and what is undecided skips it."""
+    statuses = [launch.status for launch in launches]
+    suite = ElementTree.Element(
+        "testsuite", name="inspect-kernel check-memory", tests=str(len(launches)), errors="0",
+        failures=str(statuses.count("error")), skipped=str(statuses.count("undecided")),
+    )  # fmt: skip
+    for launch in launches:
+        name = f"{launch.kernel}[{launch.hash[:8]},grid={'x'.join(map(str, launch.grid))}]"
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=escape_unprintable(launch.target), name=escape_unprintable(name)
+        )
+        if launch.problems:
+            headings = [": ".join(describe_problem(problem)) for problem in launch.problems]
+            failure = ElementTree.SubElement(
+                case, "failure", type=launch.problems[0].check.value, message=escape_unprintable(headings[0])
+            )
+            failure.text = escape_unprintable("\n".join(headings))
+        elif launch.undecided:
+            ElementTree.SubElement(case, "skipped", message=escape_unprintable("; ".join(launch.undecided)))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    text = replace_commands(ElementTree.tostring(root, encoding="unicode"), "&#58;", "&#35;")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
