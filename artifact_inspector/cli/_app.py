@@ -25,8 +25,8 @@ _PYTHON_SOURCE = re.compile(r".+\.py(:\w+)?")
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Commands to get kernels": ("capture", "compile", "demo"),
     "Commands to read them": ("inspect", "findings", "report", "watch"),
-    "Commands to compare them": ("diff", "matrix", "try", "passes", "bisect"),
-    "Commands to predict and measure": ("predict", "rank", "bench"),
+    "Commands to compare them": ("diff", "regress", "matrix", "try", "passes", "bisect"),
+    "Commands to predict and measure": ("advise", "predict", "rank", "bench"),
     "Commands to find errors": ("check-memory",),
     "Commands to guard against regressions": ("baseline", "check"),
     "Commands for editors and agents": ("lsp", "mcp"),

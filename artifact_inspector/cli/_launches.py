@@ -74,16 +74,10 @@ def read_requests(
         UsageError: there is no launch, or one cannot be read.
     """
     from artifact_inspector.api.launches import find_launches
-    from artifact_inspector.execution.launch_requests import parse_argument, parse_document
-    from artifact_inspector.files.reader import read_user_text
+    from artifact_inspector.execution.launch_requests import parse_argument
 
     arguments = dict(parse_argument(text) for text in argument_texts)
-    file_requests = None
-    if launch is not None:
-        try:
-            file_requests = parse_document(read_user_text(launch), launch.name)
-        except OSError as error:
-            raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
+    file_requests = None if launch is None else read_launch_file(launch)
     requests = find_launches(
         cache, name, targets, grid, arguments, all_variants=all_variants, given_launches=file_requests
     )
@@ -95,6 +89,21 @@ def read_requests(
             f"{_example_command(cache, name, targets)}",
         )
     return requests
+
+
+def read_launch_file(launch: Path) -> tuple[LaunchRequest, ...]:
+    """The launches of a file.
+
+    Raises:
+        UsageError: it cannot be read, or has no launch.
+    """
+    from artifact_inspector.execution.launch_requests import parse_document
+    from artifact_inspector.files.reader import read_user_text
+
+    try:
+        return parse_document(read_user_text(launch), launch.name)
+    except OSError as error:
+        raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
 
 
 def _example_command(cache: Cache, name: str | None, targets: Sequence[KernelFilter]) -> str:

@@ -191,8 +191,7 @@ def _estimate_l2(
     run: SimulatedLaunch, l2_bytes: int | None, wave: tuple[int, str] | None, multiprocessors: int | None
 ) -> L2Estimate | None:
     """The L2 traffic of an NVIDIA launch that may not fit in L2 and ran to its end."""
-    stream = None if run.memory.footprints is None else run.memory.footprints.stream
-    is_amd = run.loaded.initial_state is not None
+    stream, is_amd = run.stream, run.loaded.initial_state is not None
     if stream is None or l2_bytes is None or wave is None or run.unfinished or run.is_sampled or is_amd:
         return None
     sectors_read, sectors_written = run.memory.count_sectors()
@@ -203,7 +202,7 @@ def _estimate_l2(
 
 
 def _l2_prediction(run: SimulatedLaunch, l2: L2Estimate) -> L2Prediction:
-    stream = run.memory.footprints.stream if run.memory.footprints is not None else None
+    stream = run.stream
     assert stream is not None
     by_tensor = {
         name: l2.hit_rate_in(stream, tensor.pointer or 0, (tensor.pointer or 0) + tensor.bytes)

@@ -89,6 +89,7 @@ def describe_bisection(bisection: Bisection) -> Iterator[str]:
     ends = f"Triton {bisection.releases[0].triton} to {bisection.releases[-1].triton}"
     if bisection.changed_between is None:
         yield f"{bisection.kernel} on {bisection.target}: no change of {aspects} from {ends}."
+        yield "Other facts were not compared. Remove --what to compare all."
     else:
         older, newer = bisection.changed_between
         yield f"{bisection.kernel} on {bisection.target}: {aspects} changed between Triton {older} and {newer}."
@@ -107,11 +108,12 @@ def _difference(difference: ReleaseDifference, older: str, newer: str) -> Iterat
     old_text, new_text = _format_value(difference.older_value), _format_value(difference.newer_value)
     yield f"  {difference.stage} {difference.key}: {old_text} → {new_text}"
     for release, step_and_change in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        change = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+        change = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
         yield f"    {release}: {change}"
 
 
-def _describe_change(step: PassRun, change: FactChange) -> str:
+def describe_pass_change(step: PassRun, change: FactChange) -> str:
+    """The pass, its level, and the values before and after."""
     argument = "" if step.argument is None else f" ({step.argument})"
     return f"{step.name}{argument} at {step.level}: {_describe_values(change)}"
 
@@ -132,7 +134,7 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             continue
         yield f"  {fact.label}"
         for label, step_and_change in changes:
-            change = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+            change = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
             yield f"    {label}: {change}"
     if unattributed:
         yield f"  no pass changed the other {unattributed}"
@@ -162,7 +164,7 @@ def describe_decision(label: str, fact: FactQuery, side: Attribution) -> str:
     if side.problem is not None:
         return f"  {label}: could not be compiled again: {side.problem}"
     step_and_change = side.passes_by_key.get(fact.key)
-    text = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+    text = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
     return f"  {label}: {text}"
 
 

@@ -51,7 +51,9 @@ def test_a_recorded_source_is_a_path_of_the_working_tree(directory: Path) -> Non
 def test_what_did_not_change_passes(directory: Path) -> None:
     result = run("check", "cache", "--baseline", "facts.json")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == "Passed: no gated fact changed (verdict, spills, waits, mma, shared, gone)."
+    assert (
+        result.stdout.splitlines()[0] == "Passed: no gated fact got worse (verdict, spills, waits, mma, shared, gone)."
+    )
 
 
 def test_what_changed_fails_with_the_facts(directory: Path) -> None:
@@ -101,7 +103,8 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
     drain(directory)
     first, *_ = run("check", "cache", "-b", "facts.json", "--format", "github").stdout.splitlines()
     assert first.startswith(
-        "::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel%3A waits::because loop1: "
+        "::error file=kernels/matmul_grouped.py,line=81,title=matmul_kernel (sm_80)%3A waits::matmul_kernel (sm_80): "
+        "Worse: the pipeline of loop1 drains every iteration (wait depth 4 → 0), at matmul_grouped.py:81"
     )
 
 
@@ -116,7 +119,7 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
         ),
         (["check", "cache", "-b", "."], 3, "could not be read"),
         (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
-        (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "Unknown gate 'sorrow'"),
+        (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "Unknown gate 'sorrow' for --fail-on"),
         (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "Unknown format 'pdf'"),
         (
             ["check", "cache", "-b", "facts.json", "-o", "report.pdf"],
