@@ -179,7 +179,13 @@ def _describe(run: SimulatedLaunch, name: str, conflict: _Conflict) -> MemoryPro
         action = f"CTA {conflict.ctas[0]} {_VERBS[first]} bytes of {name} that CTA {conflict.ctas[1]} {_VERBS[second]}"
         suggestion = "CTAs have no order: use an atomic, or a second kernel for the reads."
     return MemoryProblem(
-        Check.RACE,
-        f"{action}, first at element {element:,} ({conflict.bytes:,} bytes in all)",
-        site, name, conflict.ctas[0], None, conflict.address, None, other_site, conflict.ctas[1], suggestion,
-    )  # fmt: skip
+        check=Check.RACE,
+        message=f"{action}, first at element {element:,} ({conflict.bytes:,} bytes in all)",
+        site=site,
+        tensor=name,
+        cta=conflict.ctas[0],
+        address=conflict.address,
+        other_site=other_site,
+        other_cta=conflict.ctas[1],
+        suggestion=suggestion,
+    )
