@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from artifact_inspector.diagnosis.cause import Diagnosis
     from artifact_inspector.diagnosis.remedy import RemedySearch
-
     from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.facts.selection import KernelFilter
     from artifact_inspector.files.cache import Artifact, Cache

@@ -87,7 +87,7 @@ def _warps(options: Mapping[str, Any], warp_size: int, factors: Sequence[float])
     if isinstance(warps, int):
         for factor in factors:
             count = int(warps * factor)
-            if 1 <= count and count * warp_size <= MAX_THREADS_PER_BLOCK:
+            if count >= 1 and count * warp_size <= MAX_THREADS_PER_BLOCK:
                 yield {"num_warps": count}
 
 

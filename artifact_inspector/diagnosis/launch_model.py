@@ -60,9 +60,7 @@ class TimeModel:
         return score_launch(sample, costs, self.controls, self.gpu, resident or self.resident_ctas)[0]
 
     def _costs(self, sample: LaunchSample) -> CtaCosts:
-        return find_cta_costs(
-            sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, self.fetched
-        )
+        return find_cta_costs(sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, self.fetched)
 
     def unknown_rates(self, sample: LaunchSample) -> tuple[str, ...]:
         """Rates that no source states, without which times are not predicted."""

@@ -19,7 +19,7 @@ from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
 _SPACING = 1 << 38
 """Bytes between tensors: a 32-bit offset that wraps leaves its tensor and hits no other one."""
 _MOST_SPREAD = 60
-"""Tensors for which the address space has room at that distance."""
+"""Tensors that the address space can hold at that distance."""
 _SHARED_KINDS = ("shared", "matrix")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document_of
+from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.files.cache import open_cache
 

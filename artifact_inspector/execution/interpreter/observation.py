@@ -1,4 +1,4 @@
-"""What an observer of a simulation is told: every access to global and shared memory.
+"""What an observer of a simulation receives: every access to global and shared memory.
 
 A simulation has no observer by default, and then pays nothing for it.
 """
