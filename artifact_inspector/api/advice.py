@@ -10,7 +10,7 @@ from artifact_inspector.diagnosis.diagnose import diagnose
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.facts.modules import Disassemble
-from artifact_inspector.facts.selection import KernelFilter, choose
+from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.hardware.targets import Target
 
@@ -23,7 +23,7 @@ def assume_launches(
     Raises:
         UsageError: a kernel's arguments are not pointers and numbers, or are unknown.
     """
-    return [(entry, assume_launch(entry)) for entry in choose(cache, name, targets)]
+    return [(entry, assume_launch(entry)) for entry in select_kernels(cache, name, targets)]
 
 
 def diagnose_launches(

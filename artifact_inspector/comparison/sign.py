@@ -55,6 +55,8 @@ class _Sides(NamedTuple):
     is_one_vendor: bool
     has_one_tile: bool
     has_one_warp_count: bool
+    have_dots: bool
+    """Whether both programs multiply matrices: without dots there is no matrix work to lose."""
 
     def value_pair(self, key: str) -> tuple[Value, Value]:
         return self.left.get(key), self.right.get(key)
@@ -76,6 +78,7 @@ def sign_facts(facts: Sequence[FactPair], left: Summary, right: Summary) -> tupl
         _vendor(left) == _vendor(right),
         left.tiles == right.tiles,
         left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
+        all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
     )
     return tuple(_sign_fact(fact, sides) for fact in facts)
 
@@ -239,7 +242,7 @@ def _is_unrolled(fact: FactPair, sides: _Sides) -> bool:
 def _sign_matrix(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     """Lost or won matrix instructions, another generation, or wider operands; their number is neutral."""
     if fact.state is State.ONE_SIDED:
-        return Sign.WORSE if fact.right is None else Sign.BETTER
+        return Sign.NEUTRAL if not sides.have_dots else Sign.WORSE if fact.right is None else Sign.BETTER
     left, right = read_matrix(fact.left), read_matrix(fact.right)
     if not sides.is_one_vendor:
         return Sign.NEUTRAL
@@ -261,8 +264,8 @@ def _sign_fused(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     return Sign.NEUTRAL
 
 
-def _sign_matrix_count(fact: FactPair, _sides: _Sides, _definition: Fact) -> Sign:
-    if (not fact.left) == (not fact.right):
+def _sign_matrix_count(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    if (not fact.left) == (not fact.right) or not sides.have_dots:
         return Sign.NEUTRAL
     return Sign.WORSE if fact.left else Sign.BETTER
 

@@ -117,7 +117,8 @@ def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: C
     """The grid of a launch with changed constants; None if it is not certain.
 
     A recorded grid has numbers. Each is compared with quotients of integer arguments and tile constants. If several
-    explain it, all must give the same number for the changed constants.
+    explain it, those count that divide an argument by a tile of its name (`M` by `BLOCK_M`), and all must give the
+    same number for the changed constants.
     """
     changed = {name: value for name, value in change.items() if name in constants}
     if not any(isinstance(value, int) for value in changed.values()):
@@ -126,9 +127,11 @@ def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: C
         return request.grid
     extents: list[int | str] = []
     for extent in request.grid:
+        explanations = list(_explanations(int(extent), request, constants))
+        explanations = [text for text in explanations if _pairs_names(text)] or explanations
         after = {
             evaluate_extent(text, {**_integers(request.arguments), **_integers(constants), **changed})
-            for text in _explanations(int(extent), request, constants)
+            for text in explanations
         }
         if int(extent) == 1 and not after:
             after = {1}
@@ -136,6 +139,12 @@ def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: C
             return None
         extents.append(after.pop())
     return tuple(extents)
+
+
+def _pairs_names(text: str) -> bool:
+    """Whether each quotient divides an argument by a tile with its name: `cdiv(M,BLOCK_M)`."""
+    pairs = re.findall(r"cdiv\((\w+),(\w+)\)", text)
+    return all(tile.lower().endswith(name.lower()) for name, tile in pairs)
 
 
 def _integers(values: Mapping[str, Any]) -> dict[str, int]:

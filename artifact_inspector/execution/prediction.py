@@ -12,7 +12,7 @@ from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess,
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate, estimate_l2
-from artifact_inspector.execution.launch_counters import COPY_KINDS, Counters, total_counters
+from artifact_inspector.execution.launch_counters import COPY_KINDS, LOCAL_KINDS, Counters, total_counters
 from artifact_inspector.execution.simulation import SimulatedLaunch
 
 
@@ -194,6 +194,8 @@ def _estimate_l2(
     stream, is_amd = run.stream, run.loaded.initial_state is not None
     if stream is None or l2_bytes is None or wave is None or run.unfinished or run.is_sampled or is_amd:
         return None
+    if any(run.counters.warps_executed[step.index] for step in run.loaded.program.steps if step.kind in LOCAL_KINDS):
+        return None  # spilled registers take space in L2 too
     sectors_read, sectors_written = run.memory.count_sectors()
     if (sectors_read + sectors_written) * SECTOR <= USABLE_L2_SHARE * l2_bytes:
         return None

@@ -95,9 +95,11 @@ def test_what_exceeds_one_limit_does_not_fit_whatever_else_is_unknown() -> None:
 def test_a_comparison_begins_with_the_side_that_cannot_be_launched() -> None:
     kernel = saved("3.6.0/sm_80/matmul_grouped").facts
     text = to_text(PairReport(compare_kernels(kernel, too_big(kernel))), 160)
-    told = text.splitlines()
-    assert told[0].startswith("sm_75 cannot be launched: no block fits on sm_75, limited by shared memory (98304 bytes")
-    assert "order loads and computes the same way" not in told[0]
+    first_lines = text.splitlines()
+    assert first_lines[0].startswith(
+        "sm_75 cannot be launched: no block fits on sm_75, limited by shared memory (98304 bytes"
+    )
+    assert "order loads and computes the same way" not in first_lines[0]
 
 
 @pytest.mark.parametrize(
