@@ -54,6 +54,12 @@ COMMANDS = {
         + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),
+    "check-memory": (
+        "memory_check",
+        ["check-memory", str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
+        + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
+        + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
+    ),
     "rank": (
         "ranking",
         ["rank", str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]

@@ -286,7 +286,7 @@ def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[
         return compare_kernels(*kernels, (left, right))
     ours, theirs = (_limit_stages(kernel, both, inspect) for kernel in kernels)
     lacking = tuple(
-        f"the {side} kernel has no readable {', '.join(step for step in STEPS if step in lacks)}"
+        f"the {side} kernel has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
         for side, lacks in ((PairSide.LEFT, their_steps - our_steps), (PairSide.RIGHT, our_steps - their_steps))
         if lacks
     )

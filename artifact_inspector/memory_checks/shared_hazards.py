@@ -124,7 +124,7 @@ def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_Sha
 
 
 def _observed(step: ProgramStep, state: SharedState) -> ProgramStep:
-    """The step, if it orders accesses with a run that tells the state."""
+    """The step; if it is a barrier, a commit or a wait, its run also updates the state."""
     run = step.run
     if _BARRIER.match(f"{step.opcode} "):
         numbers = [int(text, 0) for text in _BARRIER_NUMBERS.findall(step.text.partition("BAR")[2])]

@@ -119,7 +119,7 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
         ),
         (["check", "cache", "-b", "."], 3, "could not be read"),
         (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
-        (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "'sorrow' is nothing to fail on"),
+        (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "Unknown gate 'sorrow' for --fail-on"),
         (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "Unknown format 'pdf'"),
         (
             ["check", "cache", "-b", "facts.json", "-o", "report.pdf"],
@@ -153,8 +153,8 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
 @pytest.mark.parametrize(
     ("old", "new", "code", "message"),
     [
-        ('"schema_version": 1', '"schema_version": 7', 3, "schema version 7"),
-        ('"arch": "sm_80"', '"arch": "sm_90"', 2, "The baseline is of sm_90, the cache of sm_80."),
+        ('"schema_version": 2', '"schema_version": 7', 3, "schema version 7"),
+        ('"arch": "sm_80"', '"arch": "sm_90"', 2, "The baseline is for sm_90, but the cache is for sm_80."),
     ],
 )
 def test_a_baseline_of_another_kind_is_named(directory: Path, old: str, new: str, code: int, message: str) -> None:

@@ -204,7 +204,7 @@ def test_gates_are_shut_by_what_differs_and_by_nothing_else(corpus: Corpus) -> N
 
 def test_a_gate_has_a_known_name() -> None:
     assert parse_gates(["waits, Spills", "any"]) == ("waits", "spills", "any")
-    with pytest.raises(UsageError, match="'sorrow' is nothing to fail on"):
+    with pytest.raises(UsageError, match="Unknown gate 'sorrow' for --fail-on"):
         parse_gates(["sorrow"])
 
 

@@ -130,8 +130,8 @@ def test_registers_that_one_side_does_not_know_are_no_difference() -> None:
     found = pair("3.2.0/sm_75/gemv_splitk", "3.2.0/gfx90a/gemv_splitk")
     (registers,) = (fact for fact in found.facts if fact.key == "registers")
     assert (registers.left, registers.state) == (None, State.NOT_COMPARED)
-    assert any(note.startswith("not known on the left: registers") for note in found.notes)
-    assert not any(note.startswith("not known on the right") for note in found.notes)
+    assert any(note.startswith("unknown on the left: registers") for note in found.notes)
+    assert not any(note.startswith("unknown on the right") for note in found.notes)
 
 
 def compared(left: Path, right: Path) -> Change:
@@ -156,7 +156,7 @@ def test_a_file_that_one_side_lacks_is_no_difference(path: str, suffix: str, tmp
         assert change.pair.first_divergence is None
         assert not change.facts
         if gone and suffix in ("ttir", "ttgir", "llir"):
-            assert any(f"no {suffix}" in note for note in change.notes)
+            assert any(f"no readable {suffix}" in note for note in change.notes)
 
 
 def test_a_file_that_cannot_be_read_is_no_difference(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ DOCUMENTS: Mapping[str, str] = {
     "prediction": "prediction:PredictionDocument",
     "memory_check": "memory_check:MemoryCheckDocument",
     "ranking": "ranking:RankingDocument",
+    "advice": "advise:AdviceDocument",
     "pressure": "pressure:PressureDocument",
     "timeline": "timeline:TimelineDocument",
     "passes": "passes:PassesDocument",
