@@ -118,7 +118,7 @@ def _capture(
     if any(run.status or run.problem for run in runs):
         show(failures(runs), sys.stderr)
     failed = [
-        undecided_report(kernel.name, kernel.target, f"not compiled: {kernel.message}")
+        undecided_report(kernel.name, kernel.target.arch, f"not compiled: {kernel.message}")
         for run in runs
         for kernel in run.kernels
         if kernel.message is not None
@@ -146,7 +146,7 @@ def _check(
     from artifact_inspector.report.progress import progress_bar
 
     opened: Cache = open_cache_or_fail(path)
-    selectors: list[KernelFilter] = parse_filters(target or [])
+    selectors: tuple[KernelFilter, ...] = parse_filters(target or [])
     requests = read_requests(*requested, opened, name, selectors)
     pairs = pair_launches(opened, name, selectors, requests)
     disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)

@@ -128,7 +128,7 @@ class SharedState:
         is_copied = self._copy_threads[at] >= 0
         writers = self._writers.warps[at].astype(np.int64)
         self._report(Check.UNAWAITED_COPY, step, self._copy_steps, is_copied, at, lanes, (False, True),
-                     self._copy_threads[at] // self._warp_size)  # fmt: skip
+                     self._copy_threads[at].astype(np.int64) // self._warp_size)  # fmt: skip
         is_missing = (writers < 0) & ~is_copied
         self._report(Check.UNINITIALIZED, step, None, is_missing, at, lanes, (False, False), writers)
         wrote_itself = (self._writer_masks[at] >> warps & 1).astype(bool)
@@ -147,7 +147,7 @@ class SharedState:
         at, lanes, warps, own = self._bytes_of(threads, addresses, size)
         is_copied = self._copy_threads[at] >= 0
         self._report(Check.UNAWAITED_COPY, step, self._copy_steps, is_copied, at, lanes, (True, True),
-                     self._copy_threads[at] // self._warp_size)  # fmt: skip
+                     self._copy_threads[at].astype(np.int64) // self._warp_size)  # fmt: skip
         is_same_step = self._writers.steps[at] == step  # several warps may store one value, or update by atomics
         is_race = ~is_copied & ~is_same_step & self._is_unordered(self._writers, at, warps)
         writers = self._writers.warps[at].astype(np.int64)

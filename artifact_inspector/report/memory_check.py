@@ -115,7 +115,7 @@ def memory_remarks(launches: Iterable[MemoryReport], find_source: FindSource) ->
                     _location(problem.site.source, find_source),
                     identity,
                     launch.target,
-                )  # fmt: skip
+                )
             )
     return remarks
 

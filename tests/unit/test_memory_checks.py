@@ -87,7 +87,7 @@ def test_each_planted_error_is_found_with_its_kind_and_line(captured: Callable[[
     assert undecided == ({"matmul"} if target == "sm_90" else set())  # warpgroup products
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
 def test_an_offset_that_wraps_is_found_in_a_tensor_of_that_size(captured: Callable[[str], Path], target: str) -> None:
     arguments = {"x_ptr": {"shape": [70_001, 32_768], "dtype": "float32"}, "row": 70_000, "stride": 32_768}
 
@@ -96,9 +96,6 @@ def test_an_offset_that_wraps_is_found_in_a_tensor_of_that_size(captured: Callab
         return LaunchRequest(request.grid, {**request.arguments, **changed.arguments}, request.kernel_hash)
 
     (report,) = check_cache(captured(target), "wrapped_offset", with_large_tensor)
-    if target.startswith("gfx"):  # a buffer of 2 GiB cannot address it, so that Triton uses 64-bit addresses
-        assert report.status == "error"
-        return
     assert [problem.check for problem in report.problems] == [Check.OVERFLOW]
     assert report.problems[0].site.source == f"memory_errors.py:{BUG_LINES['wrapped_offset'][1]}"
     assert "element 2,293,760,000 of x_ptr" in report.problems[0].message

@@ -343,7 +343,16 @@ def rank_launches(
         candidate = candidates[at]
         if budget is not None and budget.is_spent():
             return RankedLaunch(
-                at, candidate.artifact.hash, labels[at], None, None, {}, True, None, None, (budget.reason,)
+                launch=at,
+                hash=candidate.artifact.hash,
+                label=labels[at],
+                score=None,
+                bottleneck=None,
+                terms={},
+                fits=True,
+                blocks=None,
+                waves=None,
+                missing_inputs=(budget.reason,),
             )
         with without_collection():
             loaded = load_kernel(candidate.artifact, disassemble)

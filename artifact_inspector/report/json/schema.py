@@ -41,6 +41,7 @@ DOCUMENTS: Mapping[str, str] = {
     "findings": "cache:FindingsDocument",
     "pair": "comparison:PairDocument",
     "corpus": "comparison:CorpusDocument",
+    "regress": "regress:RegressDocument",
     "matrix": "comparison:MatrixDocument",
     "baseline": "baseline:BaselineDocument",
     "check": "baseline:CheckDocument",
