@@ -209,7 +209,8 @@ def _describe_depth(fact: FactPair) -> str:
         return f"the pipeline of {fact.region} drains every iteration {values}"
     if not fact.left:
         return f"the pipeline of {fact.region} no longer drains every iteration {values}"
-    return f"the pipeline of {fact.region} runs {'further' if fact.direction is Sign.BETTER else 'less far'} ahead {values}"
+    distance = "further" if fact.direction is Sign.BETTER else "less far"
+    return f"the pipeline of {fact.region} runs {distance} ahead {values}"
 
 
 def _describe_widths(fact: FactPair) -> str:

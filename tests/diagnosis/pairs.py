@@ -70,7 +70,7 @@ def flat(
         kernel,
         f"*{types[0]}:16,*{types[1]}:16,{scalars}",
         constants,
-        (grid + [1, 1])[:3],
+        [*grid, 1, 1][:3],
         {names[0]: tensor(types[0], sizes[0]), names[1]: tensor(types[1], sizes[1]), **numbers},
         options,
     )
