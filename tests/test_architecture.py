@@ -266,6 +266,7 @@ PATTERNS_OF_VIEWS = {
     "report/json/schema.py": "docstrings, for descriptions",
     "report/passes.py": "places in the text of a pass that is shown",
     "report/ci_escaping.py": "what a terminal or a CI system would obey",
+    "vocabulary/value_reading.py": "words that facts are made of, for a comparison of their figures",
     "vocabulary/variant_labels.py": "types of a signature and numbers of tiles, for a label",
 }
 """Views that match text, and what it is of; `report/lexers` colours the languages and spells them."""

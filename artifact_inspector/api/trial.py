@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.compiling.ask.result import CompileResult
 from artifact_inspector.compiling.ask.trial import KernelState, compile_states, older_kernel_state
+from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.selection import select_kernels
 from artifact_inspector.files.cache import Artifact, Cache, open_cache
+from artifact_inspector.hardware.targets import parse_target
 
 if TYPE_CHECKING:
+    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.report.change_effect import EffectReport
 
 
@@ -27,17 +33,19 @@ def try_change(
     *,
     changed: Mapping[str, str] | None = None,
     out: Path | None = None,
+    launch: LaunchRequest | None = None,
     **settings: Any,
 ) -> list[EffectReport]:
     """Compile both states of a kernel at the same time, and find the stages that the change reached.
 
     Args:
         request: the kernel in its current state.
-        targets: GPUs as `parse_target` accepts them.
+        targets: GPUs as `parse_target` accepts them; empty for those of the cache to compare with.
         against: a revision (`HEAD~1`), a file (`old.py`, `old.py:KERNEL`) or a cache (`CACHE`,
             `CACHE:HASH`) with the other state. Default: the same file if `changed` is given, else `HEAD`.
         changed: options, constants or argument types that differ in the new state only, as typed.
         out: the cache to fill; by default a cache of this package, where nothing is compiled twice.
+        launch: the launch whose time is predicted; by default one that the cache has on record.
         settings: further arguments of `compile_kernels`.
 
     Returns:
@@ -48,17 +56,23 @@ def try_change(
         CompileError: one state did not compile; the message is the compiler's.
     """
     old_state: KernelState | Cache
-    cache_location: tuple[Path, str | None] | None = None
+    cache_location = None if against is None else _parse_cache(against)
+    target_names = list(targets)
+    if cache_location is not None:
+        request, target_names = complete_request(
+            request, target_names, open_cache(cache_location[0]), cache_location[1]
+        )
+    if not target_names:
+        raise UsageError("No GPU to compile for.", "Give one: --target sm_80, --target gfx942 ...")
     new_state = KernelState(replace(request, overrides={**request.overrides, **(changed or {})}), "as it is")
     label = against or ("the same without" if changed else "HEAD")
     if against is None and changed:
         old_state = KernelState(request, label)
     else:
-        cache_location = _parse_cache(label)
         old_state = older_kernel_state(request, label) if cache_location is None else open_cache(cache_location[0])
     states = (old_state, new_state) if isinstance(old_state, KernelState) else (new_state,)
     with ThreadPoolExecutor(1) as executor:
-        compiling = executor.submit(compile_states, states, targets, out, **settings)
+        compiling = executor.submit(compile_states, states, target_names, out, **settings)
         # import the comparison while the compilers run
         import_module("artifact_inspector.comparison.reach")
         results_by_state = compiling.result()
@@ -81,7 +95,10 @@ def try_change(
             _find_counterpart(entry, old_state, None if cache_location is None else cache_location[1])
             for entry in new_entries
         ]
-    return [_compare_entries(label, *pair) for pair in zip(old_entries, new_entries, rows, strict=True)]
+    roots = [] if cache_location is None else [cache_location[0]]
+    return [
+        _compare_entries(label, *entries, roots, launch) for entries in zip(old_entries, new_entries, rows, strict=True)
+    ]
 
 
 def _parse_cache(text: str) -> tuple[Path, str | None] | None:
@@ -92,15 +109,81 @@ def _parse_cache(text: str) -> tuple[Path, str | None] | None:
     return (Path(directory).expanduser(), name) if directory and Path(directory).expanduser().is_dir() else None
 
 
-def _compare_entries(label: str, old_entry: Artifact, new_entry: Artifact, row: CompileResult) -> EffectReport:
+def complete_request(
+    request: KernelRequest, targets: list[str], cache: Cache, name: str | None
+) -> tuple[KernelRequest, list[str]]:
+    """The request with the types, constants and options on record, and the GPUs to compile for.
+
+    What the request has itself takes precedence. Without a record the request stays as it is.
+
+    Args:
+        request: the kernel, as given.
+        targets: the GPUs, as given.
+        cache: the cache to compare with.
+        name: part of a kernel's name or hash; None for the name of the requested kernel.
+
+    Raises:
+        UsageError: several variants of the kernel are on record.
+    """
+    kernel_name = request.kernel_path.rpartition(":")[2]
+    entries = select_kernels(cache, name or kernel_name, [parse_target(target) for target in targets])
+    if name is None:
+        entries = tuple(entry for entry in entries if entry.display_name == kernel_name) or entries
+    records: dict[str, tuple[Artifact, UntrustedRecord]] = {}
+    for entry in entries:
+        with suppress(UsageError):
+            record = recorded_compile(entry)
+            key = f"{record.types} {record.constants} {record.options}" if request.signature is None else ""
+            records.setdefault(key, (entry, record))
+    if not targets:
+        targets = list(dict.fromkeys(str(entry.target) for entry in entries if entry.target is not None))[:1]
+    if not records or (request.signature is not None and request.constexprs):
+        return request, targets
+    if len(records) > 1:
+        launched = {row.get("hash") for row in read_launches(cache.root) if not row.get("tuning")}
+        chosen = {key: pair for key, pair in records.items() if pair[0].hash in launched}
+        if len(chosen) != 1:
+            listed = ", ".join(f"{cache.root}:{entry.hash[:12]}" for entry, _ in list(records.values())[:6])
+            raise UsageError(
+                f"{cache.root} has {len(records)} variants of {kernel_name} on record.",
+                f"Give one: --against {listed}. Or give --signature and --const.",
+            )
+        records = chosen
+    (_, record), *_ = records.values()
+    completed = replace(
+        request,
+        signature=record.types if request.signature is None else request.signature,
+        constexprs={**record.constants, **request.constexprs},
+        options={**record.options, **request.options},
+        is_untrusted=True,
+    )
+    return completed, targets
+
+
+def _compare_entries(
+    label: str,
+    old_entry: Artifact,
+    new_entry: Artifact,
+    row: CompileResult,
+    roots: Sequence[Path],
+    launch: LaunchRequest | None,
+) -> EffectReport:
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
     from artifact_inspector.comparison.reach import find_reach
     from artifact_inspector.facts.inspection import inspect_artifact
+    from artifact_inspector.files.disassembly import find_disassembler
+    from artifact_inspector.files.objdump import binary_disassembler
     from artifact_inspector.report.change_effect import EffectReport
 
     config = "" if row.config is None else f" {row.config}"
     name = f"{new_entry.display_name} for {row.target}{config}"
     entries = tuple(_entry_directory(entry) for entry in (old_entry, new_entry))
-    return EffectReport(label, name, find_reach(old_entry, new_entry, inspect_artifact), entries[0], entries[1])
+    reach = find_reach(old_entry, new_entry, inspect_artifact)
+    request = (launch or find_pair_launch(old_entry, new_entry, roots)) if reach.reached else None
+    tool = None if request is None else find_disassembler(None)
+    disassemble = None if tool is None else binary_disassembler(tool)
+    price = None if request is None else predict_pair(old_entry, new_entry, request, disassemble)
+    return EffectReport(label, name, reach, entries[0], entries[1], price)
 
 
 def _raise_failure(row: CompileResult, prefix: str = "") -> None:

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from artifact_inspector import __version__
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import UsageError
 
 DEFAULT_COMMAND = "inspect"
@@ -25,8 +25,8 @@ _PYTHON_SOURCE = re.compile(r".+\.py(:\w+)?")
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Commands to get kernels": ("capture", "compile", "demo"),
     "Commands to read them": ("inspect", "findings", "report", "watch"),
-    "Commands to compare them": ("diff", "matrix", "try", "passes", "bisect"),
-    "Commands to predict and measure": ("predict", "rank", "bench"),
+    "Commands to compare them": ("diff", "regress", "matrix", "try", "passes", "bisect"),
+    "Commands to predict and measure": ("advise", "predict", "rank", "bench"),
     "Commands to find errors": ("check-memory",),
     "Commands to guard against regressions": ("baseline", "check"),
     "Commands for editors and agents": ("lsp", "mcp"),
@@ -209,7 +209,7 @@ class _CommandGroup(TyperGroup):
             option, equals, _ = argument.partition("=") if argument.startswith("--") else (argument[:2], "", "")
             index += 2 if argument in takes_value else 1
             if option in renamed:
-                say(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
+                write_line(f"inspect-kernel: {option} of `{args[0]}` is now {renamed[option]}.", sys.stderr)
                 value = argument[len(option) + len(equals) :]
                 arguments[position] = f"{renamed[option]}={value}" if value or equals else renamed[option]
         return arguments

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 
 DIFFERENT, USAGE, UNREADABLE, INTERRUPTED = 1, 2, 3, 130
@@ -66,4 +66,4 @@ def report_error(error: InspectorError) -> NoReturn:
 
 
 def _print_error(error: InspectorError) -> None:
-    say(f"inspect-kernel: {error.message}" + (f"\n{error.remedy}" if error.remedy else ""), sys.stderr)
+    write_line(f"inspect-kernel: {error.message}" + (f"\n{error.remedy}" if error.remedy else ""), sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,24 +39,39 @@ Gpu = Annotated[
 Steps = Annotated[int, typer.Option("--steps", metavar="N", help="Stop a kernel that runs more than N steps.")]
 
 Budget = Annotated[
-    float | None,
+    str | None,
     typer.Option(
         "--budget",
-        metavar="SECONDS",
-        help=f"Stop after this processor time of all simulations. Default: {SIMULATION_SECONDS.default}.",
+        metavar="TIME",
+        help=f"Stop all simulations after this processor time: 60s, 2m. Default: {SIMULATION_SECONDS.default}s.",
     ),
 ]
 
 
-def budget_seconds(option: float | None) -> float:
+def budget_seconds(option: str | None) -> float:
     """The seconds of `--budget`, or the default.
 
     Raises:
-        UsageError: they are not positive.
+        UsageError: they are not a time, or not positive.
     """
-    if option is not None and not option > 0:
-        raise UsageError(f"--budget is {option:g}.", "Expected seconds above 0.")
-    return SIMULATION_SECONDS.value if option is None else option
+    if option is None:
+        return SIMULATION_SECONDS.value
+    seconds = parse_duration(option)
+    if not seconds:
+        raise UsageError(f"--budget is {option}.", "Expected a time above 0: --budget 60s.")
+    return seconds
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `60s`, `2m` or `45`.
+
+    Raises:
+        UsageError: it has another form.
+    """
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(s|m|)", text.strip())
+    if match is None:
+        raise UsageError(f"Invalid budget {text[:40]!r}.", "Write seconds or minutes: --budget 60s, --budget 2m.")
+    return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
 def read_requests(
@@ -74,16 +90,10 @@ def read_requests(
         UsageError: there is no launch, or one cannot be read.
     """
     from artifact_inspector.api.launches import find_launches
-    from artifact_inspector.execution.launch_requests import parse_argument, parse_document
-    from artifact_inspector.files.reader import read_user_text
+    from artifact_inspector.execution.launch_requests import parse_argument
 
     arguments = dict(parse_argument(text) for text in argument_texts)
-    file_requests = None
-    if launch is not None:
-        try:
-            file_requests = parse_document(read_user_text(launch), launch.name)
-        except OSError as error:
-            raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
+    file_requests = None if launch is None else read_launch_file(launch)
     requests = find_launches(
         cache, name, targets, grid, arguments, all_variants=all_variants, given_launches=file_requests
     )
@@ -95,6 +105,21 @@ def read_requests(
             f"{_example_command(cache, name, targets)}",
         )
     return requests
+
+
+def read_launch_file(launch: Path) -> tuple[LaunchRequest, ...]:
+    """The launches of a file.
+
+    Raises:
+        UsageError: it cannot be read, or has no launch.
+    """
+    from artifact_inspector.execution.launch_requests import parse_document
+    from artifact_inspector.files.reader import read_user_text
+
+    try:
+        return parse_document(read_user_text(launch), launch.name)
+    except OSError as error:
+        raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
 
 
 def _example_command(cache: Cache, name: str | None, targets: Sequence[KernelFilter]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import CacheError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembl
             problems.append(Problem(artifact.display_path("ptx"), error.message))
             results.append(artifact)
     for message, count in Counter(problem.problem for problem in problems).items():
-        say(f"{count} of {len(artifacts)} kernels: {message}", sys.stderr)
+        write_line(f"{count} of {len(artifacts)} kernels: {message}", sys.stderr)
     return Assembled(tuple(results), tuple(problems))
 
 
@@ -162,7 +162,7 @@ def cached_lookup(
     def notice(sentence: str) -> None:
         if sentence not in reported:
             reported.add(sentence)
-            say(sentence, sys.stderr)
+            write_line(sentence, sys.stderr)
 
     return ReadOptions(disassemble, index_opener(notice) if index else None, progress=progress)
 

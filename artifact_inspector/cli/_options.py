@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from artifact_inspector.cli._app import DEFAULT_COMMAND, app
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import InspectorError, UsageError
 
 DEMO_TARGETS = ["sm_75", "gfx90a"]
@@ -176,7 +176,7 @@ def read_selectors(target: Sequence[str] | None, properties: Sequence[str] | Non
     targets = split_option_values(target or [])
     for name in targets:
         if not all(selector.is_target for selector in parse_filters([name])):
-            say(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
+            write_line(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
     return [*targets, *(properties or [])]
 
 

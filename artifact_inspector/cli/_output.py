@@ -53,10 +53,10 @@ def output_to(file: Path | None) -> Iterator[None]:
 
 def notice(sentence: str) -> None:
     """Announce a slow step on standard error before it starts."""
-    say(f"{sentence} …", sys.stderr)
+    write_line(f"{sentence} …", sys.stderr)
 
 
-def say(sentence: str, stream: TextIO) -> None:
+def write_line(sentence: str, stream: TextIO) -> None:
     """Write a line; control characters in it (from names of files) are escaped."""
     from artifact_inspector.model.escaping import escape_unprintable
     from artifact_inspector.report.console import write

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._loading import cached_lookup, inspect_kernels
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 
 if TYPE_CHECKING:
     from artifact_inspector.facts.kernel import KernelFacts
@@ -53,4 +53,4 @@ def write_page(out: Path, page: str) -> None:
     from artifact_inspector.files.writer import write_text
 
     write_text(out, page)
-    say(f"{out}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)
+    write_line(f"{out}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import require_format
-from artifact_inspector.cli._output import print_json, print_report, say
+from artifact_inspector.cli._output import print_json, print_report, write_line
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def print_index(*, clear: bool, json: bool) -> None:
     from artifact_inspector.files.index import Index, default_path
     from artifact_inspector.report.json.index import IndexDocument
 
-    with Index(default_path(), lambda sentence: say(sentence, sys.stderr)) as index:
+    with Index(default_path(), lambda sentence: write_line(sentence, sys.stderr)) as index:
         if clear:
             index.clear()
         stats = index.stats()
@@ -131,7 +131,7 @@ def print_index(*, clear: bool, json: bool) -> None:
     if json:
         print_json(IndexDocument(file=stats.path, kernels=stats.entries, bytes=stats.bytes))
     else:
-        say(f"{stats.entries} kernels, {stats.bytes / 1e6:.1f} MB, in {stats.path}", sys.stdout)
+        write_line(f"{stats.entries} kernels, {stats.bytes / 1e6:.1f} MB, in {stats.path}", sys.stdout)
 
 
 def print_schema(document: str) -> None:

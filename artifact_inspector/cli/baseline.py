@@ -23,7 +23,7 @@ from artifact_inspector.cli._options import (
     Where,
     read_selectors,
 )
-from artifact_inspector.cli._output import say
+from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import UsageError
 
 
@@ -60,4 +60,4 @@ def baseline(
             write(text, sys.stdout)
             return
         write_text(output, text)
-        say(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {output}", sys.stdout)
+        write_line(f"{len(kernels)} {plural('kernel', len(kernels))} recorded in {output}", sys.stdout)

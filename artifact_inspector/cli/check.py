@@ -48,10 +48,14 @@ def check(
         typer.Option(
             "--fail-on",
             metavar="WHAT",
-            help="Exit with 1 if this changed: verdict, spills, waits, mma, shared, registers, loads, gone, "
+            help="Exit with 1 if this got worse: verdict, spills, waits, mma, shared, registers, loads, gone, "
             "new, code, any ... Default: verdict,spills,waits,mma,shared,gone.",
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", metavar="", help="Fail on any change of a gated fact, also on improvements."),
+    ] = False,
     across: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +84,10 @@ def check(
     sass: Sass = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Compare a cache with a baseline; fail if a gated fact changed."""
+    """Compare a cache with a baseline; fail if a gated fact got worse.
+
+    Exit codes: 0 no gated fact got worse, 1 a gate failed, 2 usage, 3 nothing could be read.
+    """
     format = "json" if json else format
     with exit_codes(json=format == "json"):
         from artifact_inspector.comparison.baseline import DEFAULT_GATES
@@ -96,15 +103,15 @@ def check(
         baseline_facts = _read_baseline(baseline, name)
         corpus = _compare(baseline_facts, cache, name, kernel_selectors, across or [], nvdisasm, sass=sass)
         for path, kind in files.items():
-            write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8"))
+            write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8", is_strict=strict))
         if format == "text":
             from artifact_inspector.report.check import CheckReport
 
-            print_report(CheckReport(baseline_facts, corpus, gates))
+            print_report(CheckReport(baseline_facts, corpus, gates, strict))
         else:
-            text = _format_check(format, baseline_facts, corpus, gates, sys.stdout.encoding)
+            text = _format_check(format, baseline_facts, corpus, gates, sys.stdout.encoding, is_strict=strict)
             write(text, sys.stdout, commands=format == "github")
-        if corpus.failures(gates):
+        if corpus.failures(gates, is_strict=strict):
             raise typer.Exit(DIFFERENT)
 
 
@@ -170,7 +177,15 @@ def _compare(
         )
 
 
-def _format_check(format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None) -> str:
+def _format_check(
+    format: str,
+    baseline: Baseline,
+    corpus: Corpus,
+    gates: tuple[str, ...],
+    encoding: str | None,
+    *,
+    is_strict: bool,
+) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.exchange.annotations import workflow_commands
@@ -184,14 +199,15 @@ def _format_check(format: str, baseline: Baseline, corpus: Corpus, gates: tuple[
     def find_text(file: str) -> str | None:
         return find_source(file, Path.cwd())
 
+    remarks = change_remarks(corpus, gates, find_text, is_strict=is_strict)
     match format:
         case "json":
-            return as_text(check_document(corpus, gates, baseline), encoding)
+            return as_text(check_document(corpus, gates, baseline, is_strict=is_strict), encoding)
         case "markdown":
-            return corpus_markdown(corpus, gates)
+            return corpus_markdown(corpus, gates, is_strict=is_strict)
         case "junit":
-            return junit_text(corpus, gates, "inspect-kernel check")
+            return junit_text(corpus, gates, "inspect-kernel check", is_strict=is_strict)
         case "sarif":
-            return as_text(sarif_document(GATE_RULES, change_remarks(corpus, gates, find_text)), encoding)
+            return as_text(sarif_document(GATE_RULES, remarks), encoding)
         case _:
-            return workflow_commands(merge_remarks(change_remarks(corpus, gates, find_text), corpus))
+            return workflow_commands(merge_remarks(remarks, corpus))

@@ -11,6 +11,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import DIFFERENT, exit_codes
+from artifact_inspector.cli._launches import LaunchFile
 from artifact_inspector.cli._loading import make_disassembler, make_inspector, open_cache_or_fail
 from artifact_inspector.cli._options import (
     Html,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from artifact_inspector.comparison.corpus import Corpus
     from artifact_inspector.comparison.matching import Axis
     from artifact_inspector.comparison.pair import Comparison
+    from artifact_inspector.comparison.pair_price import PairPrice
+    from artifact_inspector.facts.modules import Disassemble
     from artifact_inspector.files.cache import Artifact, Problem
 
 FORMATS = ("text", "json", "markdown", "junit")
@@ -99,6 +102,7 @@ def diff(
         str | None,
         typer.Option("--svg", metavar="WHAT", help=f"Draw two kernels as SVG instead: {', '.join(PAIR_PICTURES)}."),
     ] = None,
+    launch: LaunchFile = None,
     output: Output = None,
     html: Html = None,
     json: Json = False,
@@ -127,7 +131,7 @@ def diff(
                 differ = _compare(
                     sides, across or [], kernel_selectors, fail_on or [], format, nvdisasm,
                     changes=changes, sass=sass, passes=passes, html=html,
-                    svg=None if svg is None else (svg, output),
+                    svg=None if svg is None else (svg, output), launch=launch,
                 )  # fmt: skip
         if differ:
             raise typer.Exit(DIFFERENT)
@@ -141,7 +145,7 @@ def _compare_causes(
 
     if format not in ("text", "json"):
         raise UsageError(f"--why prints text or JSON, not {format}.", "Remove --format.")
-    (left_entries, right_entries), _, _ = _select_sides(sides, kernel_selectors)
+    (left_entries, right_entries), _, _ = select_sides(sides, kernel_selectors)
     return print_reasons(left_entries, right_entries, json=format == "json")
 
 
@@ -158,15 +162,17 @@ def _compare(
     passes: bool,
     html: Path | None,
     svg: tuple[str, Path | None] | None,
+    launch: Path | None,
 ) -> bool:
     """Write the comparison; return whether the exit code is 1."""
     from artifact_inspector.comparison.corpus import compare_corpora, parse_gates
     from artifact_inspector.comparison.matching import parse_axes
+    from artifact_inspector.comparison.sides import parse_cache_selector
     from artifact_inspector.report.console import write_lines
     from artifact_inspector.report.progress import progress_bar
 
     match_axes, fail_gates = parse_axes(across), parse_gates(gates)
-    (left_artifacts, right_artifacts), problems, named = _select_sides(sides, targets)
+    (left_artifacts, right_artifacts), problems, named = select_sides(sides, targets)
     disassemble = make_disassembler((*left_artifacts, *right_artifacts), nvdisasm, sass=sass)
     with progress_bar(max(len(left_artifacts), len(right_artifacts)), "comparing") as advance:
         corpus = compare_corpora(
@@ -179,13 +185,15 @@ def _compare(
             always=named and min(len(left_artifacts), len(right_artifacts)) == 1,
         )
     corpus = replace(corpus, problems=(*problems, *corpus.problems))
-    _require_pairs(corpus, match_axes, len(left_artifacts), len(right_artifacts), is_named=named)
+    require_pairs(corpus, match_axes, len(left_artifacts), len(right_artifacts), is_named=named)
     is_single_pair = len(corpus.changes) == 1 and named and min(len(left_artifacts), len(right_artifacts)) == 1
     if passes and not is_single_pair:
         raise UsageError("--passes compares two kernels.", "Give one kernel per side: CACHE:NAME.")
     pair = corpus.changes[0].pair if is_single_pair else None
     if svg is None:
-        _print_comparison(corpus, format, is_single_pair=is_single_pair, changes=changes, gates=fail_gates)
+        roots = [parse_cache_selector(side).directory for side in (sides[0], sides[1] or sides[0])]
+        price = None if pair is None else _predict(pair, roots, launch, disassemble)
+        _print_comparison(corpus, format, price, is_single_pair=is_single_pair, changes=changes, gates=fail_gates)
     pass_lines, responsible_pass = _attribute_passes(pair) if passes and pair is not None else ([], "")
     if svg is not None:
         write_svg(svg[1], draw_pair(pair, svg[0], responsible_pass))
@@ -208,6 +216,20 @@ def _compare(
             ),
         )
     return bool(corpus.failures(fail_gates)) if fail_gates else not corpus.is_same
+
+
+def _predict(
+    pair: Comparison, roots: list[Path], launch: Path | None, disassemble: Disassemble | None
+) -> PairPrice | None:
+    """The predicted times of a launch of both; None if no launch is given or on record."""
+    from artifact_inspector.api.pair_prices import find_pair_launch, predict_pair
+    from artifact_inspector.cli._launches import read_launch_file
+
+    left, right = pair.left.artifact, pair.right.artifact
+    request = find_pair_launch(left, right, roots) if launch is None else read_launch_file(launch)[0]
+    if request is None:
+        return None
+    return predict_pair(left, right, request, disassemble or make_disassembler((left, right), None, sass=True))
 
 
 def _attribute_passes(pair: Comparison) -> tuple[list[str], str]:
@@ -246,7 +268,7 @@ def _attribute_passes(pair: Comparison) -> tuple[list[str], str]:
     return list(describe_attribution(questions, sides)), name_passes(pair, questions, sides)
 
 
-def _select_sides(
+def select_sides(
     sides: tuple[str, str | None, list[str], list[str]], targets: list[str]
 ) -> tuple[list[tuple[Artifact, ...]], list[tuple[str, Problem]], bool]:
     """The kernels of both sides, the problems of their caches, and whether each side names one kernel."""
@@ -281,9 +303,7 @@ def _select_sides(
     return side_artifacts, problems, is_named
 
 
-def _require_pairs(
-    corpus: Corpus, axes: tuple[Axis, ...], left_count: int, right_count: int, *, is_named: bool
-) -> None:
+def require_pairs(corpus: Corpus, axes: tuple[Axis, ...], left_count: int, right_count: int, *, is_named: bool) -> None:
     """Raise a UsageError where there is no pair, or where a name fits several."""
     from artifact_inspector.report.corpus import describe_candidates, suggest_axes
 
@@ -303,7 +323,13 @@ def _require_pairs(
 
 
 def _print_comparison(
-    corpus: Corpus, format: str, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
+    corpus: Corpus,
+    format: str,
+    price: PairPrice | None,
+    *,
+    is_single_pair: bool,
+    changes: bool,
+    gates: tuple[str, ...],
 ) -> None:
     from artifact_inspector.comparison.corpus import Degree
     from artifact_inspector.report.console import write
@@ -315,7 +341,9 @@ def _print_comparison(
 
     pair = corpus.changes[0].pair if is_single_pair else None
     if format == "json":
-        document = corpus_document(corpus, gates) if pair is None else pair_document(pair)
+        document = (
+            corpus_document(corpus, gates) if pair is None else pair_document(pair, corpus.changes[0].headline, price)
+        )
         print_json(document)
     elif format == "markdown":
         write(corpus_markdown(corpus, gates) if pair is None else pair_markdown(pair), sys.stdout)
@@ -325,4 +353,12 @@ def _print_comparison(
         print_report(CorpusReport(corpus, gates))
     else:
         is_identical = corpus.changes[0].degree is Degree.IDENTICAL
-        print_report(PairReport(pair, only_changes=changes, is_identical=is_identical))
+        print_report(
+            PairReport(
+                pair,
+                only_changes=changes,
+                is_identical=is_identical,
+                headline=corpus.changes[0].headline,
+                price="" if price is None else price.sentence,
+            )
+        )

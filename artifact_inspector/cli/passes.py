@@ -128,25 +128,30 @@ def bisect(
 ) -> None:
     """Find the Triton release in which a kernel changed, and the pass that changed it."""
     with exit_codes(json=json):
+        from artifact_inspector.comparison.release_facts import ReleaseFacts
         from artifact_inspector.passes.bisection import bisect as search
         from artifact_inspector.report.console import write, write_lines
         from artifact_inspector.report.json.passes import BisectionDocument
         from artifact_inspector.report.passes import describe_bisection
+        from artifact_inspector.report.release_facts import describe_release_facts
 
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
         subject = _find_subject(request, name, target, "3.9.0")
         releases = [release_name.strip() for release_name in release_range.split(",") if release_name.strip()]
+        facts = None if fact_names else ReleaseFacts()
         bisection = search(
             subject,
-            _parse_fact_kinds(fact_names or ["order"]),
+            _parse_fact_kinds(fact_names),
             releases,
             notice=notice,
             progress=lambda release: write(f"Compiling with Triton {release} …\n", sys.stderr),
+            comparer=facts,
         )
         if json:
             print_json(BisectionDocument(bisection=bisection))
         else:
-            write_lines("\n".join(describe_bisection(bisection)) + "\n", sys.stdout)
+            lines = describe_bisection(bisection) if facts is None else describe_release_facts(bisection, facts)
+            write_lines("\n".join(lines) + "\n", sys.stdout)
 
 
 def _find_subject(request: KernelRequest, name: str | None, target: str | None, triton: str | None) -> TraceSubject:

@@ -10,6 +10,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import DIFFERENT, exit_codes
+from artifact_inspector.cli._launches import LaunchFile, read_launch_file
 from artifact_inspector.cli._options import (
     CompileTargets,
     Const,
@@ -61,6 +62,7 @@ def attempt(
     triton: Annotated[
         str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 ...")
     ] = None,
+    launch: LaunchFile = None,
     keep: Keep = None,
     json: Json = False,
 ) -> None:
@@ -74,8 +76,6 @@ def attempt(
         from artifact_inspector.report.json.reach import reach_document
 
         target_names = [str(parsed_target) for parsed_target in parse_targets(target or [])]
-        if not target_names:
-            raise UsageError("No GPU to compile for.", "Give one: --target sm_80, --target gfx942 ...")
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option, configs)
         trial_answers = try_change(
             request,
@@ -83,6 +83,7 @@ def attempt(
             against,
             changed=_parse_changes(changes or []),
             out=keep,
+            launch=None if launch is None else read_launch_file(launch)[0],
             tritons=[] if triton is None else [triton],
             notice=notice,
         )

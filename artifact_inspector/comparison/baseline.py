@@ -12,8 +12,11 @@ from functools import cached_property
 from hashlib import blake2b
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
-from artifact_inspector.comparison.cause import find_reason
+from artifact_inspector.comparison.cause import find_reason, lines_of
+from artifact_inspector.comparison.consequence import differing_facts
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
+from artifact_inspector.comparison.headline import ComparedKernels, find_headlines
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -21,15 +24,14 @@ from artifact_inspector.comparison.matching import (
     find_differences,
     match_candidates,
 )
-from artifact_inspector.comparison.pair import FactPair, PairSide, State, compare_rows
+from artifact_inspector.comparison.pair import compare_rows
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import BINARIES, Artifact, Problem
 from artifact_inspector.files.binaries import read_loaded_sections
 from artifact_inspector.files.reader import read_file
 from artifact_inspector.model import Stage
-from artifact_inspector.model.region import RegionId
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import Summary, summarise
 
@@ -195,40 +197,27 @@ def _unchanged(
     return pairs, [entry for entry in recorded if id(entry) not in done], changed
 
 
-def lines_of(kernel: KernelFacts) -> dict[str, int]:
-    """Name of a region → its first source line, if the kernel's stages have locations."""
-    line_by_name: dict[str, int] = {}
-    for region, name in name_regions(kernel).items():
-        sources = [
-            int(line)
-            for stage in kernel.stages.values()
-            for facts in (stage.region(region),)
-            if facts is not None
-            for placed in facts.rounds
-            for line in (source.chain[-1].rpartition(":")[2] for source in placed.sources)
-            if line.isdecimal()
-        ]
-        region_id = RegionId.parse(region)
-        line = region_id.position if region_id.position is not None and region_id.is_line else min(sources, default=0)
-        if line:
-            line_by_name[name] = line
-    return line_by_name
-
-
 def _compare_kernel(recorded: BaselineKernel, candidate: Candidate, kernel: KernelFacts) -> Change:
     fact_pairs = tuple(_mark_lost(fact) for fact in compare_rows(recorded.summary, summarise(kernel)))
     degree = Degree.CHANGED if any(fact.differs for fact in fact_pairs) else Degree.CODE
     differences = find_differences(recorded, candidate)
     lines = lines_of(kernel)
     reason = find_reason(kernel, fact_pairs, name_regions(kernel), lines)
-    return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, reason)
+    headlines = find_headlines(differing_facts(fact_pairs), ComparedKernels(None, kernel, lines, differences))
+    return Change(recorded, candidate, degree, differences, fact_pairs, None, lines, reason, headlines=headlines)
 
 
 def _mark_lost(fact: FactPair) -> FactPair:
     """Report a fact that became unknown as one that only the baseline has."""
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
-    return fact._replace(state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,))
+    return fact._replace(
+        state=State.ONE_SIDED,
+        right=None,
+        reason="unknown now",
+        unknown=(PairSide.RIGHT,),
+        direction=Sign.WORSE,
+    )
 
 
 def _check_targets(recorded: Sequence[BaselineKernel], candidates: Sequence[Candidate]) -> None:

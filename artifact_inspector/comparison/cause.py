@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from artifact_inspector.comparison.pair import FactPair
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model.location import base_name
+from artifact_inspector.model.region import RegionId
 from artifact_inspector.vocabulary.fact import Category, Value
-from artifact_inspector.vocabulary.names import step_of
+from artifact_inspector.vocabulary.names import name_regions, step_of
 
 _OF_LOADS = frozenset({Category.VERDICT, Category.WAITS, Category.IN_FLIGHT})
 
@@ -57,6 +58,26 @@ def find_reason(
         return None
     description = f"{first.region}: the verdict first differs at {stage.value} ({stage.producer})"
     return ChangeReason(description, "", _line_of(kernel, lines.get(first.region)))
+
+
+def lines_of(kernel: KernelFacts) -> dict[str, int]:
+    """Name of a region → its first source line, if the kernel's stages have locations."""
+    line_by_name: dict[str, int] = {}
+    for region, name in name_regions(kernel).items():
+        sources = [
+            int(line)
+            for stage in kernel.stages.values()
+            for facts in (stage.region(region),)
+            if facts is not None
+            for placed in facts.rounds
+            for line in (source.chain[-1].rpartition(":")[2] for source in placed.sources)
+            if line.isdecimal()
+        ]
+        region_id = RegionId.parse(region)
+        line = region_id.position if region_id.position is not None and region_id.is_line else min(sources, default=0)
+        if line:
+            line_by_name[name] = line
+    return line_by_name
 
 
 def _new_codes(fact: FactPair) -> frozenset[str]:

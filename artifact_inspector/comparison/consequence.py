@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
-from artifact_inspector.comparison.pair import FactPair
+from collections.abc import Iterable
+
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.findings import RULES
 from artifact_inspector.model import Consequence
-from artifact_inspector.vocabulary.fact import Category
-from artifact_inspector.vocabulary.rows import fact_of
+from artifact_inspector.model.shared import SharedRole
+from artifact_inspector.vocabulary import finding_facts, kernel_facts
+from artifact_inspector.vocabulary.fact import Category, Sign
+from artifact_inspector.vocabulary.names import is_loop_name
+from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
+
+MINOR_SHARE = 0.1
+"""Relative change of a count up to which it is minor."""
+_COUNTS = frozenset({Category.REGISTERS, Category.INSTRUCTIONS, Category.BOUNDS})
+_SIGNS = tuple(Sign)
+_EXCHANGES = frozenset(
+    kernel_facts.shared_by_purpose.key.format(role.value)
+    for role in (SharedRole.CONVERSION, SharedRole.REDUCTION, SharedRole.SCAN)
+)
+"""Shared memory through which warps exchange values, with barriers around it."""
 
 
 def consequence_of(fact: FactPair) -> Consequence:
     """The consequence of a difference in a fact for a launch of the kernel."""
     row = fact_of(fact.key, fact.region)
-    if row is None or row.costs is None:
-        return Category(fact.category).consequence
-    return row.costs(fact.left, fact.right)
+    if row is not None and row.costs is not None:
+        return row.costs(fact.left, fact.right)
+    if row in (finding_facts.findings, finding_facts.findings_on_registers):
+        return _worst_rule(fact)
+    if fact.key in _EXCHANGES and fact.state is State.ONE_SIDED:
+        return Consequence.EXCHANGE
+    return Category(fact.category).consequence
+
+
+def _worst_rule(fact: FactPair) -> Consequence:
+    """What the most important finding is about that only one side has."""
+    sides = [set(value) if isinstance(value, tuple) else set() for value in (fact.left, fact.right)]
+    consequences = [rule.consequence for rule in RULES if rule.code in sides[0] ^ sides[1]]
+    return min(consequences, key=lambda consequence: consequence.rank, default=Consequence.OTHER)
 
 
 def rank_of(fact: FactPair) -> int:
     """0 for the most important."""
     return consequence_of(fact).rank
+
+
+def is_minor(fact: FactPair) -> bool:
+    """Whether a count of registers or instructions changed by at most a tenth, which decides nothing by itself."""
+    left, right = fact.left, fact.right
+    if fact.category not in _COUNTS or not isinstance(left, int | float) or not isinstance(right, int | float):
+        return False
+    return abs(right - left) <= MINOR_SHARE * max(abs(left), abs(right))
+
+
+def differing_facts(facts: Iterable[FactPair]) -> tuple[FactPair, ...]:
+    """The facts that differ, the decisive one first."""
+    return tuple(sorted((fact for fact in facts if fact.differs), key=decisiveness_of))
+
+
+def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
+    """Sorts the decisive fact first: signed before neutral, then by consequence, then worse before better."""
+    rank = Consequence.OTHER.rank if fact.unknown else rank_of(fact)
+    is_in_loop = is_loop_name(fact.region)
+    return (
+        fact.direction is Sign.NEUTRAL,
+        rank,
+        is_minor(fact),
+        bool(fact.unknown),
+        _SIGNS.index(fact.direction),
+        not is_in_loop and bool(fact.region),
+        isinstance(fact.left or fact.right, tuple | str),  # figures say more than words
+        CATEGORIES.index(fact.category) if fact.category in CATEGORIES else len(CATEGORIES),
+    )

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from artifact_inspector.comparison.cause import ChangeReason
-from artifact_inspector.comparison.consequence import rank_of
+from artifact_inspector.comparison.cause import ChangeReason, lines_of
+from artifact_inspector.comparison.consequence import differing_facts, is_minor, rank_of
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide
+from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import (
     Axis,
@@ -19,12 +21,13 @@ from artifact_inspector.comparison.matching import (
     find_differences,
     match,
 )
-from artifact_inspector.comparison.pair import Comparison, FactPair, PairSide, compare_kernels
+from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact, Problem
 from artifact_inspector.model import Consequence
 from artifact_inspector.model.text import split_option_values
+from artifact_inspector.vocabulary.fact import Sign
 from artifact_inspector.vocabulary.names import STEPS, step_of
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
@@ -65,6 +68,10 @@ class Change:
     """Name of a region → its source line, on the right."""
     reason: ChangeReason | None = None
     """What explains the change, if one side is a record of facts; `pair` explains others."""
+    first_difference: str = ""
+    """The first kind of file that differs, as `ttgir`; empty if none does or the files are unknown."""
+    headlines: tuple[Headline, ...] = ()
+    """The decisive fact with its evidence, then the first worse fact of each other category."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -83,20 +90,56 @@ class Change:
     @property
     def facts(self) -> tuple[FactPair, ...]:
         """Those that differ, the most important first."""
-        differing = [fact for fact in self.compared_facts if fact.differs]
-        return tuple(sorted(differing, key=lambda x: (rank_of(x), CATEGORIES.index(x.category))))
+        return differing_facts(self.compared_facts)
 
     @property
     def categories(self) -> tuple[str, ...]:
         """Categories of the differing facts, the most important first."""
         return tuple(dict.fromkeys(fact.category for fact in self.facts))
 
-    def failures(self, gates: Collection[str]) -> tuple[str, ...]:
-        """Those of some gates that fail for this kernel, in their order."""
-        failing = set(self.categories)
+    @property
+    def worse_facts(self) -> tuple[FactPair, ...]:
+        """Facts that got worse, the most important first."""
+        return tuple(fact for fact in self.facts if fact.direction is Sign.WORSE)
+
+    @property
+    def direction(self) -> Sign:
+        """The direction of the decisive fact; neutral if no fact is better or worse, or only by a minor count."""
+        return next((fact.direction for fact in self.facts if not is_minor(fact)), Sign.NEUTRAL)
+
+    @property
+    def headline(self) -> Headline | None:
+        """The decisive fact with its evidence; None if no fact is better or worse."""
+        return self.headlines[0] if self.headlines else None
+
+    def failing_headline(self, gates: Collection[str], *, is_strict: bool = True) -> Headline | None:
+        """The decisive fact among those that fail; None if only the text of the code does.
+
+        Args:
+            gates: the gates that fail.
+            is_strict: as in `failures`.
+        """
+        failing = [
+            fact for fact in (self.facts if is_strict else self.worse_facts) if fact.category in gates or "any" in gates
+        ]
+        if not failing:
+            return None
+        by_key = {headline.fact.key: headline for headline in self.headlines}
+        plain = Headline(failing[0], describe_decisive(failing[0], self.facts), None, "", "")
+        return by_key.get(failing[0].key, plain)
+
+    def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
+        """Those of some gates that this kernel fails, in their order.
+
+        Args:
+            gates: categories, `code` or `any`.
+            is_strict: fail on every difference; else only on facts that got worse, and on `code`.
+        """
+        failed = {fact.category for fact in (self.facts if is_strict else self.worse_facts)}
         if self.degree in (Degree.CODE, Degree.CHANGED):
-            failing |= {"code", "any"}
-        return tuple(gate for gate in GATES if gate in gates and gate in failing)
+            failed |= {"code"}
+            failed |= {"any"} if is_strict or failed - {"code"} else set()
+        return tuple(gate for gate in GATES if gate in gates and gate in failed)
 
     @property
     def severity(self) -> tuple[int, ...]:
@@ -146,9 +189,9 @@ class Corpus:
         unmatched = self.matching.left or self.matching.right or self.matching.ambiguous
         return not unmatched and all(x.degree in (Degree.IDENTICAL, Degree.BENIGN) for x in self.changes)
 
-    def failures(self, gates: Collection[str]) -> tuple[str, ...]:
-        """Those of some gates that fail, in their order."""
-        failing = {gate for change in self.changes for gate in change.failures(GATES)}
+    def failures(self, gates: Collection[str], *, is_strict: bool = True) -> tuple[str, ...]:
+        """Those of some gates that fail, in their order; `is_strict` is that of `Change.failures`."""
+        failing = {gate for change in self.changes for gate in change.failures(GATES, is_strict=is_strict)}
         failing |= {"gone", "any"} if self.matching.left else set()
         failing |= {"new", "any"} if self.matching.right else set()
         failing |= {"gone", "any"} if self.matching.ambiguous else set()
@@ -211,12 +254,24 @@ def compare_candidates(
 ) -> Change:
     """Compare one pair; `inspect` and `always` are those of `compare_corpora`."""
     differences = find_differences(left, right)
-    degree = _find_degree(left.artifact, right.artifact)
+    degree, first_difference = _compare_files(left.artifact, right.artifact)
     if degree in (Degree.IDENTICAL, Degree.BENIGN) and not always:
         return Change(left, right, degree, differences, (), None)
     pair = _compare_common_stages(left, right, inspect)
     changed = any(fact.differs for fact in pair.facts)
-    return Change(left, right, Degree.CHANGED if changed else degree, differences, pair.facts, pair)
+    lines = lines_of(pair.right) if changed else {}
+    headlines = headlines_of_pair(pair, first_difference)
+    return Change(
+        left,
+        right,
+        Degree.CHANGED if changed else degree,
+        differences,
+        pair.facts,
+        pair,
+        lines,
+        first_difference=first_difference,
+        headlines=headlines,
+    )
 
 
 def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[[Artifact], KernelFacts]) -> Comparison:
@@ -231,7 +286,7 @@ def _compare_common_stages(left: Candidate, right: Candidate, inspect: Callable[
         return compare_kernels(*kernels, (left, right))
     ours, theirs = (_limit_stages(kernel, both, inspect) for kernel in kernels)
     lacking = tuple(
-        f"the {side} kernel has no readable {', '.join(step for step in STEPS if step in lacks)}"
+        f"the {side} kernel has no {', '.join(step for step in STEPS if step in lacks)} that could be read"
         for side, lacks in ((PairSide.LEFT, their_steps - our_steps), (PairSide.RIGHT, our_steps - their_steps))
         if lacks
     )
@@ -247,18 +302,17 @@ def _limit_stages(
     return kernel if len(files) == len(kernel.artifact.files) else inspect(replace(kernel.artifact, files=files))
 
 
-def _find_degree(left: Artifact, right: Artifact) -> Degree:
-    """From the files that both have; PTX and AMDGCN are the same kind of file."""
+def _compare_files(left: Artifact, right: Artifact) -> tuple[Degree, str]:
+    """The degree by the files that both have, and the first kind that differs; PTX and AMDGCN are one kind."""
     theirs = kinds_of(right)
     both = [kind for kind in kinds_of(left) if kind in theirs]
     if not both:
-        return Degree.UNKNOWN
-    if None not in (left.shared_bytes, right.shared_bytes) and left.shared_bytes != right.shared_bytes:
-        return Degree.CODE
+        return Degree.UNKNOWN, ""
+    has_other_launch = None not in (left.shared_bytes, right.shared_bytes) and left.shared_bytes != right.shared_bytes
     degree = Degree.IDENTICAL
     for kind in both:
         likeness = likeness_of(left, right, kind)
         if likeness in (Likeness.DIFFERENT, Likeness.UNREADABLE):
-            return Degree.CODE
+            return Degree.CODE, kind
         degree = Degree.BENIGN if likeness is Likeness.ALIKE else degree
-    return degree
+    return (Degree.CODE, "") if has_other_launch else (degree, "")

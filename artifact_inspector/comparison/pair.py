@@ -4,75 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import NamedTuple
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundPlacement
+from artifact_inspector.comparison.fact_pair import SIDES, FactPair, PairSide, State
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
     Difference,
     find_differences,
 )
+from artifact_inspector.comparison.sign import sign_facts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
-from artifact_inspector.model.string_enum import StringEnum
-from artifact_inspector.vocabulary.fact import Category, Row, Value
+from artifact_inspector.vocabulary.fact import Category, Row
 from artifact_inspector.vocabulary.names import STEPS, name_regions, step_of
 from artifact_inspector.vocabulary.options import OPTIONS, SHARED_OPTIONS
 from artifact_inspector.vocabulary.rows import Summary, summarise, verdict_words
 
 ITSELF = "the program itself"
-
-
-class PairSide(StringEnum):
-    """One of the two kernels that are compared."""
-
-    LEFT = "left"
-    RIGHT = "right"
-
-
-SIDES = (PairSide.LEFT, PairSide.RIGHT)
-
-
-class State(Enum):
-    """How the two values of a fact compare."""
-
-    SAME = "same"
-    DIFFERENT = "different"
-    ONE_SIDED = "one side"
-    """Only one kernel has the fact (its waits, its loop): a difference."""
-    NOT_COMPARED = "not compared"
-    """One side is unknown, or lacks the stage of the fact."""
-
-
-class FactPair(NamedTuple):
-    """One fact of two kernels; None on a side that lacks it or where it is unknown."""
-
-    key: str
-    category: str
-    label: str
-    unit: str
-    region: str
-    left: Value
-    right: Value
-    state: State
-    reason: str = ""
-    """Why it is not compared."""
-    step: str = ""
-    """The stage that it was read from; empty for a fact of no single text."""
-    unknown: tuple[PairSide, ...] = ()
-    """The sides where it is unknown."""
-
-    @property
-    def title(self) -> str:
-        """The label without its indent."""
-        return self.label.strip()
-
-    @property
-    def differs(self) -> bool:
-        """True if the two kernels are known to differ in it."""
-        return self.state in (State.DIFFERENT, State.ONE_SIDED)
 
 
 class KernelRegion(NamedTuple):
@@ -210,9 +160,10 @@ def compare_rows(left: Summary, right: Summary) -> tuple[FactPair, ...]:
     A fact that only one side has differs; a fact of a stage that only one side has is not compared.
     """
     ours, theirs = {row.key: row for row in left.rows}, {row.key: row for row in right.rows}
-    return tuple(
+    pairs = [
         _compare_fact(ours.get(key), theirs.get(key), left, right) for key in _merge_keys(list(ours), list(theirs))
-    )
+    ]
+    return sign_facts(pairs, left, right)
 
 
 def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, right: Summary) -> FactPair:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from artifact_inspector.comparison.corpus import Change, compare_candidates
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.likeness import BINARY, Likeness, kinds_of, likeness_of
 from artifact_inspector.comparison.matching import Candidate
-from artifact_inspector.comparison.pair import FactPair
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import Artifact
 

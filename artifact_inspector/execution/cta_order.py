@@ -78,9 +78,6 @@ class CtaReads:
 class CtaOrder:
     """The waves of a launch."""
 
-    name: str | None
-    """`row-major`, `column-major`, `grouped by 8` (rows), `grouped by 8 columns`; None if the order is another, or the
-    tiles are not a grid."""
     ctas_per_wave: int
     basis: str
     """How the size of a wave was determined."""
@@ -98,6 +95,9 @@ class CtaOrder:
     """Row and column of the tile that each CTA writes, in CTA order; empty if the tiles are not a grid."""
     ctas: tuple[CtaReads, ...]
     """What each CTA reads, in order; only the first of very many."""
+    name: str | None = None
+    """`row-major`, `column-major`, `grouped by 8` (rows), `grouped by 8 columns`; None if the order is another, or the
+    tiles are not a grid."""
 
 
 def find_cta_order(
@@ -130,7 +130,6 @@ def find_cta_order(
     footprint_bytes = sum(tensor_reads.distinct_bytes(order) for tensor_reads in tensors)
     tiles = _tiles_of_ctas(launch, footprints, order.tolist())
     return CtaOrder(
-        name=_order_name(tiles),
         ctas_per_wave=ctas_per_wave,
         basis=basis,
         waves=tuple(waves[:MOST_WAVES_LISTED]),
@@ -150,6 +149,7 @@ def find_cta_order(
             )
             for position, cta in enumerate(order[:MOST_CTAS_LISTED].tolist())
         ),
+        name=_order_name(tiles),
     )
 
 

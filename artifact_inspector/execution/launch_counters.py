@@ -107,6 +107,8 @@ class Counters:
         return total / (bytes_read + bytes_written)
 
 
+LOCAL_KINDS = ("local_load", "local_store")
+"""Kinds of steps that access local memory, where registers are spilled."""
 COPY_KINDS = ("copy",)
 """Kinds of steps that copy from global to shared memory."""
 _INSTRUCTION_KINDS: Mapping[str, tuple[str, ...]] = {
@@ -248,7 +250,7 @@ class _CounterTotals:
     def _dram_bytes_read(self) -> CounterRange | None:
         """Code, and every sector once if all of it fits in L2, otherwise as often as the model says.
 
-        Local memory of spilled registers may be fetched as often as it is loaded: its place in L2 is not modelled.
+        Local memory of spilled registers may be fetched as often as it is accessed: its place in L2 is not modelled.
         """
         if self._known_or_none("dram_bytes_read", 0, (*_READING_KINDS, *_WRITING_KINDS), counts_bytes=True) is None:
             return None
@@ -260,7 +262,7 @@ class _CounterTotals:
         spilled_bytes = sum(
             self.run.counters.warps_executed[step.index] * 32 * local_bytes_per_lane(step.opcode)
             for step in self.steps
-            if step.kind == "local_load"
+            if step.kind in LOCAL_KINDS
         )
         if spilled_bytes:
             return CounterRange(low, max(low, requested_bytes) + spilled_bytes)
@@ -276,7 +278,7 @@ class _CounterTotals:
 
 
 def local_bytes_per_lane(opcode: str) -> int:
-    """Bytes per lane of a local load.
+    """Bytes per lane of an access to local memory.
 
     Example:
         >>> local_bytes_per_lane("LDL.128"), local_bytes_per_lane("LDL.LU"), local_bytes_per_lane("LDL.U8")

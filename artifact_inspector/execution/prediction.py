@@ -12,7 +12,7 @@ from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess,
 from artifact_inspector.execution.interpreter.footprints import SECTOR
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate, estimate_l2
-from artifact_inspector.execution.launch_counters import COPY_KINDS, Counters, total_counters
+from artifact_inspector.execution.launch_counters import COPY_KINDS, LOCAL_KINDS, Counters, total_counters
 from artifact_inspector.execution.simulation import SimulatedLaunch
 
 
@@ -191,10 +191,11 @@ def _estimate_l2(
     run: SimulatedLaunch, l2_bytes: int | None, wave: tuple[int, str] | None, multiprocessors: int | None
 ) -> L2Estimate | None:
     """The L2 traffic of an NVIDIA launch that may not fit in L2 and ran to its end."""
-    stream = None if run.memory.footprints is None else run.memory.footprints.stream
-    is_amd = run.loaded.initial_state is not None
+    stream, is_amd = run.stream, run.loaded.initial_state is not None
     if stream is None or l2_bytes is None or wave is None or run.unfinished or run.is_sampled or is_amd:
         return None
+    if any(run.counters.warps_executed[step.index] for step in run.loaded.program.steps if step.kind in LOCAL_KINDS):
+        return None  # spilled registers take space in L2 too
     sectors_read, sectors_written = run.memory.count_sectors()
     if (sectors_read + sectors_written) * SECTOR <= USABLE_L2_SHARE * l2_bytes:
         return None
@@ -203,7 +204,7 @@ def _estimate_l2(
 
 
 def _l2_prediction(run: SimulatedLaunch, l2: L2Estimate) -> L2Prediction:
-    stream = run.memory.footprints.stream if run.memory.footprints is not None else None
+    stream = run.stream
     assert stream is not None
     by_tensor = {
         name: l2.hit_rate_in(stream, tensor.pointer or 0, (tensor.pointer or 0) + tensor.bytes)

@@ -65,6 +65,8 @@ class SimulatedLaunch:
     """Empty if every CTA ran to its end."""
     is_sampled: bool
     """Whether only some CTAs ran and represent the others."""
+    stream: AccessStream | None = None
+    """The order of accesses, if it was requested and the tensors may not fit in L2."""
 
 
 def parameter_values(loaded: LoadedKernel, launch: KernelLaunch) -> tuple[tuple[str, Any], ...]:
@@ -287,13 +289,15 @@ def simulate_launch(
     memory = setup.memory
     memory.observer = observer
     selected_ctas = np.arange(setup.launch.ctas, dtype=np.int64) if ctas is None else ctas
+    stream = None
     if footprints:
-        exceeds_l2 = l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2
-        memory.footprints = Footprints(setup.launch, AccessStream(setup.launch, l2_bytes) if exceeds_l2 else None)
+        if l2_bytes and sum(tensor.bytes for tensor in setup.launch.tensors.values()) > l2_bytes // 2:
+            stream = AccessStream(setup.launch, l2_bytes)
+        memory.footprints = Footprints(setup.launch, stream)
     unfinished = run_in_portions(setup, selected_ctas, portion)
     reclassify_unknown_pointers(setup)
     return SimulatedLaunch(
-        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None
+        loaded, setup.launch, counters, memory, setup.input_names, tuple(unfinished), ctas is not None, stream
     )
 
 

@@ -321,7 +321,7 @@ def _driver_version() -> str | None:
             return version_file.read_text().strip()
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        told_by = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
+        completed = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return told_by.stdout.splitlines()[0].strip() if told_by.stdout.strip() else None
+    return completed.stdout.splitlines()[0].strip() if completed.stdout.strip() else None

@@ -43,6 +43,14 @@ def find_access(prediction: Prediction, location: str | None = None) -> SharedAc
     if not matching_accesses:
         locations = ", ".join(dict.fromkeys(access.line.source or _machine_line(access.line) for access in accesses))
         raise UsageError(f"No access to shared memory at {location}.", f"There are accesses at {locations}.")
+    if location is None and not matching_accesses[0].line.bank_conflicts:
+        copies = [line for line in prediction.by_line if line.is_copy and line.bank_conflicts]
+        locations = ", ".join(dict.fromkeys(line.source or _machine_line(line) for line in copies))
+        raise UsageError(
+            f"No load, store or atomic of {name} has bank conflicts"
+            f"{f'; its copies do, at {locations}, and are not drawn' if copies else ''}.",
+            "Pass --line LINE to draw an access without conflicts.",
+        )
     return matching_accesses[0]
 
 
@@ -142,8 +150,8 @@ def _draw_lanes(canvas: Canvas, warp: WarpAccess, served_words: tuple[WordReques
 
 def _describe_lane(served_words: list[WordRequest]) -> str:
     """The banks and wavefronts of a lane."""
-    banks = [turn.bank for turn in served_words]
-    waves = sorted({turn.wavefront + 1 for turn in served_words})
+    banks = [served_word.bank for served_word in served_words]
+    waves = sorted({served_word.wavefront + 1 for served_word in served_words})
     bank_text = f"bank {banks[0]}" if len(banks) == 1 else f"banks {banks[0]} to {banks[-1]}"
     return f"{bank_text}, {_wavefronts(len(waves))} {', '.join(map(str, waves))}"
 
@@ -151,8 +159,8 @@ def _describe_lane(served_words: list[WordRequest]) -> str:
 def _draw_bank_bars(canvas: Canvas, served_words: tuple[WordRequest, ...], top: float, column: float) -> float:
     """Draw the number of wavefronts of each bank as bars; returns the bottom."""
     wavefronts_by_bank: dict[int, set[int]] = {}
-    for turn in served_words:
-        wavefronts_by_bank.setdefault(turn.bank, set()).add(turn.wavefront)
+    for served_word in served_words:
+        wavefronts_by_bank.setdefault(served_word.bank, set()).add(served_word.wavefront)
     peak = max(map(len, wavefronts_by_bank.values()), default=1)
     canvas.text(MARGIN, top + 16, "wavefronts", "small")
     canvas.text(MARGIN, top + 27, "per bank", "small")

@@ -10,11 +10,13 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
+from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.headline import Headline, value_text
 from artifact_inspector.comparison.likeness import BINARY, Likeness
 from artifact_inspector.comparison.matching import Axis
-from artifact_inspector.comparison.pair import FactPair
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.comparison.reach import ComparedFile, Reach
-from artifact_inspector.report.diff import value_text
+from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
 from artifact_inspector.vocabulary.rows import brief_of
@@ -36,6 +38,13 @@ class EffectReport:
     left: str
     """The directory of the old entry."""
     right: str
+    price: PairPrice | None = None
+    """The predicted times of a launch of both; None without a launch."""
+
+    @property
+    def headline(self) -> Headline | None:
+        """The decisive fact; None if no fact is better or worse."""
+        return None if self.reach.change is None else self.reach.change.headline
 
     @property
     def sentence(self) -> str:
@@ -54,12 +63,19 @@ class EffectReport:
 
     def brief(self) -> RenderableType:
         """The sentence only."""
-        return Text(f"{self.label}: {self.sentence}", overflow="fold")
+        lead = "" if self.headline is None else f"{self.headline.sentence} "
+        price = "" if self.price is None else f" {self.price.sentence}"
+        return Text(f"{self.label}: {lead}{self.sentence}{price}", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         style = {True: "bold yellow", False: "bold", None: "bold red"}[self.reach.reached]
+        if self.headline is not None:
+            yield Text(self.headline.sentence, STYLES[self.headline.fact.direction], overflow="fold")
+        if self.price is not None:
+            yield Text(self.price.sentence, overflow="fold")
         yield Text(f"{self.label}, compared with {self.baseline}", "dim", overflow="fold")
-        yield Text(self.sentence, style, overflow="fold")
+        yield Text(self.sentence, style if self.headline is None else "", overflow="fold")
+        yield from render_groups(self.reach.facts)
         if self.reach.reached is not False:
             yield Padding(Text(_describe_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
         notes = [*self.reach.notes, *_diff_hint(self)]

@@ -21,13 +21,16 @@ class CheckReport:
     baseline: Baseline
     corpus: Corpus
     gates: Sequence[str]
+    is_strict: bool = False
+    """True to fail on any change of a gated fact."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        failures = self.corpus.failures(self.gates)
+        failures = self.corpus.failures(self.gates, is_strict=self.is_strict)
         if failures:
             yield Text(describe_failures(failures), "bold red")
         elif self.gates:
-            yield Text(f"Passed: no gated fact changed ({', '.join(self.gates)}).", "bold green")
+            verb = "changed" if self.is_strict else "got worse"
+            yield Text(f"Passed: no gated fact {verb} ({', '.join(self.gates)}).", "bold green")
         else:
             yield Text("Passed: no gates are set.", "bold green")
         yield from _notes(self.baseline)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
+from artifact_inspector.comparison.headline import describe_values, value_text
 from artifact_inspector.comparison.matching import (
     Axis,
     Candidate,
@@ -22,10 +23,10 @@ from artifact_inspector.comparison.matching import (
 )
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.model import Consequence
-from artifact_inspector.report.diff import describe_divergence, describe_fact, value_text
+from artifact_inspector.report.diff import describe_divergence
 from artifact_inspector.report.layout import WrappedTexts
 from artifact_inspector.report.phrases import plural
-from artifact_inspector.vocabulary.fact import Category
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_CANDIDATES = 12
@@ -89,9 +90,9 @@ def summarise_corpus(corpus: Corpus) -> list[str]:
     return texts
 
 
-def describe_gates(corpus: Corpus, gates: Sequence[str]) -> Iterator[str]:
+def describe_gates(corpus: Corpus, gates: Sequence[str], *, is_strict: bool = True) -> Iterator[str]:
     """The gates that fail."""
-    failures = corpus.failures(gates)
+    failures = corpus.failures(gates, is_strict=is_strict)
     if failures:
         yield describe_failures(failures)
 
@@ -157,6 +158,8 @@ def _find_axis(matching: Matching, axes: Sequence[Axis] = ()) -> tuple[Axis, int
 def describe_change(change: Change) -> Iterator[str]:
     """The changes of one kernel as short sentences, the worst first."""
     pair, has_order = change.pair, False
+    if change.headline is not None:
+        yield change.headline.sentence
     if change.reason is not None:
         explanation, evidence, source = change.reason
         yield (f"because {explanation}" + (f" ({evidence})" if evidence else "") + (f"  {source}" if source else ""))
@@ -164,8 +167,10 @@ def describe_change(change: Change) -> Iterator[str]:
         if rank_of(fact) >= Consequence.ORDER.rank and pair is not None and not has_order:
             yield from _describe_divergences(pair)
             has_order = True
-        if pair is None or fact.category != Category.VERDICT:
-            yield describe_fact(fact)
+        is_headline = change.headline is not None and fact.key == change.headline.fact.key
+        if not is_headline and (pair is None or fact.category != Category.VERDICT):
+            sign = "" if fact.direction is Sign.NEUTRAL else f"{fact.direction}: "
+            yield f"{sign}{describe_values(fact)}"
     if pair is not None and not has_order:
         yield from _describe_divergences(pair)
 

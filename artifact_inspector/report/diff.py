@@ -12,31 +12,28 @@ from rich.text import Text
 
 from artifact_inspector.analysis.order.region_facts import QUIET
 from artifact_inspector.comparison.alignment import SignatureColumn, align
-from artifact_inspector.comparison.consequence import consequence_of, rank_of
+from artifact_inspector.comparison.consequence import differing_facts
+from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
+from artifact_inspector.comparison.headline import Headline, headlines_of_pair, value_text
 from artifact_inspector.comparison.matching import Facet
-from artifact_inspector.comparison.pair import (
-    Comparison,
-    FactPair,
-    KernelRegion,
-    PairSide,
-    RegionPair,
-    StagePair,
-    State,
-    VerdictChange,
-)
+from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair, VerdictChange
 from artifact_inspector.findings import find_findings
-from artifact_inspector.model import Consequence, OrderVerdict
+from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.aligned_signature import AlignedSignature
 from artifact_inspector.report.cache_report import problems_block
+from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import Signature, phrase_text
 from artifact_inspector.report.phrases import describe_target, describe_verdict, legend, span
-from artifact_inspector.vocabulary.fact import Category, Unit, Value
+from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 LAUNCH_FAILURE = "AI013"
 """Code of the finding that a launch fails."""
 MAX_ROUNDS = 6
 LABEL_WIDTH = 18
+MAX_TITLES = 4
+BRIEF_FACTS = 5
+"""Most facts of a group in a brief report."""
 _OPTION_LABELS = {"num_warps": "{} warps", "num_stages": "num_stages {}"}
 """Option → label of a side; not `3 stages`, which would mean stages of the compiler."""
 PIPELINED = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED})
@@ -51,6 +48,23 @@ class PairReport:
     """True to omit facts that are equal on both sides."""
     is_identical: bool = False
     """True if all files of both are identical."""
+    headline: Headline | None = None
+    """The decisive fact; by default without the first stage that differs."""
+    price: str = ""
+    """The predicted times of both, as a sentence."""
+
+    @property
+    def lead(self) -> Text:
+        """The decisive fact as a sentence; whether anything differs if there is none."""
+        headline = self.headline or next(iter(headlines_of_pair(self.pair)), None)
+        if headline is not None:
+            return Text(headline.sentence, STYLES[headline.fact.direction], overflow="fold")
+        is_compared = any(stage.compared for region in self.pair.regions for stage in region.stages)
+        if self.pair.is_same:
+            return Text("No fact differs." if is_compared else "No stage could be compared.", "bold")
+        titles = list(dict.fromkeys(fact.title for fact in differing_facts(self.pair.facts)))
+        more = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
+        return Text(f"Neither better nor worse: no fact differs except {', '.join(titles[:MAX_TITLES])}{more}.", "bold")
 
     def brief(self) -> RenderableType:
         """The differences in a few lines, the worst first."""
@@ -58,22 +72,28 @@ class PairReport:
         if self.is_identical:
             return Text("Identical: every file is the same, byte for byte.", "bold")
         labels = side_labels(pair)
-        differences = sorted((fact for fact in pair.facts if fact.differs), key=rank_of)
-        other_facts = [fact for fact in differences if fact.category != Category.VERDICT]
-        lines = [Text(describe_fact(fact), overflow="fold") for fact in other_facts]
+        groups = render_groups(differing_facts(pair.facts), BRIEF_FACTS)
         names = pair.left.artifact.display_name, pair.right.artifact.display_name
         head = Text(" | ".join(f"{name} {label}" for name, label in zip(names, labels, strict=True)), "bold")
-        return Group(head, *_describe_order(pair, labels), *lines)
+        price = [Text(self.price, overflow="fold")] if self.price else []
+        return Group(head, self.lead, *price, *groups, *_describe_order(pair, labels))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         pair = self.pair
         labels = side_labels(pair)
-        yield _header(pair)
-        yield ""
         if self.is_identical:
+            yield _header(pair)
+            yield ""
             yield Text("Identical: every file is the same, byte for byte.", "bold")
             return
-        yield from _costly_changes(pair, labels)
+        yield from _failed_launches(pair, labels)
+        yield self.lead
+        if self.price:
+            yield Text(self.price, overflow="fold")
+        yield ""
+        yield _header(pair)
+        yield ""
+        yield from render_groups(differing_facts(pair.facts))
         yield from _describe_order(pair, labels)
         yield ""
         yield _facts(pair, labels, only_changes=self.only_changes)
@@ -135,17 +155,6 @@ def _shorten(label: str) -> str:
     return label if len(label) <= LABEL_WIDTH else f"{label[: LABEL_WIDTH - 1]}…"
 
 
-def value_text(value: Value) -> str:
-    """A value as text; a dash for None."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ", ".join(value) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def describe_divergence(pair: Comparison, region: RegionPair) -> str | None:
     """The first stage at which the orders of a region differ, and its compiler component; None if equal."""
     divergence = region.first_divergence
@@ -169,14 +178,6 @@ def describe_verdict_change(change: VerdictChange, labels: tuple[str, str], regi
     """The stage at which one kernel's verdict changes."""
     label = labels[change.side is PairSide.RIGHT]
     return f"{label}: {change.before} → {change.after} at {change.step} ({_join_components(change.components)})"
-
-
-def describe_fact(fact: FactPair) -> str:
-    """One difference: `loop1: wait depth 4 → 0 left in flight`."""
-    prefix = f"{fact.region}: " if fact.region else ""
-    unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
-    reason = f" ({fact.reason})" if fact.reason else ""
-    return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}"
 
 
 def _join_components(components: Sequence[str]) -> str:
@@ -210,39 +211,23 @@ def _identity(pair: Comparison) -> Iterator[tuple[str, str, str]]:
     yield "hash", left_artifact.hash[:16], right_artifact.hash[:16]
 
 
-_COSTLY_CHANGES = (Consequence.SPILLS, Consequence.MATRIX, Consequence.OCCUPANCY)
-
-
-def _costly_changes(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
-    """Changes that cost more than the order of loads: failed launches, spills, lost matrix instructions."""
+def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         for finding in find_findings(kernel):
             if finding.code == LAUNCH_FAILURE:
                 text = f"{label} cannot be launched: {finding.remark.message}"
                 yield Text(text, "bold red", overflow="fold")
-    ranked = sorted((fact for fact in pair.facts if fact.differs), key=rank_of)
-    for fact in ranked:
-        if consequence_of(fact) in _COSTLY_CHANGES:
-            yield Text(describe_fact(fact), "bold yellow", overflow="fold")
 
 
 def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
     """The compiler stage that made the two differ, with the lines as evidence."""
     if pair.first_divergence is None:
-        compared = any(stage.compared for region in pair.regions for stage in region.stages)
-        if pair.is_same and compared:
-            yield Text("No fact differs.", "bold")
-        else:
-            verdict_sentence = (
-                "Both kernels order loads and computes the same way at every stage."
-                if compared
-                else "No stage could be compared."
-            )
-            yield Text(verdict_sentence, "bold")
+        if not pair.is_same and any(stage.compared for region in pair.regions for stage in region.stages):
+            yield Text("Both kernels order loads and computes the same way at every stage.", "dim")
     for region in pair.regions:
         divergence = region.first_divergence
         if divergence is not None:
-            yield Text(describe_divergence(pair, region) or "", "bold yellow", overflow="fold")
+            yield Text(describe_divergence(pair, region) or "", "yellow", overflow="fold")
             for label, lines in zip(labels, (divergence.left_lines, divergence.right_lines), strict=True):
                 if lines:
                     yield _indented(f"{label} {divergence.step}: {_evidence(lines)}")
@@ -281,6 +266,7 @@ def _facts(pair: Comparison, labels: tuple[str, str], *, only_changes: bool) -> 
     table.add_column("unit", style="dim", overflow="fold")
     table.add_column(labels[0], overflow="fold")
     table.add_column(labels[1], overflow="fold")
+    table.add_column("", no_wrap=True)
     shown_regions: set[str] = set()
     final = {f"{x.name}.verdict.{x.stages[-1].step}" for x in pair.regions if x.is_principal and x.stages}
     for fact in (*pair.options, *pair.facts):
@@ -293,7 +279,8 @@ def _facts(pair: Comparison, labels: tuple[str, str], *, only_changes: bool) -> 
             table.add_row(Text(fact.region, "bold"))
         shown_regions.add(fact.region)
         label = f"  {fact.label}" if fact.region else fact.label
-        table.add_row(label, fact.unit, *_values(fact))
+        sign = Text("") if fact.direction is Sign.NEUTRAL else Text(fact.direction, STYLES[fact.direction])
+        table.add_row(label, fact.unit, *_values(fact), sign)
     return table if shown_regions else Text("No fact differs.", "dim")
 
 

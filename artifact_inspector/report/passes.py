@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.pair import Comparison
-from artifact_inspector.passes.attribution import Attribution, FactQuery
+from artifact_inspector.passes.attribution import FactQuery, PassAttribution
 from artifact_inspector.passes.bisection import Bisection, ReleaseDifference
 from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
@@ -89,6 +89,7 @@ def describe_bisection(bisection: Bisection) -> Iterator[str]:
     ends = f"Triton {bisection.releases[0].triton} to {bisection.releases[-1].triton}"
     if bisection.changed_between is None:
         yield f"{bisection.kernel} on {bisection.target}: no change of {aspects} from {ends}."
+        yield "Other facts were not compared. Remove --what to compare all."
     else:
         older, newer = bisection.changed_between
         yield f"{bisection.kernel} on {bisection.target}: {aspects} changed between Triton {older} and {newer}."
@@ -107,16 +108,17 @@ def _difference(difference: ReleaseDifference, older: str, newer: str) -> Iterat
     old_text, new_text = _format_value(difference.older_value), _format_value(difference.newer_value)
     yield f"  {difference.stage} {difference.key}: {old_text} → {new_text}"
     for release, step_and_change in ((older, difference.older_pass), (newer, difference.newer_pass)):
-        change = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+        change = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
         yield f"    {release}: {change}"
 
 
-def _describe_change(step: PassRun, change: FactChange) -> str:
+def describe_pass_change(step: PassRun, change: FactChange) -> str:
+    """The pass, its level, and the values before and after."""
     argument = "" if step.argument is None else f" ({step.argument})"
     return f"{step.name}{argument} at {step.level}: {_describe_values(change)}"
 
 
-def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> Iterator[str]:
+def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, PassAttribution]]) -> Iterator[str]:
     """The pass that last changed each fact on either side; facts that no pass changed are counted.
 
     Args:
@@ -132,7 +134,7 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             continue
         yield f"  {fact.label}"
         for label, step_and_change in changes:
-            change = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+            change = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
             yield f"    {label}: {change}"
     if unattributed:
         yield f"  no pass changed the other {unattributed}"
@@ -141,7 +143,7 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             yield f"  {label}: could not be compiled again: {side.problem}"
 
 
-def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> str:
+def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tuple[str, PassAttribution]]) -> str:
     """The passes by which the verdicts of two kernels part, each with its side; empty where none is seen."""
     region = next((asked_fact for asked_fact in pair.regions if asked_fact.first_divergence is not None), None)
     if region is None or region.first_divergence is None:
@@ -157,12 +159,12 @@ def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tu
     )
 
 
-def describe_decision(label: str, fact: FactQuery, side: Attribution) -> str:
+def describe_decision(label: str, fact: FactQuery, side: PassAttribution) -> str:
     """The pass that last changed one variant's verdict, in one line."""
     if side.problem is not None:
         return f"  {label}: could not be compiled again: {side.problem}"
     step_and_change = side.passes_by_key.get(fact.key)
-    text = "no pass changed it" if step_and_change is None else _describe_change(*step_and_change)
+    text = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
     return f"  {label}: {text}"
 
 

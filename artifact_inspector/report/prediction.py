@@ -99,13 +99,14 @@ def _order(order: CtaOrder, is_read_known: bool) -> Iterator[Text | Padding]:
 def describe_order(order: CtaOrder, is_read_known: bool) -> Iterator[str]:
     """The waves of a launch, the bytes they read, and the bytes other CTA orders would read."""
     first = order.waves[0]
-    name = "" if order.name is None else f", {order.name}"
     if first.ctas < order.ctas_per_wave:  # a single wave, which does not fill the GPU
-        yield f"1 wave of {first.ctas} CTAs{name}; {order.ctas_per_wave} are resident at once ({order.basis})"
+        yield f"1 wave of {first.ctas} CTAs; {order.ctas_per_wave} are resident at once ({order.basis})"
     else:
         count = order.wave_count
         waves = "1 wave" if count == 1 else f"{count} waves"
-        yield f"{waves} of {order.ctas_per_wave} resident CTAs ({order.basis}){name}"
+        yield f"{waves} of {order.ctas_per_wave} resident CTAs ({order.basis})"
+    if order.name is not None:
+        yield f"order of the CTAs: {order.name}"
     if not is_read_known:
         yield "bytes read per wave: unknown"
         return

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.kernel_program import KernelProgram
 from artifact_inspector.comparison.corpus import Change, Corpus
+from artifact_inspector.comparison.headline import describe_values
 from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import RULES, Severity, find_findings
 from artifact_inspector.model import SourceLine
 from artifact_inspector.model.location import base_name
-from artifact_inspector.report.diff import describe_fact
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.variant_labels import Compiled, label_form
 
@@ -109,13 +109,21 @@ def finding_kinds() -> tuple[RemarkRule, ...]:
     )
 
 
-def change_remarks(corpus: Corpus, gates: Sequence[str], find: FindSource) -> Iterator[SourceRemark]:
-    """One remark for each kernel and category that changed; an error if its gate fails."""
+def change_remarks(
+    corpus: Corpus, gates: Sequence[str], find: FindSource, *, is_strict: bool = False
+) -> Iterator[SourceRemark]:
+    """One remark for each kernel that changed, with the decisive fact; an error if a gate fails.
+
+    Args:
+        corpus: the comparison.
+        gates: the gates to fail on.
+        find: finds source files in the working tree.
+        is_strict: fail on every difference, not only on facts that got worse.
+    """
     for change in corpus.changes:
-        failed_gates = change.failures((*gates, "any") if "any" in gates else gates)
-        for category in change.categories or (("code",) if "code" in failed_gates else ()):
-            level = "error" if category in failed_gates or "any" in failed_gates else "note"
-            yield _change_remark(change, category, level, find)
+        failed_gates = change.failures(gates, is_strict=is_strict)
+        if failed_gates or change.facts:
+            yield _change_remark(change, failed_gates, find, is_strict=is_strict)
     unmatched_sides = (("gone", corpus.matching.left), ("new", corpus.matching.right))
     for code, side in unmatched_sides:
         level = "error" if code in gates or "any" in gates else "note"
@@ -190,18 +198,18 @@ def finding_remarks(kernels: Iterable[KernelFacts], find: FindSource) -> Iterato
             yield _make_remark(finding.code, level, finding.remark.message, candidate, location, finding.name)
 
 
-def _change_remark(change: Change, category: str, level: str, find: FindSource) -> SourceRemark:
-    facts = [fact for fact in change.facts if fact.category == category]
-    fact_texts = [describe_fact(fact) for fact in facts[:MAX_FACTS]]
-    omitted = len(facts) - len(fact_texts)
-    fact_texts += [f"and {omitted} more {plural('fact', omitted)}"] if omitted else []
-    line = next((change.lines[fact.region] for fact in facts if fact.region in change.lines), None)
-    source = None if change.reason is None else change.reason.source
-    location = _locate(change.right, source, find)
-    if location is not None and line is not None and source is None:
-        location = location._replace(line=line)
-    text = "; ".join(fact_texts) or "the code differs in more than names, locations and numbering"
-    return _make_remark(category, level, text, change.right, location)
+def _change_remark(change: Change, failed_gates: Sequence[str], find: FindSource, *, is_strict: bool) -> SourceRemark:
+    headline = change.failing_headline(failed_gates, is_strict=is_strict) if failed_gates else change.headline
+    level = "error" if failed_gates else "note"
+    if headline is None:
+        code = failed_gates[0] if failed_gates else change.facts[0].category
+        text = "The code differs in more than names and locations."
+        if change.facts and not failed_gates:
+            text = f"Neither better nor worse: {describe_values(change.facts[0])}"
+        return _make_remark(code, level, text, change.right, _locate(change.right, None, find))
+    source = headline.source or (None if change.reason is None else change.reason.source)
+    code = headline.fact.category if headline.fact.category in change.categories else failed_gates[0]
+    return _make_remark(code, level, headline.sentence, change.right, _locate(change.right, source, find))
 
 
 def _make_remark(

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.text import Text
 
-from artifact_inspector.comparison.pair import FactPair
+from artifact_inspector.comparison.fact_pair import FactPair
 from artifact_inspector.comparison.reach import Reach
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch

@@ -12,9 +12,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
 from artifact_inspector.model import OrderVerdict
-from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.layout import WrappedTexts, cut_text, phrase_text
 from artifact_inspector.report.phrases import describe_verdict
 from artifact_inspector.report.variant_causes import causes_block

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from artifact_inspector.analysis.access.load_widths import LoadWidth
+from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.execution.prediction import Prediction
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import read_module
@@ -15,7 +16,6 @@ from artifact_inspector.findings import Finding, find_findings, find_launch_find
 from artifact_inspector.model import SourceLine, Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.model.text import parse_integer
-from artifact_inspector.report.diff import value_text
 from artifact_inspector.vocabulary.fact import BYTES
 from artifact_inspector.vocabulary.names import name_regions
 from artifact_inspector.vocabulary.rows import brief_of, summarise

@@ -109,6 +109,20 @@ class Direction(Enum):
     NEUTRAL = "neutral"
 
 
+class Sign(StringEnum):
+    """Whether the right side is better or worse than the left in one fact."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    NEUTRAL = "neutral"
+    """Equal, not compared, or neither value is better by itself."""
+
+    @property
+    def reverse(self) -> Sign:
+        """The sign with both sides exchanged."""
+        return {Sign.WORSE: Sign.BETTER, Sign.BETTER: Sign.WORSE}.get(self, self)
+
+
 class Of(Enum):
     """What a fact describes."""
 
@@ -273,6 +287,16 @@ region_at_stage_fact = Definition[RegionSubject](Of.REGION_AT_STAGE)
 def facts_in(module: ModuleType) -> tuple[Fact, ...]:
     """The facts that a module defines, in the order of its text."""
     return tuple(value for value in vars(module).values() if isinstance(value, Fact))
+
+
+class SignedDifference(NamedTuple):
+    """A fact that differs between two kernels."""
+
+    key: str
+    category: str
+    older_value: Value
+    newer_value: Value
+    direction: Sign
 
 
 class Row(NamedTuple):

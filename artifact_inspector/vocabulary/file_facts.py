@@ -19,6 +19,7 @@ from artifact_inspector.vocabulary.fact import (
     stage_fact,
 )
 from artifact_inspector.vocabulary.kernel_facts import threads_of
+from artifact_inspector.vocabulary.value_reading import read_matrix
 
 Histogram = Mapping[int | None, int]
 """Width in bytes → instructions; None for those whose width is unknown."""
@@ -29,10 +30,27 @@ def matrix_unit_lost(left: Value, right: Value) -> Consequence:
     return Consequence.MATRIX if (not left) != (not right) else Consequence.OTHER
 
 
+def matrix_unit_changed(left: Value, right: Value) -> Consequence:
+    """What it means that matrix instructions are missing, of another unit, or of other operand types."""
+    is_changed = read_matrix(left) != read_matrix(right)
+    return Consequence.MATRIX if is_changed else Consequence.OTHER
+
+
+def _width_changed(_left: Value, _right: Value) -> Consequence:
+    return Consequence.ACCESS
+
+
 # -- widths of accesses ----------------------------------------------------------------
 
 
-@file_fact("loads.widths", "loads", Unit.BYTES_PER_THREAD_BY_COUNT, category=Category.LOADS, brief="loads")
+@file_fact(
+    "loads.widths",
+    "loads",
+    Unit.BYTES_PER_THREAD_BY_COUNT,
+    category=Category.LOADS,
+    brief="loads",
+    costs=_width_changed,
+)
 def load_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     """Loads by width."""
     return _widths(of.stage.accesses.loads)
@@ -40,7 +58,7 @@ def load_widths(of: StageSubject) -> tuple[str, ...] | Absent:
 
 @file_fact(
     "copies.widths", "copies to shared memory", Unit.BYTES_PER_THREAD_BY_COUNT, category=Category.LOADS,
-    brief="copies",
+    brief="copies", costs=_width_changed,
 )  # fmt: skip
 def copy_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     """Copies to shared memory by width."""
@@ -53,7 +71,14 @@ def tile_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     return _widths(of.stage.accesses.tiles)
 
 
-@file_fact("stores.widths", "stores", Unit.BYTES_PER_THREAD_BY_COUNT, category=Category.STORES, brief="stores")
+@file_fact(
+    "stores.widths",
+    "stores",
+    Unit.BYTES_PER_THREAD_BY_COUNT,
+    category=Category.STORES,
+    brief="stores",
+    costs=_width_changed,
+)
 def store_widths(of: StageSubject) -> tuple[str, ...] | Absent:
     """Stores by width."""
     return _widths(of.stage.accesses.stores)

@@ -127,6 +127,18 @@ def threads(of: Subject) -> int | Absent | None:
     return None if occupancy.warps is None else occupancy.warps * (32 if target is None else target.warp_size)
 
 
+@kernel_fact(
+    "occupancy.share", "share of warps", Unit.PERCENT, category=Category.OCCUPANCY,
+    direction=Direction.MORE_IS_BETTER, reading="warps that fit, of the most that the GPU can hold",
+)  # fmt: skip
+def occupancy_share(of: Subject) -> float | Absent | None:
+    """Warps that fit as a share of the most that a multiprocessor can hold; compares GPUs of two vendors."""
+    occupancy = of.kernel.occupancy
+    if occupancy is None:
+        return Absent.ABSENT
+    return None if occupancy.ratio is None else round(100 * occupancy.ratio, 1)
+
+
 @kernel_fact("occupancy.limit", "limited by", category=Category.OCCUPANCY, costs=_no_consequence)
 def occupancy_limit(of: Subject) -> tuple[str, ...] | Absent | None:
     """Resources that limit the blocks that fit."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from artifact_inspector.vocabulary.fact import Value
 
-SHARED_OPTIONS = ("num_warps", "num_ctas", "num_stages")
+WARP_COUNT = "num_warps"
+SHARED_OPTIONS = (WARP_COUNT, "num_ctas", "num_stages")
 """Options that every back end and every version of Triton has."""
 
 OPTIONS = (

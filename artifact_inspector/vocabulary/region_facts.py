@@ -12,7 +12,7 @@ from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity
 from artifact_inspector.facts.kernel import StageFacts, WaitFacts
-from artifact_inspector.model import EventKind, Stage
+from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.verdict import OrderVerdict
 from artifact_inspector.vocabulary.fact import (
@@ -22,14 +22,33 @@ from artifact_inspector.vocabulary.fact import (
     FactColumn,
     RegionSubject,
     Unit,
+    Value,
     region_at_stage_fact,
     region_fact,
 )
-from artifact_inspector.vocabulary.file_facts import matrix_unit_lost
+from artifact_inspector.vocabulary.file_facts import matrix_unit_changed, matrix_unit_lost
 from artifact_inspector.vocabulary.kernel_facts import threads_of
+from artifact_inspector.vocabulary.value_reading import read_strictest_waits, read_verdict
 
 
-@region_at_stage_fact("verdict.{step}", "verdict at {step}", category=Category.VERDICT, brief="order")
+def _pipeline_lost(left: Value, right: Value) -> Consequence:
+    runs_ahead = [verdict is not None and verdict.runs_ahead for verdict in map(read_verdict, (left, right))]
+    return Consequence.DRAIN if runs_ahead[0] is not runs_ahead[1] else Consequence.ORDER
+
+
+def _drains(left: Value, right: Value) -> Consequence:
+    """For what a wait leaves in flight: nothing on one side only."""
+    return Consequence.DRAIN if (not left) != (not right) else Consequence.IN_FLIGHT
+
+
+def _waits_drain(left: Value, right: Value) -> Consequence:
+    drains = [set(read_strictest_waits(value).values()) == {0} for value in (left, right)]
+    return Consequence.DRAIN if drains[0] != drains[1] else Consequence.IN_FLIGHT
+
+
+@region_at_stage_fact(
+    "verdict.{step}", "verdict at {step}", category=Category.VERDICT, brief="order", costs=_pipeline_lost
+)
 def verdict(of: RegionSubject) -> str | None:
     """The verdict with its distance and groups; None where it is unknown."""
     return None if of.region.verdict is OrderVerdict.UNKNOWN else of.region.verdict_text
@@ -105,7 +124,7 @@ def signature(of: RegionSubject) -> str:
 # -- waits and matrix work -------------------------------------------------------------
 
 
-@region_fact("waits", "waits for loads", category=Category.WAITS)
+@region_fact("waits", "waits for loads", category=Category.WAITS, costs=_waits_drain)
 def waits(of: RegionSubject) -> tuple[str, ...] | Absent:
     """Each kind of wait for loads, with what it leaves in flight."""
     if of.work is None:
@@ -129,7 +148,7 @@ def _describe_waits(waits: Sequence[WaitFacts]) -> Iterator[str]:
 
 @region_fact(
     "mma", "matrix instructions", Unit.PER_ITERATION_AND_ISSUERS, category=Category.MMA, brief="MMA",
-    costs=matrix_unit_lost,
+    costs=matrix_unit_changed,
 )  # fmt: skip
 def matrix(of: RegionSubject) -> tuple[str, ...] | Absent:
     """Matrix instructions of one iteration of the source, by kind."""
@@ -333,7 +352,7 @@ def pipeline_commits(of: RegionSubject) -> int | float | Absent:
     "pipeline.depth", "wait depth", Unit.LEFT_IN_FLIGHT, category=Category.WAITS,
     direction=Direction.MORE_IS_BETTER,
     column=FactColumn("wait", "wait", "what the strictest wait for loads leaves in flight", 3),
-    brief="wait depth",
+    brief="wait depth", costs=_drains,
 )  # fmt: skip
 def pipeline_depth(of: RegionSubject) -> int | Absent:
     """Loads or groups that the strictest wait for loads leaves in flight."""
@@ -344,7 +363,7 @@ def pipeline_depth(of: RegionSubject) -> int | Absent:
 @region_fact(
     "pipeline.iterations", "iterations in flight", Unit.BEHIND_THE_WAIT, category=Category.WAITS,
     direction=Direction.MORE_IS_BETTER,
-    column=FactColumn("iterations", "iters", "iterations in flight behind it", 4), brief="iters",
+    column=FactColumn("iterations", "iters", "iterations in flight behind it", 4), brief="iters", costs=_drains,
 )  # fmt: skip
 def pipeline_iterations(of: RegionSubject) -> int | float | Absent:
     """Iterations that are in flight after the wait."""

@@ -394,7 +394,7 @@ def test_records_are_flat_of_the_same_columns_and_say_what_the_json_says() -> No
             assert [record["first_line"], record["last_line"]] == region["lines"]
             assert record["max_loads_in_flight"] == region["in_flight"]["max_loads"]
             assert record["registers"] == document["resources"]["registers"]
-            assert record["principal"] is (region["id"] == document["principal"])
+            assert record["is_main"] is (region["id"] == document["main_region"])
     assert len(columns) == 1
 
 

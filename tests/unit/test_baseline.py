@@ -146,7 +146,7 @@ def test_a_fact_that_is_not_known_any_more_shuts_its_gate(cache: Path) -> None:
     cubin.unlink()
     (change,) = held(recorded(MATMUL), cache).changes
     spills = next(fact for fact in change.facts if fact.key == "spills")
-    assert (spills.left, spills.right, spills.reason) == (0, None, "not known any more")
+    assert (spills.left, spills.right, spills.reason) == (0, None, "unknown now")
     assert {"spills", "waits", "mma"} <= set(change.failures(["spills", "waits", "mma"]))
 
 
@@ -174,7 +174,7 @@ def test_another_version_of_triton_may_differ_unasked() -> None:
 
 
 def test_another_target_may_not_unless_asked() -> None:
-    with pytest.raises(UsageError, match=r"of sm_80, the cache of gfx942") as refusal:
+    with pytest.raises(UsageError, match=r"for sm_80, but the cache is for gfx942") as refusal:
         held(recorded(MATMUL), FIXTURES / "3.6.0" / "gfx942" / "matmul_grouped")
     assert "--across target" in str(refusal.value.remedy)
     corpus = held(recorded(MATMUL), FIXTURES / "3.6.0" / "gfx942" / "matmul_grouped", across=[Axis.TARGET])
@@ -200,15 +200,15 @@ def test_no_version_is_named_where_a_baseline_names_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "b.json is no JSON"),
+        ("{", "b.json is not JSON"),
         ("[" * 100_000, "b.json is nested too deeply"),
-        ("[]", "b.json is no baseline"),
-        ('{"document": "cache", "schema_version": 1}', "b.json is no baseline"),
+        ("[]", "b.json is not a baseline"),
+        ('{"document": "cache", "schema_version": 1}', "b.json is not a baseline"),
         (
-            '{"document": "baseline", "schema_version": 2, "generator": "9.9"}',
-            r"of schema version 2, and this inspect-kernel \(.*\) reads version 1",
+            '{"document": "baseline", "schema_version": 3, "generator": "9.9"}',
+            r"has schema version 3, but inspect-kernel .* reads versions 1 to 2",
         ),
-        ('{"document": "baseline", "schema_version": 1}', "damaged: there is no 'kernels'"),
+        ('{"document": "baseline", "schema_version": 1}', "damaged: 'kernels' is missing"),
         ('{"document": "baseline", "schema_version": 1, "kernels": [3], "generator": ""}', "damaged"),
         ('{"document": "baseline", "schema_version": 1, "kernels": null, "generator": ""}', "damaged"),
     ],

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from artifact_inspector.comparison import cause
-from artifact_inspector.comparison.pair import FactPair, State
+from artifact_inspector.comparison.fact_pair import FactPair, State
 from artifact_inspector.model import Frame, Stage
 from artifact_inspector.vocabulary.fact import Category
 

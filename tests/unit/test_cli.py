@@ -319,7 +319,7 @@ def test_exit_code_3_when_nothing_could_be_read(tmp_path: Path) -> None:
 
 def test_json_holds_the_names_of_its_contract(cache: Path) -> None:
     document = json.loads(run("--json", cache).stdout)
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["problems"] == []
     (kernel,) = document["kernels"]
     assert kernel["target"] == {"backend": "cuda", "arch": "sm_80", "warp_size": 32}

@@ -37,8 +37,8 @@ def test_a_full_record_refuses_a_launch_and_stays_as_it_is(tmp_path: Path, monke
     monkeypatch.setattr(manifest, "MAX_RECORD_BYTES", 3000)
     rows = [{"kernel": f"k{number}"} for number in range(40)]
     add_to_manifest(tmp_path, (), rows)
-    with pytest.raises(CacheError, match=r"60 new launches; at most 0 MiB are read\. It is unchanged"):
-        add_to_manifest(tmp_path, (), [{"kernel": f"new{number}"} for number in range(60)])
+    with pytest.raises(CacheError, match=r"200 new launches; at most 0 MiB are read\. It is unchanged"):
+        add_to_manifest(tmp_path, (), [{"kernel": f"new{number}"} for number in range(200)])
     assert read_launches(tmp_path) == rows
 
 

@@ -291,4 +291,4 @@ def test_axes_are_given_in_one_word_or_several() -> None:
     assert parse_axes(["target, Version", "config"]) == (Axis.TARGET, Axis.VERSION, Axis.CONFIG)
     with pytest.raises(UsageError, match="'colour'") as raised:
         parse_axes(["colour"])
-    assert raised.value.remedy == "There are target, version, config, source."
+    assert raised.value.remedy == "Expected one of target, version, config, source."

@@ -104,16 +104,16 @@ def tried() -> dict:
 
 def test_a_switch_that_helps_is_told_with_what_it_changed(tried: dict) -> None:
     (kernel,) = tried["kernels"]
-    narrow = next(one for one in kernel["tried"] if one["finding"]["code"] == "AI006")
+    narrow = next(one for one in kernel["trials"] if one["finding"]["code"] == "AI006")
     assert (narrow["reached"], narrow["is_resolved"]) == (True, True)
-    assert narrow["answer"].startswith("The code changed (from TTIR on): signature i32→i32:16")
+    assert narrow["effect"].startswith("The code changed (from TTIR on): signature i32→i32:16")
     widths = next(fact for fact in narrow["facts"] if fact["key"] == "loads.widths")
     assert (widths["left"], widths["right"]) == (["4 ×8"], ["16 ×2"])
     assert any("from the cached TTIR" in note for note in kernel["notes"])
 
 
 def test_what_was_tried_is_a_document(tried: dict) -> None:
-    schema = json.loads((ROOT / "docs" / "schema" / "v1" / "remedies.schema.json").read_text())
+    schema = json.loads((ROOT / "docs" / "schema" / "v2" / "remedies.schema.json").read_text())
     Draft202012Validator(schema).validate(tried)
 
 

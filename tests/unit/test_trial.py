@@ -68,7 +68,7 @@ def test_a_comment_reaches_nothing_and_another_value_in_an_imported_file_does(ch
     (checkout / "factor.py").write_text("import triton.language as tl\nFACTOR = tl.constexpr(3.0)\n")
     reached = attempt(checkout, "--against", "HEAD", "--json", "--keep", str(checkout / "tried"))
     assert reached.exit_code == 1, reached.output
-    (answer,) = json.loads(reached.stdout)["answers"]
+    (answer,) = json.loads(reached.stdout)["results"]
     assert (answer["at"], answer["against"]) == ("ttir", "HEAD")
 
 

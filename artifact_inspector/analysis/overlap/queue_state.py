@@ -221,8 +221,8 @@ class QueueState:
         moved_operations: dict[str, tuple[InFlightOperation, ...]] = {}
         for target, sources in register_moves.pairs:
             names = sources if register_moves.is_unconditional else (target, *sources)
-            all_held = dict.fromkeys(flight for name in names for flight in holders.get(name, ()))
-            moved_operations[target] = tuple(flight for flight in all_held if flight in self.loads_in_flight)
+            flights_of_names = dict.fromkeys(flight for name in names for flight in holders.get(name, ()))
+            moved_operations[target] = tuple(flight for flight in flights_of_names if flight in self.loads_in_flight)
         for flights in moved_operations.values():
             for flight in flights:
                 self._register_counts[flight] += 1

@@ -108,7 +108,7 @@ def swizzled_elements(
             if option is not None:
                 options.append(option)
     if options:  # the fewest bank conflicts, then the most passes
-        return 1 << (dim + min((conflicts, -turns) for conflicts, turns in options)[1])
+        return 1 << (dim + min((conflicts, -passes) for conflicts, passes in options)[1])
     vector = _vector(a, b, source.lane, target.lane, bits)
     bank_a = [*vector, *_bank(a, source.lane, vector, bits)]
     bank_b = [*vector, *_bank(b, target.lane, vector, bits)]
@@ -152,8 +152,8 @@ def _wide(
     segment = _segment([*vector, *tiles[0]], [*vector, *tiles[1]], dim, _rows(vector, bits, dim))
     conflicts = sum((1 << sum(1 for basis in segment if basis in tile)) - 1 for tile in tiles)
     kept_bits = min(len(access.contiguous) + len(access.address) - 3 for access in pair)
-    turns = sum(1 for basis in segment if basis in a and basis in b)
-    return conflicts, max(0, turns - kept_bits)
+    passes = sum(1 for basis in segment if basis in a and basis in b)
+    return conflicts, max(0, passes - kept_bits)
 
 
 def _shared_row(

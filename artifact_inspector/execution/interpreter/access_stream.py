@@ -21,9 +21,8 @@ from artifact_inspector.execution.launch import KernelLaunch
 
 MOST_EVENTS = 600_000
 """Most sampled accesses; beyond it every second sector leaves the sample."""
-_FEWEST_SAMPLES = 8192
-_SAMPLES_PER_CACHE = 2048
-"""Sampled sectors of a stretch of memory as large as the cache."""
+_FEWEST_CACHES = 4
+"""Stretches of memory as large as the cache that are sampled at least: small tensors are sampled more densely."""
 
 
 class StreamEvents(NamedTuple):
@@ -45,10 +44,11 @@ class AccessStream:
     Args:
         launch: with an address for every tensor.
         cache_bytes: size of the cache that the sample is for.
+        samples_per_cache: sampled sectors of a stretch of memory as large as the cache.
         seed: of the random choice of sectors.
     """
 
-    def __init__(self, launch: KernelLaunch, cache_bytes: int, seed: int = 0) -> None:
+    def __init__(self, launch: KernelLaunch, cache_bytes: int, samples_per_cache: int = 2048, seed: int = 0) -> None:
         regions = Intervals.union(
             [
                 Intervals(
@@ -59,7 +59,7 @@ class AccessStream:
                 if tensor.bytes
             ]
         )
-        sample_count = max(_FEWEST_SAMPLES, _SAMPLES_PER_CACHE * regions.total * SECTOR // cache_bytes)
+        sample_count = samples_per_cache * max(_FEWEST_CACHES, regions.total * SECTOR // cache_bytes)
         self.spacing = max(1, regions.total // sample_count)
         """Sectors that each sampled one stands for."""
         numbers = np.arange(0, regions.total, self.spacing)
@@ -79,10 +79,9 @@ class AccessStream:
     def events(self) -> StreamEvents:
         """All recorded accesses."""
         if len(self._events) != 1:
-            empty = StreamEvents(*(np.empty(0, np.int32) for _ in range(4)), np.empty(0, bool))  # type: ignore[arg-type]
-            self._events = [
-                StreamEvents(*(np.concatenate(column) for column in zip(empty, *self._events, strict=True)))
-            ]
+            none = np.empty(0, np.int32)
+            portions = [StreamEvents(none, none, none, none, np.empty(0, bool)), *self._events]
+            self._events = [StreamEvents(*(np.concatenate(columns) for columns in zip(*portions, strict=True)))]
         return self._events[0]
 
     def begin_portion(self, first: int) -> None:

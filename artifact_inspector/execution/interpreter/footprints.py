@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.intervals import Intervals, intervals_of, sorted_distinct
 from artifact_inspector.execution.launch import KernelLaunch
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.access_stream import AccessStream
 
 SECTOR = 32
 """Bytes of a sector, the smallest unit of L1 and L2 requests."""
@@ -42,6 +39,16 @@ class FootprintAccess(NamedTuple):
     """Row of the machine of the first CTA."""
     cta_offsets: NDArray[np.int64] | None = None
     """Byte offset of each CTA, if all of them share one row of addresses."""
+
+
+class AccessRecorder(Protocol):
+    """Receives all accesses of a launch."""
+
+    def add(self, access: FootprintAccess) -> None:
+        """Record an access."""
+
+    def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
+        """Record the accesses of many loop iterations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +163,12 @@ class Footprints:
 
     Args:
         launch: with an address for every tensor.
-        stream: receives all accesses in addition.
+        recorder: receives all accesses too.
     """
 
-    def __init__(self, launch: KernelLaunch, stream: AccessStream | None = None) -> None:
+    def __init__(self, launch: KernelLaunch, recorder: AccessRecorder | None = None) -> None:
         self._launch = launch
-        self.stream = stream
+        self._recorder = recorder
         self._first = 0
         self._portions: dict[str, _TensorPortion] = {}
         self.reads_by_tensor: dict[str, TensorReads] = {}
@@ -188,8 +195,8 @@ class Footprints:
 
     def add(self, access: FootprintAccess) -> None:
         """Record an access."""
-        if self.stream is not None:
-            self.stream.add(access)
+        if self._recorder is not None:
+            self._recorder.add(access)
         self._add(access)
 
     def _add(self, access: FootprintAccess) -> None:
@@ -240,8 +247,8 @@ class Footprints:
             accesses: one per instruction; its rows are ordered by iteration, then by CTA.
             rows: CTAs of one iteration.
         """
-        if self.stream is not None:
-            self.stream.add_iterations(accesses, rows)
+        if self._recorder is not None:
+            self._recorder.add_iterations(accesses, rows)
         for access in accesses:
             self._add(access)
 

@@ -191,12 +191,12 @@ class IterationHypothesis:
             return 0
         return self.count if self._is_other_state_unchanged(trial) else 0
 
-    def _make_speculative(self, rehearsal: SpeculativeMemory) -> _SpeculativeMachine:
+    def _make_speculative(self, speculative_memory: SpeculativeMemory) -> _SpeculativeMachine:
         machine, count = self.machine, self.count
         trial = object.__new__(_SpeculativeMachine)
         trial.__dict__.update(machine.__dict__)
         trial.ctas, trial.iterations = np.tile(machine.ctas, count), count
-        trial.memory = rehearsal
+        trial.memory = speculative_memory
         trial.counters = machine.counters.speculative_copy(self.step_limit)
         trial.barriers = {name: self._tile(mask) for name, mask in machine.barriers.items()}
         trial.saved_barriers = {name: self._tile(mask) for name, mask in machine.saved_barriers.items()}
@@ -330,13 +330,13 @@ class IterationHypothesis:
     def _commit(
         self,
         trial: _SpeculativeMachine,
-        rehearsal: SpeculativeMemory,
+        speculative_memory: SpeculativeMemory,
         initial_state: Mapping[StateName, Value],
     ) -> None:
         """Apply the buffered counters and accesses, and continue after the last iteration."""
         machine = self.machine
         machine.counters.add(trial.counters, self.count, machine.step)
-        rehearsal.apply_buffered()
+        speculative_memory.apply_buffered()
         if machine.trace is not None and trial.trace is not None:
             machine.trace.extend(trial.trace * self.count)
         last_rows = np.arange((self.count - 1) * machine.rows, self.count * machine.rows)

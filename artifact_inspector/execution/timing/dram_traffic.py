@@ -17,7 +17,8 @@ from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_mis
 from artifact_inspector.execution.simulation import run_in_portions, set_up_launch
 from artifact_inspector.execution.timing.sampling import LaunchSample
 
-WINDOW_WAVES = 6
+WINDOW_WAVES = 8
+_SAMPLES_PER_CACHE = 1024
 _FEWEST_REUSES = 1.25
 """Requested bytes per distinct byte, from which CTAs share data."""
 
@@ -50,7 +51,7 @@ def fetched_bytes(
     counters = StepCounters(len(sample.loaded.program.steps), limit)
     setup = set_up_launch(sample.loaded, sample.launch, counters)
     setup.memory.tracks_touches = False
-    stream = AccessStream(setup.launch, l2_bytes)
+    stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)
     setup.memory.footprints = stream  # type: ignore[assignment]
     if run_in_portions(setup, np.arange(window, dtype=np.int64)) or counters.missing_inputs:
         return {}

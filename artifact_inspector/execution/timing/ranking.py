@@ -177,7 +177,7 @@ def estimate_launch(
     costs = find_cta_costs(sample, gpu_model, resident_ctas, frame_bytes, int(resources.shared.value or 0), fetched)
     if costs.unknown_rates:
         return replace(empty_estimate, missing_inputs=unknown_inputs + costs.unknown_rates, notes=notes)
-    score, terms, waves = _score_launch(sample, costs, controls, gpu_model, resident_ctas)
+    score, terms, waves = score_launch(sample, costs, controls, gpu_model, resident_ctas)
     bottleneck = max(terms, key=lambda name: terms[name])
     return replace(
         empty_estimate,
@@ -213,7 +213,7 @@ def _missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reasons))
 
 
-def _score_launch(
+def score_launch(
     sample: LaunchSample,
     costs: CtaCosts,
     controls: Sequence[ControlCode],
@@ -343,7 +343,16 @@ def rank_launches(
         candidate = candidates[at]
         if budget is not None and budget.is_spent():
             return RankedLaunch(
-                at, candidate.artifact.hash, labels[at], None, None, {}, True, None, None, (budget.reason,)
+                launch=at,
+                hash=candidate.artifact.hash,
+                label=labels[at],
+                score=None,
+                bottleneck=None,
+                terms={},
+                fits=True,
+                blocks=None,
+                waves=None,
+                missing_inputs=(budget.reason,),
             )
         with without_collection():
             loaded = load_kernel(candidate.artifact, disassemble)

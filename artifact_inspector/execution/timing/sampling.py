@@ -67,6 +67,8 @@ class _AccessPattern(NamedTuple):
     contiguous_ranges: int
     sector_offsets: NDArray[np.int64]
     """Distinct sectors, relative to that of the first lane."""
+    lanes: int
+    distinct_addresses: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,13 @@ class GlobalTraffic:
     sectors_written: dict[str, int] = field(default_factory=dict)
     tensor_of_step: dict[int, str] = field(default_factory=dict)
     """Step → the tensor that it reads or writes."""
+    active_lanes: dict[int, int] = field(default_factory=dict)
+    """Step → lanes that access memory, totalled over accesses of a CTA."""
+    distinct_addresses: dict[int, int] = field(default_factory=dict)
+    """Step → distinct lane addresses, counted separately for each access of a CTA."""
+    first_addresses: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    """Step → (CTA, address of its first active lane) → accesses; empty unless `tracks_addresses`."""
+    tracks_addresses: bool = False
     _touched_sectors: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
     _first_positions: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """Tensor → scratch array: the position of the first touch of each sector."""
@@ -132,9 +141,14 @@ class GlobalTraffic:
                 for counter, count in (
                     (self.requested_sectors, pattern.sectors), (self.requested_lines, pattern.lines),
                     (self.contiguous_ranges, pattern.contiguous_ranges),
+                    (self.active_lanes, pattern.lanes), (self.distinct_addresses, pattern.distinct_addresses),
                 ):  # fmt: skip
                     counter[step] = counter.get(step, 0) + count * len(same_pattern)
                 self.new_sectors.setdefault(step, 0)
+                if self.tracks_addresses:
+                    accesses_at = self.first_addresses.setdefault(step, {})
+                    for key in zip(ctas[same_pattern].tolist(), base[same_pattern].tolist(), strict=True):
+                        accesses_at[key] = accesses_at.get(key, 0) + 1
                 for region in self.regions:
                     rows_inside = same_pattern[
                         (base[same_pattern] >= region.start) & (base[same_pattern] < region.stop)
@@ -191,6 +205,8 @@ class GlobalTraffic:
                 _count_distinct_by_warp(warps, positions // LINE),
                 1 + int(np.count_nonzero(np.diff(sectors) != 1)),
                 sectors - line_offset // SECTOR,
+                len(offsets),
+                len(sorted_distinct(offsets)),
             )
         return pattern
 
@@ -277,6 +293,7 @@ def sample_launch(
     limit: int = 20_000_000,
     *,
     runs_in_parallel: bool = True,
+    tracks_addresses: bool = False,
 ) -> LaunchSample:
     """Simulate some CTAs of a launch.
 
@@ -286,13 +303,14 @@ def sample_launch(
         cta_limit: number of CTAs.
         limit: steps after which it counts as endless.
         runs_in_parallel: whether loop iterations may run in parallel; the counters are the same.
+        tracks_addresses: whether to record the first address of each access.
 
     Raises:
         UsageError: arguments are missing or wrong, or the grid is empty.
     """
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
-    traffic = GlobalTraffic(tuple(setup.memory.regions))
+    traffic = GlobalTraffic(tuple(setup.memory.regions), tracks_addresses=tracks_addresses)
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic  # type: ignore[assignment]
     ctas = choose_ctas(launch.grid, cta_limit)

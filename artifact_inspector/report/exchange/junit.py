@@ -16,7 +16,9 @@ from artifact_inspector.report.ci_escaping import replace_commands
 from artifact_inspector.report.corpus import describe_change
 
 
-def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff") -> str:
+def junit_text(
+    corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-kernel diff", *, is_strict: bool = True
+) -> str:
     """The JUnit document.
 
     A kernel fails if one of its gates fails; without gates, if more than names differ.
@@ -25,10 +27,11 @@ def junit_text(corpus: Corpus, gates: Sequence[str], suite_name: str = "inspect-
     suite = ElementTree.Element("testsuite", name=suite_name)
     for change in corpus.changes:
         case = _case(suite, change.left)
-        failures = change.failures(effective_gates)
+        failures = change.failures(effective_gates, is_strict=is_strict)
         if failures:
-            message = ", ".join(change.categories) or "different code, equal facts"
-            failure = ElementTree.SubElement(case, "failure", type=failures[0], message=f"changed: {message}")
+            failing = change.failing_headline(failures, is_strict=is_strict)
+            message = "The code differs, but no fact does." if failing is None else failing.sentence
+            failure = ElementTree.SubElement(case, "failure", type=failures[0], message=_plain(message))
             failure.text = _plain("\n".join(describe_change(change)))
         elif change.degree is Degree.CHANGED:
             ElementTree.SubElement(case, "system-out").text = _plain("\n".join(describe_change(change)))

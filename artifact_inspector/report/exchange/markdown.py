@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
-from artifact_inspector.comparison.pair import Comparison, State
+from artifact_inspector.comparison.fact_pair import State
+from artifact_inspector.comparison.headline import headlines_of_pair, value_text
+from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.corpus import (
     describe_change,
@@ -19,7 +21,6 @@ from artifact_inspector.report.diff import (
     describe_divergence,
     describe_verdict_change,
     side_labels,
-    value_text,
 )
 
 MAX_KERNELS = 50
@@ -29,12 +30,12 @@ MAX_CHARACTERS = 60_000
 """GitHub accepts comments of at most 65,536."""
 
 
-def corpus_markdown(corpus: Corpus, gates: Sequence[str]) -> str:
+def corpus_markdown(corpus: Corpus, gates: Sequence[str], *, is_strict: bool = True) -> str:
     """Two caches: the summary, then a row for each kernel that changed, worst first."""
     lines = [f"**{' · '.join(summarise_corpus(corpus))}**", ""]
     if corpus.by_category:
         lines += [" · ".join(f"{name} {count}" for name, count in corpus.by_category.items()), ""]
-    lines += [f"⚠ {_plain(sentence)}" for sentence in describe_gates(corpus, gates)]
+    lines += [f"⚠ {_plain(sentence)}" for sentence in describe_gates(corpus, gates, is_strict=is_strict)]
     listed_changes = [change for change in corpus.changes if change.degree not in (Degree.IDENTICAL, Degree.BENIGN)]
     if listed_changes:
         lines += ["", "| kernel | target | changed | what |", "|---|---|---|---|"]
@@ -68,10 +69,14 @@ def pair_markdown(pair: Comparison) -> str:
 def _attribution(pair: Comparison, labels: tuple[str, str]) -> Iterator[str]:
     diverging_regions = [region for region in pair.regions if region.first_divergence is not None]
     if not diverging_regions:
+        headline = next(iter(headlines_of_pair(pair)), None)
+        if headline is not None:
+            yield f"**{_plain(headline.sentence)}**"
+            yield ""
         yield (
             "**No fact differs.**"
             if pair.is_same
-            else "**Both kernels order loads and computes the same way at every stage.**"
+            else "Both kernels order loads and computes the same way at every stage."
         )
     yield from (f"**{_plain(describe_divergence(pair, region) or '')}**" for region in diverging_regions)
     yield ""

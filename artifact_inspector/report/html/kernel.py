@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.findings import find_findings, find_launch_findings
 from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
-from artifact_inspector.report.diff import value_text
 from artifact_inspector.report.html.code import LinkedCode, linked_code
 from artifact_inspector.report.html.drawings import PictureSection, draw_kernel, draw_resources
 from artifact_inspector.report.html.finding import FindingView, view_finding, view_limit

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from artifact_inspector.comparison.consequence import rank_of
-from artifact_inspector.comparison.pair import Comparison, FactPair, KernelRegion, RegionPair, StagePair, State
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.headline import value_text
+from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import (
     describe_divergence,
     describe_verdict_change,
     side_labels,
-    value_text,
 )
 from artifact_inspector.report.html.code import LinkedCode, linked_code
 from artifact_inspector.report.html.drawings import PictureSection, draw_pair

@@ -88,6 +88,8 @@ class CheckDocument(Document):
     generator: str
     """The version of inspect-kernel that recorded the baseline."""
     passed: bool
+    strict: bool
+    """True if any change of a gated fact fails, not only a worse one."""
     gates: tuple[GateName, ...]
     """The gates that were checked."""
     failures: tuple[GateName, ...]
@@ -117,18 +119,21 @@ def baseline_text(document: BaselineDocument) -> str:
     return escape_text(_format_lines(encode(document), "") + "\n")
 
 
-def check_document(corpus: Corpus, gates: Sequence[str], baseline: Baseline) -> CheckDocument:
+def check_document(
+    corpus: Corpus, gates: Sequence[str], baseline: Baseline, *, is_strict: bool = False
+) -> CheckDocument:
     """The result of a check."""
-    failures = corpus.failures(gates)
+    failures = corpus.failures(gates, is_strict=is_strict)
     return CheckDocument(
         generator=baseline.generator,
         passed=not failures,
+        strict=is_strict,
         gates=tuple(gates),
         failures=failures,
         across=across(corpus.matching),
         counts={degree: corpus.count(degree) for degree in Degree},
         by_category=corpus.by_category,
-        kernels=tuple(Checked(change, change.failures(gates)) for change in corpus.changes),
+        kernels=tuple(Checked(change, change.failures(gates, is_strict=is_strict)) for change in corpus.changes),
         gone=corpus.matching.left,
         new=corpus.matching.right,
         ambiguous=ambiguous(corpus.matching),

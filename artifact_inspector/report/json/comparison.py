@@ -7,23 +7,25 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
+from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.headline import Headline, headlines_of_pair
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching
 from artifact_inspector.comparison.matrix import Matrix, shown_columns
 from artifact_inspector.comparison.pair import (
     Comparison,
-    FactPair,
     FirstDivergence,
     KernelRegion,
     RegionPair,
     StagePair,
     VerdictChange,
 )
+from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.comparison.variant_causes import Causes
 from artifact_inspector.files.cache import Problem
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import TextExamples, define_shape
 from artifact_inspector.report.json.stages import Verdict
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
 
@@ -47,6 +49,17 @@ define_shape(
     types={"category": Annotated[str, TextExamples((*CATEGORIES, "options"))]},
     title="Fact",
 )
+define_shape(
+    PairPrice,
+    empty="problem",
+    rounded={"ratio": 3, "left_cycles": 1, "right_cycles": 1},
+)
+define_shape(
+    Headline,
+    "key=fact.key direction=fact.direction sentence source reason",
+    without="fact phrase origin",
+    empty="reason",
+)
 define_shape(FirstDivergence, types={"step": StepName})
 define_shape(VerdictChange, types={"step": StepName, "side": SideName})
 define_shape(
@@ -59,9 +72,11 @@ define_shape(StagePair, "step agree", without="compared", types={"step": StepNam
 define_shape(RegionPair, "name left right is_main=is_principal")
 define_shape(
     Change,
-    "left right degree categories differences first_divergence=pair.first_divergence facts not_compared=notes",
-    without="compared_facts pair lines",
-    types={"categories": tuple[CategoryName, ...]},
+    "left right degree categories differences first_divergence=pair.first_divergence direction headline facts"
+    " not_compared=notes",
+    without="compared_facts pair lines headlines",
+    empty="first_difference",
+    types={"categories": tuple[CategoryName, ...], "direction": Sign},
 )
 
 
@@ -82,6 +97,10 @@ class PairDocument(Document):
     regions: tuple[RegionPair, ...]
     """The main loop first."""
     not_compared: tuple[str, ...]
+    headline: Headline | None
+    """The decisive fact as a sentence; null if no fact is better or worse."""
+    price: PairPrice | None
+    """The predicted times of a launch of both; null if no launch is given or on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +168,7 @@ class MatrixDocument(Document):
     """Why it has so many variants."""
 
 
-def pair_document(pair: Comparison) -> PairDocument:
+def pair_document(pair: Comparison, headline: Headline | None = None, price: PairPrice | None = None) -> PairDocument:
     """Two kernels: identities, differences, and the responsible components."""
     left, right = pair.sides
     return PairDocument(
@@ -162,6 +181,8 @@ def pair_document(pair: Comparison) -> PairDocument:
         facts=pair.facts,
         regions=pair.regions,
         not_compared=pair.notes,
+        headline=headline or next(iter(headlines_of_pair(pair)), None),
+        price=price,
     )
 
 

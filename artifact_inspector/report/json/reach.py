@@ -17,7 +17,7 @@ define_shape(
     EffectReport,
     "kernel=label against=baseline reached=reach.reached effect=sentence at"
     " same_from stages=reach.files launch=reach.launch categories=reach.categories"
-    " facts=reach.facts left right notes=reach.notes",
+    " headline price facts=reach.facts left right notes=reach.notes",
     types={"categories": tuple[CategoryName, ...]},
 )
 

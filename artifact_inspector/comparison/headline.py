@@ -1,0 +1,276 @@
+"""The decisive difference of two kernels, as the sentence that an engineer would write: what, where, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from artifact_inspector.comparison.cause import lines_of
+from artifact_inspector.comparison.consequence import consequence_of, differing_facts, is_minor
+from artifact_inspector.comparison.fact_pair import FactPair
+from artifact_inspector.comparison.matching import Axis, Difference, Facet
+from artifact_inspector.comparison.pair import Comparison
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.findings import RULES, find_findings
+from artifact_inspector.model import Consequence, Stage
+from artifact_inspector.model.location import base_name
+from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.vocabulary.fact import Sign, Unit, Value
+from artifact_inspector.vocabulary.names import name_regions, step_of
+from artifact_inspector.vocabulary.options import SHARED_OPTIONS
+from artifact_inspector.vocabulary.rows import fact_of
+from artifact_inspector.vocabulary.value_reading import read_matrix, read_widths
+
+MAX_ORIGINS = 2
+"""Most options, versions and targets in the sentence."""
+_FINDINGS_OF_FACTS = {
+    Consequence.SPILLS: {"AI007", "AI021"},
+    Consequence.ACCESS: {"AI006", "AI022"},
+    Consequence.OCCUPANCY: {"AI008"},
+}
+"""Findings whose lines explain a fact of the kernel as a whole."""
+_PIPELINES = (Consequence.DRAIN, Consequence.IN_FLIGHT, Consequence.ORDER)
+
+
+class Headline(NamedTuple):
+    """The decisive fact with its evidence."""
+
+    fact: FactPair
+    phrase: str
+    """What changed: `the pipeline of loop1 drains every iteration (wait depth 4 → 0)`."""
+    source: str | None
+    """`matmul.py:81`; None where no line is known."""
+    reason: str
+    """Why, as the worse kernel's own texts prove it; empty if unknown."""
+    origin: str
+    """The requested change, and the first stage that differs; empty if unknown."""
+
+    @property
+    def sentence(self) -> str:
+        """One sentence: direction, change, line, reason, origin."""
+        lead = "" if self.fact.direction is Sign.NEUTRAL else f"{self.fact.direction.capitalize()}: "
+        location = "" if self.source is None else f", at {self.source}"
+        reason = f", because {self.reason}" if self.reason else ""
+        origin = f"; {self.origin}" if self.origin else ""
+        return f"{lead}{self.phrase}{location}{reason}{origin}."
+
+
+class ComparedKernels(NamedTuple):
+    """Two kernels with what a sentence about their difference needs."""
+
+    left: KernelFacts | None
+    """The old kernel; None for a record."""
+    right: KernelFacts
+    lines: Mapping[str, int]
+    """Region by its name → its line in the source, on the right."""
+    differences: Sequence[Difference] = ()
+    """In what the two are not the same kernel."""
+    first_difference: str = ""
+    """The first kind of file that differs."""
+
+
+def headlines_of_pair(pair: Comparison, first_difference: str = "") -> tuple[Headline, ...]:
+    """The headlines of two kernels, the decisive one first; `first_difference` is a kind of file."""
+    facts = differing_facts(pair.facts)
+    lines = lines_of(pair.right) if facts else {}
+    return find_headlines(facts, ComparedKernels(pair.left, pair.right, lines, pair.differences, first_difference))
+
+
+def find_headlines(facts: Sequence[FactPair], kernels: ComparedKernels) -> tuple[Headline, ...]:
+    """The decisive fact, then the first worse fact of each other category; empty if all are neutral or minor.
+
+    Args:
+        facts: facts that differ, the decisive one first.
+        kernels: both kernels.
+    """
+    signed = [fact for fact in facts if fact.direction is not Sign.NEUTRAL and not is_minor(fact)]
+    headline_facts = {fact.category: fact for fact in reversed(signed) if fact.direction is Sign.WORSE}
+    selected = dict.fromkeys((*signed[:1], *(fact for fact in signed if fact in headline_facts.values())))
+    return tuple(_make_headline(fact, facts, kernels) for fact in selected)
+
+
+def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedKernels) -> Headline:
+    left, right = kernels.left, kernels.right
+    worse, better = (left, right) if fact.direction is Sign.BETTER else (right, left)
+    source, reason = None, ""
+    if worse is not None:
+        source, reason = _find_evidence(fact, worse)
+        if better is not None and reason == _find_evidence(fact, better)[1]:
+            reason = ""  # it holds for both
+    location = None if right.program is None else right.program.location
+    if source is None and fact.region in kernels.lines and location is not None:
+        source = f"{base_name(location.file)}:{kernels.lines[fact.region]}"
+    origin = _describe_origin(kernels.differences, kernels.first_difference)
+    return Headline(fact, describe_decisive(fact, facts), source, reason, origin)
+
+
+def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]:
+    """The line and the reason that the worse kernel gives for a fact."""
+    consequence = consequence_of(fact)
+    names = name_regions(worse)
+    if consequence in _PIPELINES:
+        for region, pipeline in worse.pipelines.items():
+            if pipeline.unpipelined_reason is not None and fact.region in (names.get(region), region):
+                return None, pipeline.unpipelined_reason
+    if consequence is Consequence.EXCHANGE and worse.bill is not None:
+        role = fact.key.partition(".")[2]
+        entry = next((entry for entry in worse.bill.entries if entry.role == role and entry.source), None)
+        return (None if entry is None or entry.source is None else str(entry.source)), ""
+    codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
+    if fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers):
+        codes = _codes(fact.left) ^ _codes(fact.right)
+    finding = next((finding for finding in find_findings(worse) if finding.code in codes), None)
+    return (str(finding.remark.sources[0]) if finding is not None and finding.remark.sources else None), ""
+
+
+def _codes(value: Value) -> set[str]:
+    return set(value) if isinstance(value, tuple) else set()
+
+
+# -- what changed ----------------------------------------------------------------------
+
+
+def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    """What changed, in the terms of its consequence.
+
+    Args:
+        fact: the decisive fact.
+        facts: all facts that differ, for figures that belong together.
+    """
+    definition = fact_of(fact.key, fact.region)
+    phrase = ""
+    if fact.unknown:
+        return describe_values(fact)
+    if definition is kernel_facts.spills:
+        phrase = _describe_spills(fact)
+    elif definition in (region_facts.matrix, region_facts.fused, file_facts.matrix_instructions):
+        phrase = _describe_matrix(fact)
+    elif definition is region_facts.pipeline_depth or definition is region_facts.pipeline_iterations:
+        phrase = _describe_depth(fact)
+    elif definition is kernel_facts.blocks:
+        phrase = _describe_blocks(fact, facts)
+    elif definition is finding_facts.findings or definition is finding_facts.findings_on_registers:
+        phrase = _describe_codes(fact)
+    elif consequence_of(fact) is Consequence.ACCESS:
+        phrase = _describe_widths(fact)
+    elif consequence_of(fact) is Consequence.EXCHANGE:
+        phrase = _describe_exchange(fact, facts)
+    return phrase or describe_values(fact)
+
+
+def describe_values(fact: FactPair) -> str:
+    """One difference: `loop1: wait depth 4 → 0 left in flight`."""
+    prefix = f"{fact.region}: " if fact.region else ""
+    unit = f" {fact.unit}" if fact.unit and fact.unit != Unit.IN_CODE else ""
+    reason = f" ({fact.reason})" if fact.reason else ""
+    return f"{prefix}{fact.label.strip()} {value_text(fact.left)} → {value_text(fact.right)}{unit}{reason}"
+
+
+def value_text(value: Value) -> str:
+    """A value as text; a dash for None."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _describe_spills(fact: FactPair) -> str:
+    if not fact.left:
+        return f"registers spill to memory, 0 → {value_text(fact.right)} B per thread"
+    if not fact.right:
+        return f"registers no longer spill, {value_text(fact.left)} → 0 B per thread"
+    return f"registers spilled to memory {value_text(fact.left)} → {value_text(fact.right)} B per thread"
+
+
+def _describe_matrix(fact: FactPair) -> str:
+    scope = f"the dots of {fact.region}" if fact.region else "the dots"
+    ending = " and run as multiply-adds" if fact.region else ""
+    is_multiply_add = fact_of(fact.key, fact.region) is region_facts.fused
+    if (not fact.left) != (not fact.right):
+        is_lost = bool(fact.right) if is_multiply_add else bool(fact.left)
+        if is_lost:
+            return f"{scope} lost the matrix unit{ending}"
+        return f"{scope} use the matrix unit"
+    left, right = read_matrix(fact.left), read_matrix(fact.right)
+    if left.units != right.units:
+        names = [" and ".join(sorted(unit.value for unit in side.units)) for side in (left, right)]
+        return f"{scope} use {names[1]} instead of {names[0]}"
+    if left.operand_bits != right.operand_bits:
+        return f"{scope} multiply {right.operand_bits}-bit instead of {left.operand_bits}-bit operands"
+    return ""
+
+
+def _describe_depth(fact: FactPair) -> str:
+    values = f"({fact.title} {value_text(fact.left or 0)} → {value_text(fact.right or 0)})"
+    if not fact.right:
+        return f"the pipeline of {fact.region} drains every iteration {values}"
+    if not fact.left:
+        return f"the pipeline of {fact.region} no longer drains every iteration {values}"
+    return f"the pipeline of {fact.region} runs {'further' if fact.direction is Sign.BETTER else 'less far'} ahead {values}"
+
+
+def _describe_widths(fact: FactPair) -> str:
+    left, right = read_widths(fact.left), read_widths(fact.right)
+    if left is None or right is None or not left[1] or not right[1]:
+        return ""
+    means = [f"{size / count:.3g}" for size, count in (left, right)]
+    change = "wider" if fact.direction is Sign.BETTER else "narrower"
+    values = f"{value_text(fact.left)} → {value_text(fact.right)}"
+    return f"{fact.title} are {change}, {means[0]} → {means[1]} B per thread on average ({values})"
+
+
+def _describe_blocks(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    if fact.right == 0:
+        return f"no block fits on a multiprocessor any more ({value_text(fact.left)} → 0)"
+    if fact.left == 0:
+        return f"blocks fit on a multiprocessor again (0 → {value_text(fact.right)})"
+    resources = [
+        f"{other.title} {value_text(other.left)} → {value_text(other.right)}"
+        for other in facts
+        if fact_of(other.key, other.region) in (kernel_facts.registers, kernel_facts.shared)
+        and other.direction is fact.direction
+    ]
+    cause = f" ({', '.join(resources)})" if resources else ""
+    return f"{value_text(fact.left)} → {value_text(fact.right)} blocks per multiprocessor{cause}"
+
+
+def _describe_exchange(fact: FactPair, facts: Sequence[FactPair]) -> str:
+    counts = (file_facts.barriers, file_facts.shared_loads, file_facts.shared_stores)
+    figures = [
+        f"{other.title} {value_text(other.left)} → {value_text(other.right)}"
+        for other in facts
+        if fact_of(other.key, other.region) in counts and other.direction is fact.direction
+    ]
+    figures = [f"{value_text(fact.left or 0)} → {value_text(fact.right or 0)} B of shared memory", *figures]
+    return f"{'new ' if not fact.left else 'no more '}{fact.title}: {', '.join(figures)}"
+
+
+def _describe_codes(fact: FactPair) -> str:
+    names = {rule.code: rule.name for rule in RULES}
+    codes = sorted(_codes(fact.right) ^ _codes(fact.left))
+    listed = ", ".join(f"{code} {names.get(code, '')}".strip() for code in codes)
+    return f"{'new findings' if fact.direction is Sign.WORSE else 'findings gone'}: {listed}"
+
+
+# -- since when ------------------------------------------------------------------------
+
+
+def _describe_origin(differences: Sequence[Difference], first_difference: str) -> str:
+    is_release = any(difference.axis is Axis.VERSION for difference in differences)
+    requested = [
+        f"{difference.facet} {value_text(difference.left)} → {value_text(difference.right)}"
+        for difference in differences
+        if difference.axis in (Axis.VERSION, Axis.TARGET, Axis.CONFIG)
+        and difference.facet != Facet.TILES
+        and not (is_release and difference.axis is Axis.CONFIG and difference.facet not in SHARED_OPTIONS)
+        and None not in (difference.left, difference.right)
+    ][:MAX_ORIGINS]
+    axes = {difference.axis for difference in differences}
+    if Axis.TARGET in axes or (Axis.CONFIG in axes and Axis.VERSION not in axes):
+        first_difference = ""  # the request explains it
+    stage = next((stage for stage in reversed(Stage) if step_of(stage) == first_difference), None)
+    texts = [f"first difference in {first_difference} ({stage.component})"] if stage is not None else []
+    return ", ".join([*requested, *texts])

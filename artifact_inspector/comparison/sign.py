@@ -1,0 +1,321 @@
+"""Whether each differing fact of two kernels is better, worse or neutral on the right side.
+
+The direction of a fact decides, except where the two values are not comparable: another vendor's registers,
+bytes of another tile, a loop that one compiler unrolled. Such differences are neutral.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from artifact_inspector.comparison.consequence import consequence_of
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.errors import UsageError
+from artifact_inspector.hardware.targets import parse_target
+from artifact_inspector.model import Consequence, OrderVerdict
+from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
+from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
+from artifact_inspector.vocabulary.names import STEPS, is_loop_name
+from artifact_inspector.vocabulary.options import WARP_COUNT
+from artifact_inspector.vocabulary.rows import Summary, fact_of
+from artifact_inspector.vocabulary.value_reading import (
+    read_matrix,
+    read_strictest_waits,
+    read_verdict,
+    read_widths,
+)
+
+UNROLLED = "the loop was unrolled there: its matrix instructions are in straight-line code"
+_OF_ONE_VENDOR = frozenset(
+    {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS}
+)
+"""Categories whose figures of two vendors do not compare: other instructions, registers and limits."""
+_OF_ONE_TILE = frozenset({Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS})
+"""Categories whose figures grow with the work of a CTA."""
+_OF_ONE_WARP_COUNT = frozenset({Category.BOUNDS, Category.INSTRUCTIONS})
+_ZERO_IF_ABSENT = frozenset({Category.WAITS, Category.IN_FLIGHT, Category.SHARED, Category.SPILLS})
+"""Categories in which a missing row means none: no pipeline, no bytes in flight, no such buffer."""
+_RANKS = {OrderVerdict.PIPELINED: 2, OrderVerdict.WARP_SPECIALISED: 2, OrderVerdict.PARTLY_PIPELINED: 1}
+_UNRANKED = frozenset(
+    {OrderVerdict.UNROLLED, OrderVerdict.GONE, OrderVerdict.NO_LOADS, OrderVerdict.NO_COMPUTE, OrderVerdict.SINGLE}
+)
+"""Verdicts of regions without rounds of their own."""
+
+
+class _Sides(NamedTuple):
+    """What the sign of one fact needs of all others."""
+
+    left: Mapping[str, Value]
+    right: Mapping[str, Value]
+    last_step: str
+    """The last stage that both have."""
+    is_one_vendor: bool
+    has_one_tile: bool
+    has_one_warp_count: bool
+    have_dots: bool
+    """Whether both programs multiply matrices: without dots there is no matrix work to lose."""
+
+    def value_pair(self, key: str) -> tuple[Value, Value]:
+        return self.left.get(key), self.right.get(key)
+
+
+def sign_facts(facts: Sequence[FactPair], left: Summary, right: Summary) -> tuple[FactPair, ...]:
+    """The facts with their direction; matrix work of unrolled loops is not compared.
+
+    Args:
+        facts: all facts of both kernels.
+        left: what the left kernel is.
+        right: what the right kernel is.
+    """
+    steps = [step for step in STEPS if step in left.steps and step in right.steps]
+    sides = _Sides(
+        left.facts,
+        right.facts,
+        steps[-1] if steps else "",
+        _vendor(left) == _vendor(right),
+        left.tiles == right.tiles,
+        left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
+        all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
+    )
+    return tuple(_sign_fact(fact, sides) for fact in facts)
+
+
+def _vendor(summary: Summary) -> object:
+    try:
+        return None if summary.target is None else parse_target(summary.target).backend
+    except UsageError:
+        return summary.target
+
+
+def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
+    if not fact.differs:
+        return fact
+    definition = fact_of(fact.key, fact.region)
+    if definition in (region_facts.matrix, region_facts.flop) and _is_unrolled(fact, sides):
+        return fact._replace(state=State.NOT_COMPARED, reason=UNROLLED)
+    if definition is None:  # a member of a family, or a fact of another version
+        is_amount = fact.category in (Category.SHARED, Category.SPILLS)
+        direction = Direction.LESS_IS_BETTER if is_amount else Direction.NEUTRAL
+        sign = _sign_amount(fact, direction, sides)
+        if fact.category == Category.SHARED and consequence_of(fact) is not Consequence.EXCHANGE:
+            sign = sign if sign is _sign_total(sides) else Sign.NEUTRAL  # moved between purposes
+        return fact._replace(direction=sign)
+    judge = _JUDGES.get(definition.key)
+    sign = _sign_amount(fact, definition.direction, sides) if judge is None else judge(fact, sides, definition)
+    return fact._replace(direction=sign)
+
+
+# -- amounts ---------------------------------------------------------------------------
+
+
+def _sign_amount(fact: FactPair, direction: Direction, sides: _Sides) -> Sign:
+    if direction is Direction.NEUTRAL or not _is_comparable(fact, sides):
+        return Sign.NEUTRAL
+    left, right = fact.left, fact.right
+    if fact.state is State.ONE_SIDED:
+        if fact.category not in _ZERO_IF_ABSENT or not _has_region(fact, sides):
+            return Sign.NEUTRAL
+        left, right = left or 0, right or 0
+    if not isinstance(left, int | float) or not isinstance(right, int | float) or left == right:
+        return Sign.NEUTRAL
+    return Sign.BETTER if (right > left) is (direction is Direction.MORE_IS_BETTER) else Sign.WORSE
+
+
+def _sign_total(sides: _Sides) -> Sign:
+    """The sign of all shared memory of a block."""
+    left, right = sides.value_pair(kernel_facts.shared.key)
+    if not isinstance(left, int) or not isinstance(right, int):
+        return Sign.NEUTRAL
+    return _sign_change(left, right, Direction.LESS_IS_BETTER)
+
+
+def _is_comparable(fact: FactPair, sides: _Sides) -> bool:
+    if not sides.is_one_vendor and fact.category in _OF_ONE_VENDOR:
+        return False
+    if not sides.has_one_tile and fact.category in _OF_ONE_TILE:
+        return False
+    return sides.has_one_warp_count or fact.category not in _OF_ONE_WARP_COUNT
+
+
+def _has_region(fact: FactPair, sides: _Sides) -> bool:
+    """Whether the side without the fact has its region in the last text; True for facts of the kernel."""
+    if not fact.region:
+        return True
+    values = sides.left if fact.left is None else sides.right
+    verdict = read_verdict(values.get(f"{fact.region}.verdict.{sides.last_step}"))
+    return verdict is not None and verdict not in (OrderVerdict.UNROLLED, OrderVerdict.GONE)
+
+
+# -- facts in words --------------------------------------------------------------------
+
+
+def _sign_verdict(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """Only pipelines are better or worse than other orders, and only in the last text."""
+    if fact.step != sides.last_step:
+        return Sign.NEUTRAL
+    left, right = read_verdict(fact.left), read_verdict(fact.right)
+    if left is None or right is None or {left, right} & _UNRANKED:
+        return Sign.NEUTRAL
+    return _sign_change(_RANKS.get(left, 0), _RANKS.get(right, 0), Direction.MORE_IS_BETTER)
+
+
+def _sign_waits(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """A strictest wait that drains, or stops to drain, in a loop; further waits of equal depth are neutral."""
+    if not is_loop_name(fact.region):
+        return Sign.NEUTRAL
+    left, right = read_strictest_waits(fact.left), read_strictest_waits(fact.right)
+    if not left or left.keys() != right.keys():
+        return Sign.NEUTRAL
+    drains = [all(depth == 0 for depth in waits.values()) for waits in (left, right)]
+    return _sign_change(drains[0], drains[1], Direction.LESS_IS_BETTER)
+
+
+def _sign_pipeline(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Depths count groups or loads: they compare where both pipelines are made of the same."""
+    kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
+    if not is_loop_name(fact.region) or (None not in kinds and kinds[0] != kinds[1]):
+        return Sign.NEUTRAL
+    return _sign_amount(fact, definition.direction, sides)
+
+
+def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Loops decide: beside one, straight-line code has only its first and last loads."""
+    suffix = f".verdict.{sides.last_step}"
+    has_loop = any(
+        read_verdict(value) is not None and is_loop_name(key.removesuffix(suffix))
+        for values in (sides.left, sides.right)
+        for key, value in values.items()
+        if key.endswith(suffix)
+    )
+    if not is_loop_name(fact.region) and has_loop:
+        return Sign.NEUTRAL
+    return _sign_amount(fact, definition.direction, sides)
+
+
+def _sign_loads_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Fewer, wider loads are no loss: bytes decide where both sides know them."""
+    byte_pair = sides.value_pair(f"{fact.region}.{region_facts.bytes_in_flight.key}")
+    return Sign.NEUTRAL if None not in byte_pair else _sign_in_flight(fact, sides, definition)
+
+
+def _sign_widths(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Mean width of accesses; loads and copies count together, since a pass turns one into the other."""
+    keys = [definition.key]
+    if definition in (file_facts.load_widths, file_facts.copy_widths):
+        keys = [file_facts.load_widths.key, file_facts.copy_widths.key]
+        if sides.value_pair(file_facts.tile_widths.key) != (None, None):
+            return Sign.NEUTRAL  # whole tiles were moved without threads
+    if not (sides.is_one_vendor and sides.has_one_warp_count):
+        return Sign.NEUTRAL
+    means: list[float] = []
+    for values in (sides.left, sides.right):
+        rows = [read_widths(values.get(key)) for key in keys if values.get(key) is not None]
+        known = [row for row in rows if row is not None]
+        if len(known) != len(rows) or not sum(count for _, count in known):
+            return Sign.NEUTRAL
+        means.append(sum(size for size, _ in known) / sum(count for _, count in known))
+    return _sign_change(means[0], means[1], Direction.MORE_IS_BETTER)
+
+
+def _sign_codes(fact: FactPair, _sides: _Sides, _definition: Fact) -> Sign:
+    """Findings that appear are worse, findings that vanish better; an exchange of some is neutral."""
+    if not isinstance(fact.left, tuple) or not isinstance(fact.right, tuple):
+        return Sign.NEUTRAL
+    left, right = set(fact.left), set(fact.right)
+    return Sign.WORSE if left < right else Sign.BETTER if right < left else Sign.NEUTRAL
+
+
+# -- matrix work -----------------------------------------------------------------------
+
+
+def _is_unrolled(fact: FactPair, sides: _Sides) -> bool:
+    """Whether the side without a loop's matrix work has it elsewhere, and no multiply-adds in its place."""
+    if fact.state is not State.ONE_SIDED:
+        return False
+    values = sides.left if fact.left is None else sides.right
+    is_lost = values.get(f"{fact.region}.{region_facts.fused.key}")
+    return bool(values.get(file_facts.matrix_instructions.key)) and not is_lost
+
+
+def _sign_matrix(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    """Lost or won matrix instructions, another generation, or wider operands; their number is neutral."""
+    if fact.state is State.ONE_SIDED:
+        return Sign.NEUTRAL if not sides.have_dots else Sign.WORSE if fact.right is None else Sign.BETTER
+    left, right = read_matrix(fact.left), read_matrix(fact.right)
+    if not sides.is_one_vendor:
+        return Sign.NEUTRAL
+    if left.generation != right.generation:
+        return _sign_change(left.generation or 0, right.generation or 0, Direction.MORE_IS_BETTER)
+    return _sign_change(left.operand_bits or 0, right.operand_bits or 0, Direction.LESS_IS_BETTER)
+
+
+def _sign_fused(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Multiply-adds of dots are worse than matrix instructions of the same region, or of the kernel."""
+    if fact.state is not State.ONE_SIDED:
+        return _sign_amount(fact, definition.direction, sides)
+    values = sides.left if fact.left is None else sides.right
+    own_values = sides.right if fact.left is None else sides.left
+    has_matrix = values.get(f"{fact.region}.{region_facts.matrix.key}") is not None
+    count_key = file_facts.matrix_instructions.key
+    if has_matrix or (values.get(count_key) and own_values.get(count_key) == 0):
+        return Sign.WORSE if fact.left is None else Sign.BETTER
+    return Sign.NEUTRAL
+
+
+def _sign_matrix_count(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    if (not fact.left) == (not fact.right) or not sides.have_dots:
+        return Sign.NEUTRAL
+    return Sign.WORSE if fact.left else Sign.BETTER
+
+
+# -- occupancy and counts ----------------------------------------------------------------
+
+
+def _sign_blocks(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Blocks of equal size compare; of other sizes or vendors only whether one fits at all."""
+    if sides.is_one_vendor and sides.has_one_warp_count:
+        return _sign_amount(fact, definition.direction, sides)
+    if 0 in (fact.left, fact.right) and None not in (fact.left, fact.right):
+        return Sign.WORSE if fact.right == 0 else Sign.BETTER
+    return Sign.NEUTRAL
+
+
+def _sign_threads(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    return _sign_amount(fact, definition.direction, sides) if sides.is_one_vendor else Sign.NEUTRAL
+
+
+def _sign_instructions(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
+    """Only the instructions of the last text run."""
+    if fact.step != sides.last_step:
+        return Sign.NEUTRAL
+    return _sign_amount(fact, definition.direction, sides)
+
+
+def _sign_change(left: float, right: float, direction: Direction) -> Sign:
+    if left == right:
+        return Sign.NEUTRAL
+    return Sign.BETTER if (right > left) is (direction is Direction.MORE_IS_BETTER) else Sign.WORSE
+
+
+_Judge = Callable[[FactPair, _Sides, Fact], Sign]
+_JUDGES: dict[str, _Judge] = {
+    region_facts.verdict.key: _sign_verdict,
+    region_facts.waits.key: _sign_waits,
+    region_facts.pipeline_depth.key: _sign_pipeline,
+    region_facts.pipeline_buffers.key: _sign_pipeline,
+    region_facts.loads_in_flight.key: _sign_loads_in_flight,
+    region_facts.bytes_in_flight.key: _sign_in_flight,
+    region_facts.matrix.key: _sign_matrix,
+    region_facts.fused.key: _sign_fused,
+    file_facts.matrix_instructions.key: _sign_matrix_count,
+    file_facts.load_widths.key: _sign_widths,
+    file_facts.copy_widths.key: _sign_widths,
+    file_facts.store_widths.key: _sign_widths,
+    file_facts.instructions.key: _sign_instructions,
+    kernel_facts.blocks.key: _sign_blocks,
+    kernel_facts.threads.key: _sign_threads,
+    finding_facts.findings.key: _sign_codes,
+    finding_facts.findings_on_registers.key: _sign_codes,
+}
+"""Key of a fact whose sign its direction does not decide → what does."""

@@ -1,0 +1,1 @@
+"""Diagnosis: which causes take the predicted time of a launch, by source line, and what helps."""

@@ -1,0 +1,166 @@
+"""Configurations to try against the causes of a launch: one option or constant at a time, the most promising first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.launch import evaluate_extent
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
+
+_TILE = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
+"""Names of constants that size tiles. Others may change what the kernel computes."""
+_GROUP = re.compile(r"GROUP\w*", re.IGNORECASE)
+_LEAST_TILE, _MOST_TILE = 16, 8192
+_MOST_STAGES = 7
+_DEEPER = (CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP, CauseKind.DEPENDENT_LOADS)
+_SMALLER = (CauseKind.IDLE_MULTIPROCESSORS, CauseKind.SPILLS, CauseKind.OCCUPANCY, CauseKind.TAIL_WAVE)
+_LARGER = (CauseKind.CTA_LAUNCHES, CauseKind.EXCESS_THREADS, CauseKind.BOUND)
+
+Change = Mapping[str, Any]
+"""Option or constant → its new value."""
+
+
+def propose_changes(
+    kinds: Sequence[CauseKind], options: Mapping[str, Any], constants: Mapping[str, Any], warp_size: int
+) -> list[Change]:
+    """Changes of a configuration, those that act on its causes first.
+
+    Args:
+        kinds: the causes, the first one first.
+        options: `num_warps`, `num_stages` of the compiled kernel.
+        constants: values of its constants.
+        warp_size: threads of a warp.
+
+    Example:
+        >>> propose_changes([CauseKind.DRAINED_PIPELINE], {"num_stages": 2}, {}, 32)[:2]
+        [{'num_stages': 3}, {'num_stages': 4}]
+    """
+    proposals = [
+        *_precisions(constants),
+        *(change for kind in kinds for change in _changes_for(kind, options, constants, warp_size)),
+        *_stages(options, 1),
+        *_warps(options, warp_size, (2, 0.5)),
+        *_tiles(constants, (2, 0.5)),
+        *_groups(constants),
+        *_combine(_warps(options, warp_size, (2, 0.5)), _stages(options, 2)),
+        *_combine(_tiles(constants, (2, 0.5)), _warps(options, warp_size, (2, 0.5))),
+    ]
+    return list(_first_of_each(proposals))
+
+
+def _first_of_each(changes: Sequence[Change]) -> Iterator[Change]:
+    listed: list[Change] = []
+    for change in changes:
+        if change not in listed:
+            listed.append(change)
+            yield change
+
+
+def _changes_for(
+    kind: CauseKind, options: Mapping[str, Any], constants: Mapping[str, Any], warp_size: int
+) -> Iterator[Change]:
+    if kind in _DEEPER:
+        yield from _stages(options, 4)
+    if kind in _SMALLER:
+        yield from _warps(options, warp_size, (2, 4))
+        yield from _tiles(constants, (0.5, 0.25))
+    if kind in _LARGER:
+        yield from _tiles(constants, (2, 4))
+        yield from _warps(options, warp_size, (0.5, 0.25))
+
+
+def _stages(options: Mapping[str, Any], more: int) -> Iterator[Change]:
+    stages = options.get("num_stages")
+    if isinstance(stages, int):
+        for count in (*range(stages + 1, min(stages + more, _MOST_STAGES) + 1), *([stages - 1] if stages > 1 else [])):
+            yield {"num_stages": count}
+
+
+def _warps(options: Mapping[str, Any], warp_size: int, factors: Sequence[float]) -> Iterator[Change]:
+    warps = options.get("num_warps")
+    if isinstance(warps, int):
+        for factor in factors:
+            count = int(warps * factor)
+            if count >= 1 and count * warp_size <= MAX_THREADS_PER_BLOCK:
+                yield {"num_warps": count}
+
+
+def _tiles(constants: Mapping[str, Any], factors: Sequence[float]) -> Iterator[Change]:
+    for name, value in constants.items():
+        if type(value) is int and value & (value - 1) == 0 and _TILE.fullmatch(name):
+            for factor in factors:
+                if _LEAST_TILE <= value * factor <= _MOST_TILE:
+                    yield {name: int(value * factor)}
+
+
+def _groups(constants: Mapping[str, Any]) -> Iterator[Change]:
+    for name, value in constants.items():
+        if type(value) is int and _GROUP.fullmatch(name):
+            yield from ({name: count} for count in (4, 8, 16) if count != value)
+
+
+def _precisions(constants: Mapping[str, Any]) -> Iterator[Change]:
+    yield from ({name: "tf32"} for name, value in constants.items() if value == "ieee")
+
+
+def _combine(first: Iterator[Change], second: Iterator[Change]) -> Iterator[Change]:
+    yield from ({**one, **other} for one, other in product(list(first), list(second)))
+
+
+def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: Change) -> tuple[int | str, ...] | None:
+    """A likely grid of a launch with changed constants; None if nothing explains the recorded one.
+
+    A recorded grid has numbers. Each is compared with quotients of integer arguments and tile constants; those count
+    first that divide an argument by a tile of its name (`M` by `BLOCK_M`), each for one dimension. The caller has to
+    verify that the launch still touches the same bytes.
+    """
+    changed = {name: value for name, value in change.items() if name in constants}
+    if not any(isinstance(value, int) for value in changed.values()):
+        return request.grid
+    if any(isinstance(extent, str) for extent in request.grid):
+        return tuple(request.grid)
+    extents: list[int | str] = []
+    names = {**_integers(request.arguments), **_integers(constants), **changed}
+    used: list[str] = []
+    for extent in request.grid:
+        explanations = list(_explanations(int(extent), request, constants))
+        explanations = [text for text in explanations if _pairs_names(text)] or explanations
+        unused = [text for text in explanations if text not in used]
+        if unused:
+            used.append(unused[0])
+            extents.append(evaluate_extent(unused[0], names))
+        elif int(extent) == 1:
+            extents.append(1)
+        else:
+            return None
+    return tuple(extents)
+
+
+def _pairs_names(text: str) -> bool:
+    """Whether each quotient divides an argument by a tile with its name: `cdiv(M,BLOCK_M)`."""
+    pairs = re.findall(r"cdiv\((\w+),(\w+)\)", text)
+    return all(tile.lower().endswith(name.lower()) for name, tile in pairs)
+
+
+def _integers(values: Mapping[str, Any]) -> dict[str, int]:
+    return {name: value for name, value in values.items() if type(value) is int}
+
+
+def _explanations(extent: int, request: LaunchRequest, constants: Mapping[str, Any]) -> Iterator[str]:
+    """Expressions over arguments and tile constants whose value is an extent."""
+    names = {**_integers(request.arguments), **_integers(constants)}
+    tiles = [name for name in _integers(constants) if _TILE.fullmatch(name)]
+    quotients = [f"cdiv({name},{tile})" for name in _integers(request.arguments) for tile in tiles if names[tile] > 0]
+    products = [f"{one}*{other}" for one, other in product(quotients, quotients) if one < other]
+    for text in (*quotients, *products):
+        try:
+            if extent > 1 and evaluate_extent(text, names) == extent:
+                yield text
+        except UsageError:
+            continue

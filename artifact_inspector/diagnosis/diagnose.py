@@ -1,0 +1,114 @@
+"""The diagnosis of a launch: its causes in order, and the first sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
+from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
+from artifact_inspector.diagnosis.latency_causes import find_latency_causes
+from artifact_inspector.diagnosis.launch_causes import find_launch_causes
+from artifact_inspector.diagnosis.launch_model import LaunchModel, model_launch
+from artifact_inspector.diagnosis.memory_causes import atomic_cycles, find_memory_causes
+from artifact_inspector.diagnosis.roofline import roofline_cycles
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.facts.modules import Disassemble
+
+LEAST_SHARE = 0.05
+"""Share of the predicted time from which a cause is reported: below, the model's error is larger."""
+LEAST_INSTRUCTION_SHARE = 0.02
+"""Share of the instructions from which a cause is reported if times are not predicted."""
+NEAR_ROOFLINE = 0.20
+"""Distance from the roofline, as a share of the predicted time, within which nothing stands out."""
+MOST_CAUSES = 8
+_RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
+    find_launch_causes,
+    find_memory_causes,
+    find_arithmetic_causes,
+    find_latency_causes,
+)
+_BOUNDS = {
+    "dram": "device memory bounds it",
+    "l2": "traffic between L2 and the SMs bounds it; larger tiles reuse more",
+    "lsu": "shared memory and L1 bound it",
+    "tensor": "the matrix pipe bounds it",
+    "fma": "the FMA pipe bounds it",
+    "alu": "integer instructions bound it",
+    "xu": "special functions and conversions bound it",
+    "double": "fp64 arithmetic bounds it",
+    "issue": "instruction issue bounds it",
+    "launch": "starting CTAs bounds it",
+    "path": "the latency of each CTA bounds it",
+}
+
+
+def diagnose(
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+) -> Diagnosis:
+    """The diagnosis of one launch.
+
+    Args:
+        candidate: the launch.
+        disassemble: converts cubins to SASS.
+        gpu: product name; None selects the default product of the kernel's target.
+        limit: steps after which it counts as endless.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid is empty.
+        CacheError: the kernel has no readable machine code.
+    """
+    model = model_launch(candidate, disassemble, gpu=gpu, limit=limit)
+    least = LEAST_SHARE if model.time is not None else LEAST_INSTRUCTION_SHARE
+    attributions = [one for rule in _RULES for one in rule(model) if one.weight >= least]
+    return describe(model, attributions)
+
+
+def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
+    """The diagnosis from all causes of a launch."""
+    ordered = sorted(attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -one.weight))
+    causes = tuple(one.as_cause() for one in ordered[:MOST_CAUSES])
+    time = model.time
+    cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
+    roofline = None if time is None else roofline_cycles(model, time)
+    is_small = any(one.kind is CauseKind.SMALL_LAUNCH for one in ordered)
+    notes = model.sample.launch.notes
+    if time is None or not cycles or roofline is None:
+        notes += ("times are not predicted for this kernel: causes are ordered by instruction counts",)
+        summary = causes[0].text if causes else "Nothing stands out."
+    elif not is_small and roofline >= (1 - NEAR_ROOFLINE) * cycles:
+        causes = ()
+        summary = f"Nothing stands out: within {1 - roofline / cycles:.0%} of the roofline."
+    else:
+        if not causes:
+            causes = (_bound(model, roofline / cycles),)
+        summary = causes[0].text
+    artifact = model.sample.loaded.artifact
+    return Diagnosis(
+        kernel=artifact.display_name,
+        hash=artifact.hash,
+        target=str(model.target),
+        gpu=None if time is None else time.gpu.name,
+        grid=model.sample.launch.grid,
+        microseconds=None if time is None or cycles is None else cycles / time.megahertz,
+        roofline_microseconds=None if time is None or roofline is None else roofline / time.megahertz,
+        causes=causes,
+        summary=summary,
+        notes=notes,
+    )
+
+
+def _rank(one: Attribution, *, has_time: bool) -> int:
+    if not has_time:
+        return one.kind.priority
+    if one.kind is CauseKind.SMALL_LAUNCH:
+        return 0
+    return 2 if one.kind.is_generic else 1
+
+
+def _bound(model: LaunchModel, efficiency: float) -> Cause:
+    assert model.time is not None
+    terms = model.time.terms(model.sample)
+    unit = max(terms, key=lambda name: terms[name])
+    reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}; {efficiency:.0%} of the roofline's speed."
+    return Cause(CauseKind.BOUND, None, None, reason)

@@ -1,0 +1,71 @@
+"""Causes in waits: loads whose latency nothing hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.launch_model import LaunchModel
+from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
+from artifact_inspector.execution.timing.pipes import pipe_of, wait_effect
+from artifact_inspector.facts.inspection import inspect_artifact
+
+
+def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
+    """At most one cause: the latency of loads in loops, with the reason that it is exposed."""
+    loads = [step for step in model.steps if step.kind in ("global_load", "copy") and model.is_in_loop(step)]
+    if not loads:
+        return
+    share = model.share_without_latency()
+    weight = 1.0 if share is None else share
+    lines = list(dict.fromkeys(step.source_place for step in loads if step.source_place is not None))
+    line = max(lines, key=lambda name: _executions(model, loads, name), default=None)
+    chained = [name for name in lines if name in model.operations.chained_loads]
+    if chained:
+        origin = model.operations.chained_loads[chained[0]]
+        feeding = "the value of its previous iteration" if origin == chained[0] else f"the value loaded at {origin}"
+        reason = f"the load's address is {feeding}, so its latency is exposed in every iteration"
+        if share is not None and origin == chained[0]:
+            weight = share = max(share, _chain_share(model, chained[0]))
+        yield Attribution(CauseKind.DEPENDENT_LOADS, chained[0], share, weight, reason)
+    elif any(step.kind == "copy" for step in loads):
+        waits = [step for step in model.steps if _waits_for_copies(step) and model.is_in_loop(step)]
+        depths = {wait_effect(step, pipe_of(step))[1] for step in waits}
+        if depths == {0}:
+            reason = "the pipeline drains: every iteration waits until no copy is in flight"
+            yield Attribution(CauseKind.DRAINED_PIPELINE, line, share, weight, reason)
+    elif model.time is not None or not _is_pipelined(model):
+        reason = "the loop is not pipelined: every iteration waits for its own loads"
+        yield Attribution(CauseKind.SERIAL_LOOP, line, share, weight, reason)
+
+
+def _chain_share(model: LaunchModel, line: str) -> float:
+    """Share of the time that one CTA's chain of loads takes, if resident CTAs run their chains side by side.
+
+    The longest load of the line counts in each iteration: an L2 hit at least, since its address is unknown.
+    """
+    assert model.time is not None
+    loads = [step for step in model.steps if step.source_place == line and step.kind in ("global_load", "copy")]
+    trips = max(model.visits.get(step.index, 0) for step in loads)
+    if line in model.unrolled_lines:
+        loads_per_trip = -(-(model.operations.most_elements or 1) // model.sample.loaded.threads)
+        trips = max(1, len(loads) // loads_per_trip)
+    ctas = -(-model.sample.launch.ctas // (model.multiprocessors or 1))
+    waves = -(-ctas // min(model.time.resident_ctas, ctas))
+    return min(1.0, trips * model.time.gpu.timing.l2 * waves / (model.cycles or 1))
+
+
+def _is_pipelined(model: LaunchModel) -> bool:
+    """Whether the loads of any loop run ahead, by the order of its instructions."""
+    kernel = inspect_artifact(model.sample.loaded.artifact, None)
+    return any(pipeline.kind is not None for pipeline in kernel.pipelines.values())
+
+
+def _waits_for_copies(step: ProgramStep) -> bool:
+    return wait_effect(step, pipe_of(step))[0] is SchedulingEffect.WAITS_FOR_COPIES
+
+
+def _executions(model: LaunchModel, loads: list[ProgramStep], line: str) -> int:
+    return sum(model.counters.warps_executed[step.index] for step in loads if step.source_place == line)

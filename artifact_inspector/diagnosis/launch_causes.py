@@ -1,0 +1,98 @@
+"""Causes in the shape of a launch: idle multiprocessors, tail waves, threads without work, occupancy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from artifact_inspector.diagnosis.attribution import Attribution
+from artifact_inspector.diagnosis.cause import CauseKind
+from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel
+from artifact_inspector.diagnosis.roofline import roofline_cycles
+from artifact_inspector.execution.timing.ranking import LAUNCH_TERM
+
+SMALL_MICROSECONDS = 2.0
+"""Predicted time below which starting the kernel takes longer than running it: an empty kernel takes about that."""
+_LEAST_TAIL = 0.05
+_LOW_OCCUPANCY = 0.5
+
+
+def find_launch_causes(model: LaunchModel) -> Iterator[Attribution]:
+    """The causes in the shape of a launch."""
+    yield from _idle_multiprocessors(model)
+    yield from _excess_threads(model)
+    if model.time is not None and model.cycles:
+        yield from _small_launch(model, model.time, model.cycles)
+        yield from _tail_wave(model, model.time, model.cycles)
+        yield from _cta_launches(model, model.time, model.cycles)
+        yield from _occupancy(model, model.time)
+
+
+def _small_launch(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:
+    microseconds = cycles / time.megahertz
+    if microseconds < SMALL_MICROSECONDS:
+        reason = f"it takes about {microseconds:.1f} µs, less than starting a kernel; fuse it or enlarge it"
+        yield Attribution(CauseKind.SMALL_LAUNCH, None, 1.0, 1.0, reason)
+
+
+def _idle_multiprocessors(model: LaunchModel) -> Iterator[Attribution]:
+    ctas, count = model.sample.launch.ctas, model.multiprocessors
+    if count is None or ctas >= count:
+        return
+    unit = model.occupancy.unit
+    share = None
+    if model.time is not None and model.cycles:
+        spread = max(model.cycles * ctas / count, roofline_cycles(model, model.time))
+        share = max(0.0, 1 - spread / model.cycles)
+    reason = f"{ctas} CTAs leave {count - ctas} of {count} {unit}s idle; split the work into more CTAs"
+    yield Attribution(CauseKind.IDLE_MULTIPROCESSORS, None, share, 1 - ctas / count, reason)
+
+
+def _tail_wave(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:
+    ctas, count = model.sample.launch.ctas, model.multiprocessors or 1
+    per_multiprocessor = -(-ctas // count)
+    average = ctas / count
+    if ctas < count or average > (1 - _LEAST_TAIL) * per_multiprocessor:
+        return
+    full = replace(
+        model.sample, launch=replace(model.sample.launch, grid=(per_multiprocessor * count, 1, 1), cluster_size=1)
+    )
+    spread = time.score(full) * average / per_multiprocessor
+    share = max(0.0, 1 - max(spread, roofline_cycles(model, time)) / cycles)
+    reason = f"{ctas} CTAs on {count} SMs: the fullest SM runs {per_multiprocessor}, the average {average:.1f}"
+    yield Attribution(CauseKind.TAIL_WAVE, None, share, share, reason)
+
+
+def _excess_threads(model: LaunchModel) -> Iterator[Attribution]:
+    elements, threads = model.operations.most_elements, model.sample.loaded.threads
+    if elements is None or threads < 2 * elements:
+        return
+    share = None
+    factor = threads / elements
+    if model.time is not None and model.cycles:
+        launch = model.sample.launch
+        ctas = max(1, int(launch.ctas / factor))
+        fuller = replace(model.sample, launch=replace(launch, grid=(ctas, 1, 1), cluster_size=1))
+        share = max(0.0, 1 - max(model.time.score(fuller), roofline_cycles(model, model.time)) / model.cycles)
+    reason = f"{threads} threads share tiles of {elements} elements; use larger tiles or fewer warps"
+    yield Attribution(CauseKind.EXCESS_THREADS, None, share, 1.0 if share is None else share, reason)
+
+
+def _cta_launches(model: LaunchModel, time: TimeModel, cycles: float) -> Iterator[Attribution]:
+    terms = time.terms(model.sample)
+    if max(terms, key=lambda name: terms[name]) != LAUNCH_TERM:
+        return
+    others = max((value for name, value in terms.items() if name != LAUNCH_TERM), default=0.0)
+    share = max(0.0, 1 - others / cycles)
+    reason = f"starting {model.sample.launch.ctas:,} small CTAs takes longer than their work; use larger tiles"
+    yield Attribution(CauseKind.CTA_LAUNCHES, None, share, share, reason)
+
+
+def _occupancy(model: LaunchModel, time: TimeModel) -> Iterator[Attribution]:
+    occupancy, per_multiprocessor = model.occupancy, -(-model.sample.launch.ctas // (model.multiprocessors or 1))
+    if occupancy.ratio is None or occupancy.ratio >= _LOW_OCCUPANCY or per_multiprocessor <= time.resident_ctas:
+        return
+    share = model.share_of(model.sample, resident=2 * time.resident_ctas) or 0.0
+    limits = " and ".join(resource.value for resource in occupancy.limited_by)
+    reason = f"{limits} allow {occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit}"
+    yield Attribution(CauseKind.OCCUPANCY, None, share, share, reason)

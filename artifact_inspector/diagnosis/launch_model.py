@@ -1,0 +1,283 @@
+"""The predicted time of a launch, and what it would be without some of its work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
+from artifact_inspector.analysis.resources.usage import Resources, find_resources
+from artifact_inspector.diagnosis.source_operations import SourceOperations, read_source_operations
+from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.counters import StepCounters
+from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.timing.candidates import RankingCandidate
+from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
+from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
+from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
+from artifact_inspector.execution.timing.latency_walk import StepCost
+from artifact_inspector.execution.timing.ranking import gpu_model_of, score_launch
+from artifact_inspector.execution.timing.sampling import GlobalTraffic, LaunchSample, sample_launch
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.files.binaries import read_cubin, read_function_code
+from artifact_inspector.hardware.targets import Target, parse_target
+
+_SCALED_COUNTERS = (
+    "warps_executed", "threads_executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal",
+    "bytes_requested", "active_threads",
+)  # fmt: skip
+_SCALED_TRAFFIC = ("requested_lines", "new_sectors", "requested_sectors", "contiguous_ranges")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeModel:
+    """What predicts the time of NVIDIA kernels."""
+
+    controls: Sequence[ControlCode]
+    gpu: GpuModel
+    resident_ctas: int
+    frame_bytes: int
+    shared_bytes: int
+    megahertz: int
+    fetched: Mapping[str, float]
+    """Tensor → bytes of it that are fetched from device memory."""
+
+    def score(self, sample: LaunchSample, *, resident: int | None = None, hidden: Collection[int] = ()) -> float:
+        """Cycles of a launch.
+
+        Args:
+            sample: of the launch, perhaps without some work.
+            resident: resident CTAs per multiprocessor; None for those of the kernel.
+            hidden: loads whose latency is hidden.
+        """
+        costs = self._costs(sample)
+        if hidden:
+            costs = replace(costs, step_costs=_without_latency(costs, hidden))
+        return score_launch(sample, costs, self.controls, self.gpu, resident or self.resident_ctas)[0]
+
+    def _costs(self, sample: LaunchSample) -> CtaCosts:
+        return find_cta_costs(sample, self.gpu, self.resident_ctas, self.frame_bytes, self.shared_bytes, self.fetched)
+
+    def unknown_rates(self, sample: LaunchSample) -> tuple[str, ...]:
+        """Rates that no source states, without which times are not predicted."""
+        return self._costs(sample).unknown_rates
+
+    def terms(self, sample: LaunchSample) -> Mapping[str, float]:
+        """Unit → cycles of a launch."""
+        costs = self._costs(sample)
+        return score_launch(sample, costs, self.controls, self.gpu, self.resident_ctas)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchModel:
+    """A sampled launch with what is needed to attribute its time."""
+
+    sample: LaunchSample
+    operations: SourceOperations
+    target: Target
+    resources: Resources
+    occupancy: Occupancy
+    multiprocessors: int | None
+    time: TimeModel | None
+    """None if times are not predicted: AMD, or paths that depend on missing inputs."""
+    cycles: float | None
+    visits: Mapping[int, int]
+    """Step → times that the recorded CTA executed it; more than once in a loop."""
+    unrolled_lines: frozenset[str]
+    """Lines of loops that the machine code unrolls completely."""
+
+    @property
+    def steps(self) -> tuple[ProgramStep, ...]:
+        """The kernel's instructions."""
+        return self.sample.loaded.program.steps
+
+    @property
+    def counters(self) -> StepCounters:
+        """Counters of the sampled CTAs."""
+        return self.sample.counters
+
+    @property
+    def traffic(self) -> GlobalTraffic:
+        """Global memory traffic of the sampled CTAs."""
+        return self.sample.traffic
+
+    def is_in_loop(self, step: ProgramStep) -> bool:
+        """Whether a step was executed more than once, or belongs to an unrolled loop."""
+        return self.visits.get(step.index, 0) > 1 or (
+            step.source_place in self.unrolled_lines and step.index in self.visits
+        )
+
+    def share_without_latency(self) -> float | None:
+        """Share of the time that is saved if loads of loops had no latency beyond the transfer of their bytes."""
+        loads = [step for step in self.steps if step.kind in ("global_load", "copy", "tensor_load")]
+        return self.share_of(self.sample, hidden={step.index for step in loads if self.is_in_loop(step)})
+
+    def share_without(self, steps: Mapping[int, float], **options: Any) -> float | None:
+        """Share of the time that is saved if only a fraction of the work of some steps is left.
+
+        Args:
+            steps: step → fraction of its executions that is left.
+            options: of `TimeModel.score`.
+        """
+        return self.share_of(without_work(self.sample, steps), **options)
+
+    def share_of(self, sample: LaunchSample, **options: Any) -> float | None:
+        """Share of the time that another sample saves; None if times are not predicted."""
+        if self.time is None or not self.cycles:
+            return None
+        return max(0.0, 1 - self.time.score(sample, **options) / self.cycles)
+
+    def instruction_share(self, steps: Collection[int]) -> float:
+        """Share of executed instructions: the order of causes where times are not predicted."""
+        executed = self.counters.warps_executed
+        return sum(executed[index] for index in steps) / max(1, sum(executed))
+
+
+def model_launch(
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+) -> LaunchModel:
+    """The model of one launch.
+
+    Args:
+        candidate: the launch.
+        disassemble: converts cubins to SASS.
+        gpu: product name; None selects the default product of the kernel's target.
+        limit: steps after which it counts as endless.
+
+    Raises:
+        UsageError: arguments are missing or wrong, or the grid is empty.
+        CacheError: the kernel has no readable machine code.
+    """
+    artifact = candidate.artifact
+    loaded, launch = match_launch(load_kernel(artifact, disassemble), candidate.request, candidate.constants)
+    target = artifact.target or parse_target(loaded.program.target)
+    cubin = None if loaded.cubin is None else read_cubin(loaded.cubin, loaded.program.name)
+    resources = find_resources(artifact.target, artifact.metadata, binary=cubin)
+    limits = target if gpu is None else parse_target(gpu)
+    occupancy = find_occupancy(
+        limits,
+        registers=resources.registers.value,
+        shared_bytes=resources.shared.value,
+        warps_per_block=resources.warps_per_block.value,
+        barriers=resources.barriers.value,
+        tensor_columns=resources.tensor_columns.value,
+    )
+    sample = sample_launch(loaded, launch, limit=limit, tracks_addresses=True)
+    time = None
+    product = limits.gpu.product
+    if loaded.cubin is not None and occupancy.blocks and not sample.unfinished:
+        try:
+            gpu_model = gpu_model_of(target, gpu)
+        except UsageError:  # rates are unknown: causes without times
+            gpu_model = None
+        if gpu_model is not None:
+            time = TimeModel(
+                read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
+                gpu_model,
+                occupancy.blocks,
+                0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes,
+                int(resources.shared.value or 0),
+                (product.megahertz if product is not None else None) or 1800,
+                fetched_bytes(sample, occupancy.blocks, gpu_model.multiprocessors, gpu_model.l2_bytes, limit),
+            )
+            if time.unknown_rates(sample):
+                time = None
+    operations, visits = read_source_operations(artifact), Counter(sample.trace)
+    return LaunchModel(
+        sample,
+        operations,
+        target,
+        resources,
+        occupancy,
+        None if product is None else product.multiprocessors,
+        time,
+        None if time is None else time.score(sample),
+        visits,
+        _unrolled_lines(operations, loaded.program.steps, visits),
+    )
+
+
+def without_work(sample: LaunchSample, fractions: Mapping[int, float]) -> LaunchSample:
+    """A sample in which only a fraction of the executions of some steps is left."""
+    counters = _copy_counters(sample.counters)
+    for name in _SCALED_COUNTERS:
+        per_step = getattr(counters, name)
+        for index, fraction in fractions.items():
+            per_step[index] = per_step[index] * fraction
+    traffic = sample.traffic
+    scaled: dict[str, Any] = {name: dict(getattr(traffic, name)) for name in _SCALED_TRAFFIC}
+    for values in scaled.values():
+        for index, fraction in fractions.items():
+            if index in values:
+                values[index] = values[index] * fraction
+    visits: Counter[int] = Counter()
+    trace = []
+    for index in sample.trace:
+        fraction = fractions.get(index, 1.0)
+        visits[index] += 1
+        if fraction == 1.0 or int(visits[index] * fraction) > int((visits[index] - 1) * fraction):
+            trace.append(index)
+    return replace(sample, counters=counters, traffic=replace(traffic, **scaled), trace=tuple(trace))
+
+
+def with_contiguous_accesses(sample: LaunchSample, steps: Collection[int]) -> LaunchSample:
+    """A sample in which the lanes of some accesses request contiguous bytes."""
+    ideal, traffic, bytes_requested = sample.counters.sectors_ideal, sample.traffic, sample.counters.bytes_requested
+    requested, new = dict(traffic.requested_sectors), dict(traffic.new_sectors)
+    lines, ranges = dict(traffic.requested_lines), dict(traffic.contiguous_ranges)
+    # loads of one line share sectors: together they fetch at least what their lanes request
+    needed, fetched = sum(ideal[index] for index in steps), sum(new.get(index, 0) for index in steps)
+    fetched_fraction = min(1.0, needed / max(1, fetched))
+    for index in steps:
+        fraction = ideal[index] / max(1, sample.counters.sectors[index])
+        requested[index] = int(requested.get(index, 0) * fraction)
+        new[index] = int(fetched * fetched_fraction * ideal[index] / max(1, needed))
+        lines[index] = min(lines.get(index, 0), max(1, bytes_requested[index] // 128))
+        ranges[index] = max(1, int(ranges.get(index, 0) * fetched_fraction))
+    return replace(
+        sample,
+        traffic=replace(
+            traffic, requested_sectors=requested, new_sectors=new, requested_lines=lines, contiguous_ranges=ranges
+        ),
+    )
+
+
+def without_conflicts(sample: LaunchSample, steps: Collection[int]) -> LaunchSample:
+    """A sample in which some steps have no bank conflicts."""
+    counters = _copy_counters(sample.counters)
+    for index in steps:
+        counters.wavefronts[index] = counters.wavefronts_ideal[index]
+    return replace(sample, counters=counters)
+
+
+def _copy_counters(counters: StepCounters) -> StepCounters:
+    copied = StepCounters(counters.step_count, counters.step_limit)
+    copied.add(counters, 0, None)  # type: ignore[arg-type]  # the step only names a limit that is not reached
+    return copied
+
+
+def _without_latency(costs: CtaCosts, hidden: Collection[int]) -> dict[int, StepCost]:
+    return {
+        index: cost._replace(latency_cycles=0.0) if index in hidden else cost
+        for index, cost in costs.step_costs.items()
+    }
+
+
+def _unrolled_lines(
+    operations: SourceOperations, steps: Sequence[ProgramStep], visits: Mapping[int, int]
+) -> frozenset[str]:
+    """Lines of loops none of whose instructions is executed twice."""
+    most_visits: dict[str, int] = {}
+    for step in steps:
+        if step.source_place is not None:
+            most_visits[step.source_place] = max(most_visits.get(step.source_place, 0), visits.get(step.index, 0))
+    return frozenset(
+        line
+        for lines in operations.loops
+        if max((most_visits.get(line, 0) for line in lines), default=0) == 1
+        for line in lines
+    )

@@ -1,0 +1,61 @@
+"""The fewest cycles of a launch: device memory moves each used byte once, and products run at their peak.
+
+Source: Williams, Waterman and Patterson, Roofline: An Insightful Visual Performance Model (CACM 52, 2009).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from artifact_inspector.diagnosis.launch_model import LaunchModel, TimeModel
+from artifact_inspector.execution.interpreter.footprints import SECTOR
+
+_RATE_OF = {
+    "fp16": "f16",
+    "bf16": "f16",
+    "tf32": "tf32",
+    "fp32": "tf32",
+    "fp8": "f8",
+    "int8": "i8",
+    "fp64": "f64",
+    "fp4": "f4",
+}
+
+
+def roofline_cycles(model: LaunchModel, time: TimeModel) -> float:
+    """The larger of memory time and product time, in cycles; memory at its sustained rate."""
+    gpu = time.gpu
+    memory = _used_bytes(model) / (gpu.dram_bytes_per_cycle * gpu.timing.dram_share)
+    return max(memory, _product_cycles(model, time))
+
+
+def _used_bytes(model: LaunchModel) -> float:
+    """Distinct bytes that the launch uses: its distinct sectors, as far as lanes request their bytes."""
+    sample, traffic = model.sample, model.traffic
+    scale = sample.launch.ctas / len(sample.ctas)
+    sizes = {region.name: region.stop - region.start for region in traffic.regions}
+    requested: defaultdict[tuple[str, bool], float] = defaultdict(float)
+    sectors: defaultdict[tuple[str, bool], float] = defaultdict(float)
+    for index, name in traffic.tensor_of_step.items():
+        is_read = "store" not in model.steps[index].kind
+        requested[name, is_read] += model.counters.bytes_requested[index]
+        sectors[name, is_read] += traffic.requested_sectors.get(index, 0) * SECTOR
+    total = 0.0
+    for is_read, touched in ((True, traffic.sectors_read), (False, traffic.sectors_written)):
+        for name, count in touched.items():
+            used = min(1.0, requested[name, is_read] / sectors[name, is_read]) if sectors[name, is_read] else 1.0
+            total += min(count * SECTOR * scale, sizes.get(name, count * SECTOR * scale)) * used
+    return total
+
+
+def _product_cycles(model: LaunchModel, time: TimeModel) -> float:
+    """Cycles of all dots at the peak of the matrix unit."""
+    rates, sample = time.gpu.rates.matrix, model.sample
+    cycles = 0.0
+    for step in model.steps:
+        if step.kind != "tensor" and not model.operations.has(step.source_place, "tt.dot"):
+            continue
+        for kind, count in step.lane_flop:
+            rate = rates.get(_RATE_OF.get(kind, "f16")) or rates.get("f16") or 1024
+            cycles += count * model.counters.threads_executed[step.index] / 2 / rate
+    return cycles * sample.launch.ctas / len(sample.ctas) / time.gpu.multiprocessors

@@ -1,0 +1,62 @@
+"""The causes of a launch's predicted time, the first one first, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
+from artifact_inspector.diagnosis.remedy import RemedySearch
+
+BRIEF_CAUSES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceReport:
+    """Diagnoses of launches."""
+
+    diagnoses: Sequence[Diagnosis]
+    searches: Sequence[RemedySearch | None]
+    """The remedies of each; None if none were tried."""
+    is_brief: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for index, (diagnosis, search) in enumerate(zip(self.diagnoses, self.searches, strict=True)):
+            if index:
+                yield Text("")
+            yield from self._describe(diagnosis, search)
+
+    def _describe(self, diagnosis: Diagnosis, search: RemedySearch | None) -> Iterator[Text]:
+        yield Text(diagnosis.summary, style="bold")
+        others = diagnosis.causes[1 : BRIEF_CAUSES if self.is_brief else None]
+        for cause in others:
+            if cause.kind is not CauseKind.BOUND:
+                yield Text(f"Also {cause.text[0].lower() if cause.line is None else cause.text[0]}{cause.text[1:]}")
+        if search is not None:
+            yield from _describe_remedies(search)
+        if not self.is_brief:
+            yield Text(_describe_launch(diagnosis), style="dim")
+        for note in diagnosis.notes:
+            yield Text(f"{note[0].upper()}{note[1:]}.", style="dim")
+
+
+def _describe_remedies(search: RemedySearch) -> Iterator[Text]:
+    for remedy in search.remedies:
+        costs = f" It costs {', '.join(remedy.costs)}." if remedy.costs else ""
+        yield Text(f"Change {remedy.change}: predicted {remedy.gain:.2f}× as fast.{costs}")
+    if not search.remedies:
+        yield Text(search.reason)
+
+
+def _describe_launch(diagnosis: Diagnosis) -> str:
+    grid = "×".join(map(str, diagnosis.grid))
+    sentence = f"{diagnosis.kernel} {diagnosis.hash[:12]}, {diagnosis.target}, grid {grid}"
+    if diagnosis.microseconds is None or diagnosis.roofline_microseconds is None:
+        return sentence + "."
+    return (
+        f"{sentence}: predicted {diagnosis.microseconds:.3g} µs on {diagnosis.gpu}, "
+        f"roofline {diagnosis.roofline_microseconds:.3g} µs."
+    )

@@ -1,0 +1,112 @@
+"""The decisive fact of hand-judged pairs: what an engineer would name first, and whether it is better or worse."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from saved import ROOT, saved
+
+from artifact_inspector.comparison.corpus import Change, compare_candidates, compare_corpora
+from artifact_inspector.comparison.fact_pair import FactPair, State
+from artifact_inspector.comparison.headline import describe_decisive, headlines_of_pair
+from artifact_inspector.comparison.matching import Axis, Candidate
+from artifact_inspector.comparison.pair import compare_kernels
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.files.cache import open_cache
+from artifact_inspector.vocabulary.fact import Sign, Value
+
+JUDGED = [
+    # NVIDIA, another generation: the matrix unit decides
+    ("3.6.0/sm_80/matmul_grouped", "3.6.0/sm_90/matmul_grouped", "loop1.mma", "better"),
+    ("3.6.0/sm_80/flash_attention", "3.6.0/sm_90/flash_attention", "loop1.mma", "better"),
+    ("3.6.0/sm_80/fused_linear", "3.6.0/sm_90/fused_linear", "loop1.mma", "better"),
+    ("3.6.0/sm_90/matmul_grouped", "3.6.0/sm_80/matmul_grouped", "loop1.mma", "worse"),
+    ("3.6.0/sm_90/matmul_grouped", "3.6.0/sm_100/matmul_grouped", "loop1.mma", "better"),
+    ("3.6.0/sm_80/matmul_square", "3.6.0/sm_90/matmul_square", "findings", "worse"),  # AI005: no wgmma
+    # Turing has no tensor-core path in this release
+    ("3.6.0/sm_80/matmul_grouped", "3.6.0/sm_75/matmul_grouped", "loop1.mma.fused", "worse"),
+    ("3.6.0/sm_80/flash_attention", "3.6.0/sm_75/flash_attention", "loop1.mma.fused", "worse"),
+    ("3.6.0/sm_75/matmul_grouped", "3.6.0/sm_80/matmul_grouped", "loop1.mma.fused", "better"),
+    ("3.6.0/sm_80/gemv_splitk", "3.6.0/sm_75/gemv_splitk", "occupancy", "worse"),
+    # another vendor: asynchronous copies and spills decide, not blocks
+    ("3.6.0/sm_80/register_spill", "3.6.0/gfx942/register_spill", "spills", "better"),
+    ("3.6.0/gfx942/register_spill", "3.6.0/sm_80/register_spill", "spills", "worse"),
+    ("3.6.0/sm_80/matmul_grouped", "3.6.0/gfx942/matmul_grouped", "loop1.pipeline.iterations", "worse"),
+    ("3.6.0/sm_80/fused_linear", "3.6.0/gfx942/fused_linear", "loop1.pipeline.iterations", "worse"),
+    ("3.6.0/sm_80/bias_after_loop", "3.6.0/gfx942/bias_after_loop", "loop1.pipeline.iterations", "worse"),
+    ("3.6.0/sm_80/gemv_splitk", "3.6.0/gfx942/gemv_splitk", "occupancy.share", "better"),
+    ("3.6.0/sm_80/softmax", "3.6.0/gfx942/softmax", None, "neutral"),
+    ("3.6.0/sm_80/copy", "3.6.0/gfx942/copy", None, "neutral"),  # 16 → 8 blocks, but of twice the threads
+    # another release
+    ("3.6.0/sm_80/gemv_splitk", "3.9.0/sm_80/gemv_splitk", "loads.widths", "better"),
+    ("3.6.0/gfx942/gemv_splitk", "3.9.0/gfx942/gemv_splitk", "occupancy", "worse"),
+    ("3.6.0/sm_80/helper_twice", "3.9.0/sm_80/helper_twice", "count.barrier", "better"),
+    ("3.6.0/gfx942/atomic_cas", "3.9.0/gfx942/atomic_cas", "count.barrier", "worse"),
+    ("3.6.0/gfx942/fused_linear", "3.6.0/gfx950/fused_linear", "stores.widths", "better"),
+]
+
+
+def change_of(left: str, right: str) -> Change:
+    pair = saved(left).artifact, saved(right).artifact
+    return compare_candidates(Candidate(pair[0]), Candidate(pair[1]), inspect_artifact, always=True)
+
+
+@pytest.mark.parametrize(("left", "right", "key", "direction"), JUDGED)
+def test_the_decisive_fact_is_that_of_an_engineer(left: str, right: str, key: str | None, direction: str) -> None:
+    change = change_of(left, right)
+    assert change.direction == direction
+    assert (None if change.headline is None else change.headline.fact.key) == key
+
+
+@pytest.mark.parametrize(("left", "right", "key", "direction"), JUDGED[::4])
+def test_exchanged_sides_have_the_reverse_direction(left: str, right: str, key: str | None, direction: str) -> None:
+    assert change_of(right, left).direction is Sign(direction).reverse
+
+
+def test_a_sentence_names_cause_line_and_origin() -> None:
+    change = change_of("3.6.0/sm_80/matmul_grouped", "3.6.0/gfx942/matmul_grouped")
+    assert change.headline is not None
+    assert change.headline.sentence == (
+        "Worse: the pipeline of loop1 drains every iteration (iterations in flight 2 → 0), at matmul_grouped.py:81; "
+        "target sm_80 → gfx942."
+    )
+
+
+def test_a_release_that_reduces_across_warps_is_worse_by_that(tmp_path: Path) -> None:
+    """triton#9703: 1.8 times slower on an H100 from 3.5.1 to 3.6.0, by the layout of a reduction."""
+    with tarfile.open(ROOT / "tests" / "cases" / "reduction_across_warps.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    entries = open_cache(tmp_path / "reduction_across_warps").entries
+    sides = [[entry for entry in entries if str(entry.triton_version) == release] for release in ("3.5.1", "3.6.0")]
+    (change,) = compare_corpora(*sides, inspect_artifact, across=(Axis.VERSION,)).changes
+    assert change.headline is not None
+    assert change.headline.fact.key == "shared.reduction across warps"
+    assert change.headline.sentence.startswith(
+        "Worse: new reduction across warps: 0 → 2048 B of shared memory, barriers 5 → 9"
+    )
+    assert (change.headline.source, change.first_difference) == ("colmax.py:9", "ttgir")
+
+
+@pytest.mark.parametrize(
+    ("fact", "phrase"),
+    [
+        (("spills", "spills", 0, 64), "registers spill to memory, 0 → 64 B per thread"),
+        (("spills", "spills", 64, 0), "registers no longer spill, 64 → 0 B per thread"),
+        (("occupancy", "occupancy", 3, 0), "no block fits on a multiprocessor any more (3 → 0)"),
+        (("loop1.pipeline.depth", "waits", 4, 0), "the pipeline of loop1 drains every iteration (depth 4 → 0)"),
+        (("count.barrier", "barriers", 5, 9), "depth 5 → 9"),
+        (("findings", "findings", (), ("AI002",)), "new findings: AI002 pipeline-drained"),
+    ],
+)
+def test_a_phrase_has_the_terms_of_its_consequence(fact: tuple[str, str, Value, Value], phrase: str) -> None:
+    key, category, left, right = fact
+    region = "loop1" if key.startswith("loop1") else ""
+    pair = FactPair(key, category, "depth", "", region, left, right, State.DIFFERENT, direction=Sign.WORSE)
+    assert describe_decisive(pair, [pair]) == phrase
+
+
+def test_equal_kernels_have_no_headline() -> None:
+    kernel = saved("3.6.0/sm_80/softmax").facts
+    assert headlines_of_pair(compare_kernels(kernel, kernel)) == ()

@@ -1,0 +1,85 @@
+"""`inspect-kernel regress`: the cause of each kernel, worst first, totals and exit codes."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from saved import FIXTURES, ROOT, saved
+from typer.testing import CliRunner, Result
+
+from artifact_inspector import cli
+from artifact_inspector.comparison.corpus import compare_corpora
+from artifact_inspector.comparison.pair_price import PairPrice
+from artifact_inspector.comparison.regressions import find_regressions
+from artifact_inspector.facts.inspection import inspect_artifact
+from artifact_inspector.vocabulary.fact import Sign
+
+pytestmark = pytest.mark.usefixtures("recalled")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def releases(tmp_path: Path) -> Path:
+    """triton#9703: one kernel by Triton 3.5.1 and 3.6.0."""
+    with tarfile.open(ROOT / "tests" / "cases" / "reduction_across_warps.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "reduction_across_warps"
+
+
+def test_a_regression_exits_with_one_and_its_mirror_image_with_zero(releases: Path) -> None:
+    worse = run("regress", releases, "--left", "3.5.1", "--right", "3.6.0")
+    assert worse.exit_code == 1
+    assert worse.stdout.startswith("1 kernel compared: 1 worse, 0 better, 0 neutral, 0 unchanged.")
+    assert "Worse: new reduction across warps" in " ".join(worse.stdout.split())
+    better = run("regress", releases, "--left", "3.6.0", "--right", "3.5.1")
+    assert (better.exit_code, better.stdout.splitlines()[0]) == (
+        0, "1 kernel compared: 0 worse, 1 better, 0 neutral, 0 unchanged.",
+    )  # fmt: skip
+
+
+def test_a_cache_with_itself_has_no_regression() -> None:
+    result = run("regress", FIXTURES / "3.6.0" / "sm_86", FIXTURES / "3.6.0" / "sm_86")
+    assert result.exit_code == 0
+    assert " 0 worse, 0 better, 0 neutral" in result.stdout
+
+
+def test_json_lists_the_worst_first() -> None:
+    result = run("regress", FIXTURES / "3.6.0" / "sm_80", FIXTURES / "3.6.0" / "gfx942", "--json")
+    document = json.loads(result.stdout)
+    directions = [kernel["direction"] for kernel in document["kernels"]]
+    assert directions == sorted(directions, key=["worse", "better", "neutral"].index)
+    assert (document["regressed"], result.exit_code) == (True, 1)
+    assert {fact["price"] for kernel in document["kernels"] for fact in kernel["facts"]} == {None}
+    assert {fact["direction"] for kernel in document["kernels"] for fact in kernel["facts"]} == set(Sign)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["regress", "nowhere", "nowhere"], 3),
+        (["regress", "softmax"], 2),
+        (["regress", "k.py:k", "--triton", "3.6.0"], 2),
+    ],
+)
+def test_what_cannot_be_compared_has_its_exit_code(arguments: list[str], code: int) -> None:
+    assert run(*arguments).exit_code == code
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(1.5, Sign.WORSE), (0.8, Sign.BETTER), (1.01, Sign.NEUTRAL)])
+def test_a_predicted_time_decides(ratio: float, expected: Sign) -> None:
+    sides = [[saved(f"3.6.0/{target}/matmul_grouped").artifact] for target in ("sm_80", "sm_90")]
+    corpus = compare_corpora(*sides, inspect_artifact, is_one_pair=True)
+    price = PairPrice(ratio, 1.0, ratio, "path", "path", "grid 1", "H100")
+    (outcome,) = find_regressions(corpus, lambda change: price).outcomes
+    assert outcome.direction is expected
+    assert outcome.headline is not None
+    (unpriced,) = find_regressions(corpus).outcomes
+    assert replace(outcome, price=None) == unpriced
+    assert unpriced.direction is Sign.BETTER  # wgmma
