@@ -41,6 +41,7 @@ COMMANDS = {
     "inspect": ("cache", [A_CACHE]),
     "findings": ("findings", ["findings", A_CACHE]),
     "diff": ("corpus", ["diff", A_CACHE, str(ROOT / "fixtures" / "3.3.1")]),
+    "regress": ("regress", ["regress", A_CACHE, str(ROOT / "fixtures" / "3.3.1")]),
     "predict --product": ("bandwidth", ["predict", "--product", "1x4096@4096x7168", "--time", "0.0003"]),
     "matrix": ("matrix", ["matrix", str(ROOT / "fixtures" / "3.6.0"), "gemv_splitk"]),
     "check": ("check", ["check", str(ROOT / "fixtures" / "3.9.0" / "sm_80"), "--baseline", "baseline.json"]),
@@ -50,6 +51,12 @@ COMMANDS = {
     "predict": (
         "prediction",
         ["predict", str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
+        + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
+        + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
+    ),
+    "check-memory": (
+        "memory_check",
+        ["check-memory", str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
         + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),

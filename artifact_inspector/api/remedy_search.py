@@ -30,7 +30,9 @@ MOST_REMEDIES = 3
 LEAST_GAIN = 1.05
 """Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
 NOTHING_HELPS = "No configuration tried helps"
-_BATCH = 8
+_BATCH = 4
+_SEARCH_SHARE = 2 / 3
+"""Share of the budget for compiling; what is left is for verifying the best."""
 
 
 def search_remedies(
@@ -78,7 +80,7 @@ def search_remedies(
     ]
     ranked: list[tuple[RankedLaunch, RankingCandidate, Change]] = []
     tried = 0
-    while changes and time.monotonic() < deadline:
+    while changes and time.monotonic() < deadline - budget * (1 - _SEARCH_SHARE):
         batch, changes = changes[:_BATCH], changes[_BATCH:]
         requests = [
             KernelRequest(
@@ -118,7 +120,7 @@ def search_remedies(
         tried += len(rows)
         ranked += [(row, *compiled[row.launch]) for row in rows if row.score is not None and row.identical_to is None]
     ranked.sort(key=lambda one: one[0].score or 0.0)
-    return _verify(pair, diagnosis, ranked, tried, make_disassembler, gpu, steps)
+    return _verify(pair, diagnosis, [one[1:] for one in ranked], tried, make_disassembler, gpu, steps, deadline)
 
 
 def _constants(change: Change) -> dict[str, ConstantText]:
@@ -132,19 +134,20 @@ def _describe(change: Change) -> str:
 def _verify(
     pair: tuple[Artifact, LaunchRequest],
     diagnosis: Diagnosis,
-    ranked: Sequence[tuple[RankedLaunch, RankingCandidate, Change]],
+    ranked: Sequence[tuple[RankingCandidate, Change]],
     tried: int,
     make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
     gpu: str | None,
     steps: int,
+    deadline: float,
 ) -> RemedySearch:
     """The best changes that touch the same bytes, and remove or reduce the first cause."""
     entry, request = pair
     assert diagnosis.microseconds is not None
     remedies: list[Remedy] = []
     bytes_before: tuple[int, int] | None = None
-    for row, candidate, change in ranked:
-        if len(remedies) == MOST_REMEDIES:
+    for position, (candidate, change) in enumerate(ranked):
+        if len(remedies) == MOST_REMEDIES or (position and time.monotonic() > deadline):
             break
         disassemble = make_disassembler([entry, candidate.artifact])
         after = diagnose(candidate, disassemble, gpu=gpu, limit=steps)

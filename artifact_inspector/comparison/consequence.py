@@ -10,6 +10,7 @@ from artifact_inspector.model import Consequence
 from artifact_inspector.model.shared import SharedRole
 from artifact_inspector.vocabulary import finding_facts, kernel_facts
 from artifact_inspector.vocabulary.fact import Category, Sign
+from artifact_inspector.vocabulary.names import is_loop_name
 from artifact_inspector.vocabulary.rows import CATEGORIES, fact_of
 
 MINOR_SHARE = 0.1
@@ -63,7 +64,7 @@ def differing_facts(facts: Iterable[FactPair]) -> tuple[FactPair, ...]:
 def decisiveness_of(fact: FactPair) -> tuple[int, ...]:
     """Sorts the decisive fact first: signed before neutral, then by consequence, then worse before better."""
     rank = Consequence.OTHER.rank if fact.unknown else rank_of(fact)
-    is_in_loop = bool(fact.region) and not fact.region.endswith("straight")
+    is_in_loop = is_loop_name(fact.region)
     return (
         fact.direction is Sign.NEUTRAL,
         rank,

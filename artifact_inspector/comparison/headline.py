@@ -187,12 +187,13 @@ def _describe_spills(fact: FactPair) -> str:
 
 def _describe_matrix(fact: FactPair) -> str:
     scope = f"the dots of {fact.region}" if fact.region else "the dots"
+    ending = " and run as multiply-adds" if fact.region else ""
     is_multiply_add = fact_of(fact.key, fact.region) is region_facts.fused
     if (not fact.left) != (not fact.right):
         is_lost = bool(fact.right) if is_multiply_add else bool(fact.left)
         if is_lost:
-            return f"{scope} lost the matrix unit and run as multiply-adds"
-        return f"{scope} use the matrix unit instead of multiply-adds"
+            return f"{scope} lost the matrix unit{ending}"
+        return f"{scope} use the matrix unit"
     left, right = read_matrix(fact.left), read_matrix(fact.right)
     if left.units != right.units:
         names = [" and ".join(sorted(unit.value for unit in side.units)) for side in (left, right)]

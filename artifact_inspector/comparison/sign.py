@@ -16,7 +16,7 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Consequence, OrderVerdict
 from artifact_inspector.vocabulary import file_facts, finding_facts, kernel_facts, region_facts
 from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, Value
-from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.names import STEPS, is_loop_name
 from artifact_inspector.vocabulary.options import WARP_COUNT
 from artifact_inspector.vocabulary.rows import Summary, fact_of
 from artifact_inspector.vocabulary.value_reading import (
@@ -27,8 +27,6 @@ from artifact_inspector.vocabulary.value_reading import (
 )
 
 UNROLLED = "the loop was unrolled there: its matrix instructions are in straight-line code"
-STRAIGHT = "straight"
-"""Name of the region outside all loops."""
 _OF_ONE_VENDOR = frozenset(
     {Category.SHARED, Category.REGISTERS, Category.LOADS, Category.STORES, Category.BOUNDS, Category.INSTRUCTIONS}
 )
@@ -55,6 +53,8 @@ class _Sides(NamedTuple):
     is_one_vendor: bool
     has_one_tile: bool
     has_one_warp_count: bool
+    have_dots: bool
+    """Whether both programs multiply matrices: without dots there is no matrix work to lose."""
 
     def value_pair(self, key: str) -> tuple[Value, Value]:
         return self.left.get(key), self.right.get(key)
@@ -76,6 +76,7 @@ def sign_facts(facts: Sequence[FactPair], left: Summary, right: Summary) -> tupl
         _vendor(left) == _vendor(right),
         left.tiles == right.tiles,
         left.options.get(WARP_COUNT) == right.options.get(WARP_COUNT),
+        all(side.tiles is None or any(tile.is_dot for tile in side.tiles) for side in (left, right)),
     )
     return tuple(_sign_fact(fact, sides) for fact in facts)
 
@@ -161,7 +162,7 @@ def _sign_verdict(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 
 def _sign_waits(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     """A strictest wait that drains, or stops to drain, in a loop; further waits of equal depth are neutral."""
-    if fact.region.endswith(STRAIGHT):
+    if not is_loop_name(fact.region):
         return Sign.NEUTRAL
     left, right = read_strictest_waits(fact.left), read_strictest_waits(fact.right)
     if not left or left.keys() != right.keys():
@@ -173,20 +174,21 @@ def _sign_waits(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
 def _sign_pipeline(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Depths count groups or loads: they compare where both pipelines are made of the same."""
     kinds = sides.value_pair(f"{fact.region}.{region_facts.pipeline_kind.key}")
-    if fact.region.endswith(STRAIGHT) or (None not in kinds and kinds[0] != kinds[1]):
+    if not is_loop_name(fact.region) or (None not in kinds and kinds[0] != kinds[1]):
         return Sign.NEUTRAL
     return _sign_amount(fact, definition.direction, sides)
 
 
 def _sign_in_flight(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     """Loops decide: beside one, straight-line code has only its first and last loads."""
+    suffix = f".verdict.{sides.last_step}"
     has_loop = any(
-        read_verdict(value) is not None and not key.startswith(STRAIGHT)
+        read_verdict(value) is not None and is_loop_name(key.removesuffix(suffix))
         for values in (sides.left, sides.right)
         for key, value in values.items()
-        if key.endswith(f".verdict.{sides.last_step}")
+        if key.endswith(suffix)
     )
-    if fact.region.endswith(STRAIGHT) and has_loop:
+    if not is_loop_name(fact.region) and has_loop:
         return Sign.NEUTRAL
     return _sign_amount(fact, definition.direction, sides)
 
@@ -239,7 +241,7 @@ def _is_unrolled(fact: FactPair, sides: _Sides) -> bool:
 def _sign_matrix(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
     """Lost or won matrix instructions, another generation, or wider operands; their number is neutral."""
     if fact.state is State.ONE_SIDED:
-        return Sign.WORSE if fact.right is None else Sign.BETTER
+        return Sign.NEUTRAL if not sides.have_dots else Sign.WORSE if fact.right is None else Sign.BETTER
     left, right = read_matrix(fact.left), read_matrix(fact.right)
     if not sides.is_one_vendor:
         return Sign.NEUTRAL
@@ -261,8 +263,8 @@ def _sign_fused(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:
     return Sign.NEUTRAL
 
 
-def _sign_matrix_count(fact: FactPair, _sides: _Sides, _definition: Fact) -> Sign:
-    if (not fact.left) == (not fact.right):
+def _sign_matrix_count(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
+    if (not fact.left) == (not fact.right) or not sides.have_dots:
         return Sign.NEUTRAL
     return Sign.WORSE if fact.left else Sign.BETTER
 

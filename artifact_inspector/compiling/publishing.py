@@ -29,7 +29,7 @@ def staging_directory(out: Path) -> Path:
 def remove_stale_staging(out: Path) -> None:
     """Remove staging directories that processes left in a cache when they ended.
 
-    Another container or host may share the cache: its directories are left alone for a day.
+    Another container or host may share the cache: its directories stay for a day.
     """
     remove_stale(out, _PREFIX)
 

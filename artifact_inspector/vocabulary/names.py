@@ -34,6 +34,15 @@ class FactKey(str):
         return self if self.step is None else FactKey(self.rpartition(".")[0])
 
 
+STRAIGHT = "straight"
+"""Name of the region outside all loops."""
+
+
+def is_loop_name(name: str) -> bool:
+    """Whether a name is that of a loop; False for straight-line code, and for the whole kernel."""
+    return bool(name) and name.rpartition("/")[2] != STRAIGHT
+
+
 def step_of(stage: Stage) -> str:
     """The name of a stage that both vendors share."""
     return STEPS[stage.order]

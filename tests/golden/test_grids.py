@@ -108,8 +108,8 @@ def rules_of_axes() -> object:
     for role in AxisRole:
         for more in (
             {},
-            {"grows": True},
-            {"grows": False, "pointee": 4},
+            {"grows_with_left": True},
+            {"grows_with_left": False, "pointee": 4},
             {"value": 12, "axis": 1, "start": 4, "stop": 12},
         ):
             operation = AxisOperation(role, **more)  # type: ignore[arg-type]

@@ -172,3 +172,54 @@ def test_a_baseline_of_another_release_is_checked_with_a_word_of_warning(directo
     result = run("check", "cache", "-b", "facts.json")
     assert result.exit_code == 0
     assert "was recorded by inspect-kernel older-" in result.stdout
+
+
+# -- gates by direction ------------------------------------------------------------------
+
+
+def test_an_improvement_passes_and_fails_only_if_strict(directory: Path) -> None:
+    drain(directory)
+    assert run("baseline", "cache", "-o", "drained.json").exit_code == 0
+    shutil.rmtree(directory / "cache")
+    shutil.copytree(MATMUL, directory / "cache")
+    result = run("check", "cache", "-b", "drained.json")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (
+        0, "Passed: no gated fact got worse (verdict, spills, waits, mma, shared, gone).",
+    )  # fmt: skip
+    assert "Better: the pipeline of loop1 no longer drains every iteration" in " ".join(result.stdout.split())
+    strict = run("check", "cache", "-b", "drained.json", "--strict")
+    assert (strict.exit_code, strict.stdout.splitlines()[0]) == (1, "Failed: 1 gate (waits).")
+
+
+def test_one_redundant_wait_more_is_neutral(directory: Path) -> None:
+    (ptx,) = (directory / "cache").rglob("*.ptx")
+    text = ptx.read_text()
+    (line,) = {line for line in text.splitlines() if "cp.async.wait_group" in line and line.split()[-1].startswith("4")}
+    ptx.write_text(text.replace(f"{line}\n", f"{line}\n{line}\n"))
+    assert run("check", "cache", "-b", "facts.json").exit_code == 0
+    assert run("check", "cache", "-b", "facts.json", "--strict").exit_code == 1
+
+
+@pytest.mark.parametrize(("rows", "code"), [({"spills": 64, "occupancy": 3}, 0), ({"spills": 0}, 0)])
+def test_spills_and_blocks_that_improved_never_fail(directory: Path, rows: dict[str, int], code: int) -> None:
+    """A baseline of before: with spills that went away, and fewer blocks (the cache has 5)."""
+    baseline = json.loads((directory / "facts.json").read_text())
+    for fact in baseline["kernels"][0]["facts"]:
+        fact["value"] = rows.get(fact["key"], fact["value"])
+    baseline["kernels"][0]["digests"] = {}
+    (directory / "before.json").write_text(json.dumps(baseline))
+    result = run("check", "cache", "-b", "before.json", "--fail-on", "spills,occupancy,registers,any")
+    assert result.exit_code == code, result.stdout
+
+
+def test_every_format_has_one_line_with_the_cause(directory: Path) -> None:
+    drain(directory)
+    run("check", "cache", "-b", "facts.json", "-o", "r.sarif", "-o", "r.xml", "-o", "r.json")
+    cause = "the pipeline of loop1 drains every iteration (wait depth 4 → 0), at matmul_grouped.py:81"
+    (result,) = json.loads((directory / "r.sarif").read_text())["runs"][0]["results"]
+    assert cause in result["message"]["text"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 81
+    assert cause in (directory / "r.xml").read_text(encoding="utf-8")
+    document = json.loads((directory / "r.json").read_text())
+    assert document["strict"] is False
+    assert cause in document["kernels"][0]["change"]["headline"]["sentence"]

@@ -54,6 +54,7 @@ def exchanged(sentence: str) -> str:
 def document(found: Comparison) -> Any:
     """A pair's document with what has no order of its own in one."""
     told = encode(pair_document(found))
+    del told["headline"]  # of two facts that weigh the same, the worse one leads
     told["not_compared"] = sorted(note for note in told["not_compared"] if " may print " not in note)
     for region in told["regions"]:
         region["verdict_changes"] = {turn["side"]: turn for turn in region["verdict_changes"]}

@@ -98,7 +98,7 @@ def test_a_fact_of_the_kernel_has_a_sign(key: str, left: Value, right: Value, ex
         ("loop1.waits", ("cp.async.wait_group 2",), ("cp.async.wait_group 2 ×2",), Sign.NEUTRAL),  # redundant
         ("loop1.waits", ("cp.async.wait_group 0",), ("cp.async.wait_group 0 ×2",), Sign.NEUTRAL),
         ("loop1.in_flight.bytes", 30720, 10240, Sign.WORSE),
-        ("loop1.in_flight.covered", 50, 100, Sign.BETTER),
+        ("loop1.in_flight.overlap", 50, 100, Sign.BETTER),
         ("loop1.trips", 8, 16, Sign.NEUTRAL),
         ("loop1.mma", MMA16, WGMMA, Sign.BETTER),
         ("loop1.mma", WGMMA, MMA16, Sign.WORSE),
@@ -160,7 +160,7 @@ def test_an_unrolled_loop_has_not_lost_the_matrix_unit() -> None:
     right = Kernel({"count.matrix": 64, "loop1.verdict.assembly": "unrolled"}, MI300X)
     (fact,) = (fact for fact in compare_rows(left.summary(), right.summary()) if fact.key == "loop1.mma")
     assert (fact.differs, fact.direction) == (False, Sign.NEUTRAL)
-    assert "unrolled" in fact.why
+    assert "unrolled" in fact.reason
 
 
 def test_multiply_adds_in_place_of_mma_are_a_loss() -> None:
@@ -170,6 +170,12 @@ def test_multiply_adds_in_place_of_mma_are_a_loss() -> None:
     assert sign_of("loop1.mma.fused", left, right) is Sign.WORSE
     beside = Kernel({"loop1.mma": MMA16, "straight.mma.fused": 25, "count.matrix": 16, **PIPELINED})
     assert sign_of("straight.mma.fused", left, beside) is Sign.NEUTRAL  # of no dot that had a matrix unit
+
+
+def test_a_program_without_dots_has_no_matrix_unit_to_lose() -> None:
+    left, right = Kernel({"count.matrix": 16}), Kernel({"count.matrix": 0}, tile="load 64")
+    assert sign_of("count.matrix", left, right) is Sign.NEUTRAL
+    assert sign_of("count.matrix", left, Kernel({"count.matrix": 0})) is Sign.WORSE
 
 
 def test_the_matrix_unit_of_another_vendor_is_neither_better_nor_worse() -> None:
@@ -189,7 +195,7 @@ def test_facts_of_the_vocabulary_have_the_direction_of_the_field() -> None:
     directions = {fact.key: fact.direction.value for fact in FACTS if fact.is_row}
     for key in ("spills", "registers", "shared", "count.barrier", "conversions", "findings", "mma.fused"):
         assert directions[key] == "less", key
-    for key in ("occupancy", "occupancy.share", "in_flight.bytes", "in_flight.covered", "pipeline.depth"):
+    for key in ("occupancy", "occupancy.share", "in_flight.bytes", "in_flight.overlap", "pipeline.depth"):
         assert directions[key] == "more", key
     for key in ("mma", "verdict.{step}", "count.matrix", "count.float", "trips", "pipeline.kind"):
         assert directions[key] == "neutral", key
