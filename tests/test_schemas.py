@@ -66,6 +66,12 @@ COMMANDS = {
         + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),
+    "advise": (
+        "advice",
+        ["advise", str(ROOT / "tests" / "oracle" / "counters" / "softmax"), "softmax", "--grid", "8"]
+        + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
+        + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
+    ),
     "inspect --timeline": (
         "timeline",
         [str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax"), "--timeline"],

@@ -120,7 +120,8 @@ def search_remedies(
         tried += len(rows)
         ranked += [(row, *compiled[row.launch]) for row in rows if row.score is not None and row.identical_to is None]
     ranked.sort(key=lambda one: one[0].score or 0.0)
-    return _verify(pair, diagnosis, [one[1:] for one in ranked], tried, make_disassembler, gpu, steps, deadline)
+    best = [one[1:] for one in ranked]
+    return _verify(pair, diagnosis, best, tried, make_disassembler, gpu=gpu, steps=steps, deadline=deadline)
 
 
 def _constants(change: Change) -> dict[str, ConstantText]:
@@ -137,6 +138,7 @@ def _verify(
     ranked: Sequence[tuple[RankingCandidate, Change]],
     tried: int,
     make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
+    *,
     gpu: str | None,
     steps: int,
     deadline: float,

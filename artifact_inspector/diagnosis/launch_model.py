@@ -188,16 +188,16 @@ def model_launch(
                 time = None
     operations, visits = read_source_operations(artifact), Counter(sample.trace)
     return LaunchModel(
-        sample,
-        operations,
-        target,
-        resources,
-        occupancy,
-        None if product is None else product.multiprocessors,
-        time,
-        None if time is None else time.score(sample),
-        visits,
-        _unrolled_lines(operations, loaded.program.steps, visits),
+        sample=sample,
+        operations=operations,
+        target=target,
+        resources=resources,
+        occupancy=occupancy,
+        multiprocessors=None if product is None else product.multiprocessors,
+        time=time,
+        cycles=None if time is None else time.score(sample),
+        visits=visits,
+        unrolled_lines=_unrolled_lines(operations, loaded.program.steps, visits),
     )
 
 

@@ -65,14 +65,14 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
                 converted.add(line)
     values = _ValueGraph(function)
     return SourceOperations(
-        {line: frozenset(names) for line, names in operations.items()},
-        frozenset(converted),
-        frozenset(_wide_integer_lines(function, module)),
-        dict(_chained_loads(function, values)),
-        dict(_wide_dots(function, module, values)),
-        _dot_operands(function, values),
-        _loop_lines(function),
-        _most_elements(function, module),
+        operations={line: frozenset(names) for line, names in operations.items()},
+        converts_layout=frozenset(converted),
+        wide_integers=frozenset(_wide_integer_lines(function, module)),
+        chained_loads=dict(_chained_loads(function, values)),
+        wide_dots=dict(_wide_dots(function, module, values)),
+        dot_operands=_dot_operands(function, values),
+        loops=_loop_lines(function),
+        most_elements=_most_elements(function, module),
     )
 
 
