@@ -432,6 +432,7 @@ def test_help_uses_plain_words(name: str) -> None:
 STANDARD_USES_IN_CODE = (
     "stand-in",
     "stand for",
+    "stands out",
     "one of three forms",
     "printed forms",  # of MLIR
     "pretty forms",

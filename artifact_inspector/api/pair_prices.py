@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.pair_price import PairPrice
 from artifact_inspector.compiling.ask.manifest import read_launches
 from artifact_inspector.errors import InspectorError
-from artifact_inspector.execution.launch_requests import LaunchRequest, parse_document
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_recorded
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.ranking import RankedLaunch, gpu_model_of, rank_launches
 from artifact_inspector.facts.modules import Disassemble
@@ -38,7 +37,7 @@ def find_pair_launch(left: Artifact, right: Artifact, roots: Sequence[Path]) -> 
         rows = [row for row in read_launches(root) if row.get("hash") == artifact.hash]
         rows = [row for row in rows if not row.get("tuning")] or rows
         if rows:
-            (request,) = parse_document(json.dumps({"launches": rows[:1]}), "the record")
+            (request,) = parse_recorded(rows[:1], root)
             return replace(request, kernel_hash=None)
     return None
 

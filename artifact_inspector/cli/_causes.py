@@ -38,7 +38,7 @@ def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
 
 def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Artifact], *, json: bool) -> bool:
     """Print what separates two entries of a cache; return whether a cause was found."""
-    from artifact_inspector.comparison.variant_causes import Cause, find_reasons
+    from artifact_inspector.comparison.variant_causes import KeyPartKind, find_reasons
     from artifact_inspector.report.json.variant_causes import ReasonsDocument
     from artifact_inspector.report.variant_causes import ReasonsReport
 
@@ -52,7 +52,7 @@ def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Arti
             f"{sides[1].display_name} {sides[1].hash[:8]}",
         )
         print_report(ReasonsReport(labels, reasons))
-    return any(reason.key_part.cause is not Cause.UNKNOWN for reason in reasons)
+    return any(reason.key_part.cause is not KeyPartKind.UNKNOWN for reason in reasons)
 
 
 def _read_variants(artifacts: Sequence[Artifact]) -> list[Compiled]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,24 +39,39 @@ Gpu = Annotated[
 Steps = Annotated[int, typer.Option("--steps", metavar="N", help="Stop a kernel that runs more than N steps.")]
 
 Budget = Annotated[
-    float | None,
+    str | None,
     typer.Option(
         "--budget",
-        metavar="SECONDS",
-        help=f"Stop after this processor time of all simulations. Default: {SIMULATION_SECONDS.default}.",
+        metavar="TIME",
+        help=f"Stop all simulations after this processor time: 60s, 2m. Default: {SIMULATION_SECONDS.default}s.",
     ),
 ]
 
 
-def budget_seconds(option: float | None) -> float:
+def budget_seconds(option: str | None) -> float:
     """The seconds of `--budget`, or the default.
 
     Raises:
-        UsageError: they are not positive.
+        UsageError: they are not a time, or not positive.
     """
-    if option is not None and not option > 0:
-        raise UsageError(f"--budget is {option:g}.", "Expected seconds above 0.")
-    return SIMULATION_SECONDS.value if option is None else option
+    if option is None:
+        return SIMULATION_SECONDS.value
+    seconds = parse_duration(option)
+    if not seconds:
+        raise UsageError(f"--budget is {option}.", "Expected a time above 0: --budget 60s.")
+    return seconds
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `60s`, `2m` or `45`.
+
+    Raises:
+        UsageError: it has another form.
+    """
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(s|m|)", text.strip())
+    if match is None:
+        raise UsageError(f"Invalid budget {text[:40]!r}.", "Write seconds or minutes: --budget 60s, --budget 2m.")
+    return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
 def read_requests(

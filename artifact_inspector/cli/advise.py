@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +16,7 @@ from artifact_inspector.cli._launches import (
     Grid,
     LaunchFile,
     Steps,
+    parse_duration,
     read_requests,
 )
 from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
@@ -31,7 +31,6 @@ from artifact_inspector.cli._options import (
     read_selectors,
 )
 from artifact_inspector.cli._output import output_to, print_json, print_report
-from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,23 +85,11 @@ def advise(
             diagnoses = diagnose_launches(
                 pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
             )
-        searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, _parse_seconds(budget))
+        searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, parse_duration(budget))
         if json:
             print_json(advice_document(diagnoses, searches))
         else:
             print_report(AdviceReport(diagnoses, searches, is_brief=brief))
-
-
-def _parse_seconds(text: str) -> float:
-    """Seconds of `60s`, `2m` or `45`.
-
-    Raises:
-        UsageError: it has another form.
-    """
-    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(s|m|)", text.strip())
-    if match is None:
-        raise UsageError(f"Invalid budget {text[:40]!r}.", "Write seconds or minutes: --budget 60s, --budget 2m.")
-    return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
 def _search(

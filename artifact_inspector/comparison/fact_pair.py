@@ -20,7 +20,7 @@ SIDES = (PairSide.LEFT, PairSide.RIGHT)
 
 
 class State(Enum):
-    """How the two values of a fact stand to each other."""
+    """How the two values of a fact compare."""
 
     SAME = "same"
     DIFFERENT = "different"

@@ -21,7 +21,7 @@ from artifact_inspector.vocabulary.options import OPTIONS, read_options
 from artifact_inspector.vocabulary.variant_labels import Compiled
 
 
-class Cause(StringEnum):
+class KeyPartKind(StringEnum):
     """A part of the key that makes another entry."""
 
     TARGET = "target"
@@ -39,7 +39,7 @@ class Cause(StringEnum):
 class KeyPart(NamedTuple):
     """A part of the key, as one argument or option."""
 
-    cause: Cause
+    cause: KeyPartKind
     name: str
     """`N`, `BLOCK_M`, `num_warps`; empty if the cause has no name."""
 
@@ -107,7 +107,7 @@ def find_causes(variants: Sequence[Compiled]) -> Causes:
     values_by_form = _key_parts(variants)
     names = list(dict.fromkeys(respect for parts in values_by_form for respect in parts))
     columns = {name: [parts.get(name, NONE) for parts in values_by_form] for name in names}
-    same_pattern: dict[tuple[Cause, tuple[int, ...]], list[KeyPart]] = {}
+    same_pattern: dict[tuple[KeyPartKind, tuple[int, ...]], list[KeyPart]] = {}
     for name, values in columns.items():
         if len(set(values)) > 1:
             same_pattern.setdefault((name.cause, tuple(map(values.index, values))), []).append(name)
@@ -128,8 +128,8 @@ def _hidden_difference(left: Artifact, right: Artifact) -> EntryDifference:
     """The difference of two entries whose files show the same key."""
     ours, theirs = digest_of(left, Stage.TTIR), digest_of(right, Stage.TTIR)
     if ours is not None and theirs is not None and ours != theirs:
-        return EntryDifference(KeyPart(Cause.SOURCE, "TTIR"), ours[:8], theirs[:8])
-    return EntryDifference(KeyPart(Cause.UNKNOWN, ""), "", "")
+        return EntryDifference(KeyPart(KeyPartKind.SOURCE, "TTIR"), ours[:8], theirs[:8])
+    return EntryDifference(KeyPart(KeyPartKind.UNKNOWN, ""), "", "")
 
 
 # -- the parts of the key, from the files of an entry ---------------------------------------------
@@ -139,8 +139,8 @@ def _key_parts(variants: Sequence[Compiled]) -> list[dict[KeyPart, str]]:
     artifacts, programs = [form.artifact for form in variants], [form.program for form in variants]
     parts_by_form: list[dict[KeyPart, str]] = [{} for _ in variants]
     for parts, artifact in zip(parts_by_form, artifacts, strict=True):
-        parts[KeyPart(Cause.VERSION, "")] = str(artifact.triton_version or "unknown")
-        parts[KeyPart(Cause.TARGET, "")] = "unknown" if artifact.target is None else str(artifact.target)
+        parts[KeyPart(KeyPartKind.VERSION, "")] = str(artifact.triton_version or "unknown")
+        parts[KeyPart(KeyPartKind.TARGET, "")] = "unknown" if artifact.target is None else str(artifact.target)
     for further_parts in (
         _arguments(variants),
         _constants(variants),
@@ -158,7 +158,7 @@ def _arguments(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
     named = [_named(form.program) for form in variants]
     lengths = {len(types) for types in named if types is not None}
     if len(lengths) > 1 and any(types is not None and _is_numbered(types) for types in named):
-        respect = KeyPart(Cause.SPECIALISATION, "number of arguments")
+        respect = KeyPart(KeyPartKind.SPECIALISATION, "number of arguments")
         yield from ({} if types is None else {respect: str(len(types))} for types in named)
         return
     if any(types is not None and _is_numbered(types) for types in named):
@@ -175,12 +175,12 @@ def _arguments(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
         for name in names if types is not None else ():
             assert types is not None
             kind, _, hint = types.get(name, "").partition(":")
-            parts_of_form[KeyPart(Cause.DTYPE, name)] = kind if name in types else names[name].partition(":")[0]
+            parts_of_form[KeyPart(KeyPartKind.DTYPE, name)] = kind if name in types else names[name].partition(":")[0]
             if name in types:
-                parts_of_form[KeyPart(Cause.SPECIALISATION, name)] = f"÷{hint}" if hint else ANY
+                parts_of_form[KeyPart(KeyPartKind.SPECIALISATION, name)] = f"÷{hint}" if hint else ANY
             else:
                 constant = artifact.constants.get(name)
-                parts_of_form[KeyPart(Cause.SPECIALISATION, name)] = (
+                parts_of_form[KeyPart(KeyPartKind.SPECIALISATION, name)] = (
                     ABSENT if name not in artifact.constants else f"= {constant}"
                 )
         yield parts_of_form
@@ -199,13 +199,13 @@ def _is_numbered(named: Mapping[str, str]) -> bool:
 def _constants(variants: Sequence[Compiled]) -> Iterable[dict[KeyPart, str]]:
     """Constants from our record; the tiles if an entry has no record."""
     if not all(artifact.constants for artifact, _ in variants):
-        respect = KeyPart(Cause.CONSTANT, "tiles")
+        respect = KeyPart(KeyPartKind.CONSTANT, "tiles")
         yield from ({} if program is None else {respect: ", ".join(program.tiles)} for _, program in variants)
         return
     arguments = {name for _, program in variants if program is not None for name in program.arguments}
     for artifact, _ in variants:
         yield {
-            KeyPart(Cause.CONSTANT, name): str(value)
+            KeyPart(KeyPartKind.CONSTANT, name): str(value)
             for name, value in artifact.constants.items()
             if name not in arguments
         }
@@ -216,12 +216,12 @@ def _options(artifacts: Sequence[Artifact]) -> Iterable[dict[KeyPart, str]]:
     options_by_entry = [read_options(artifact.metadata) for artifact in artifacts]
     shared = {name for name in OPTIONS if all(name in options for options in options_by_entry)}
     for options in options_by_entry:
-        yield {KeyPart(Cause.OPTION, name): str(value) for name, value in options.items() if name in shared}
+        yield {KeyPart(KeyPartKind.OPTION, name): str(value) for name, value in options.items() if name in shared}
 
 
 def _lines(programs: Sequence[KernelProgram | None]) -> Iterable[dict[KeyPart, str]]:
     """The line of the kernel's definition, part of Triton's key, if every entry has it."""
-    respect = KeyPart(Cause.SOURCE, "line of its definition")
+    respect = KeyPart(KeyPartKind.SOURCE, "line of its definition")
     locations = [None if program is None else program.location for program in programs]
     is_complete = None not in locations
     yield from ({respect: str(location.line)} if location is not None and is_complete else {} for location in locations)
@@ -239,4 +239,4 @@ def _environment(artifacts: Sequence[Artifact]) -> Iterable[dict[KeyPart, str]]:
             values.setdefault((str(artifact.target), str(artifact.triton_version), key), set()).add(value)
     varying = {key for (_, _, key), distinct in values.items() if len(distinct) > 1}
     for metadata in metadata_by_entry:
-        yield {KeyPart(Cause.ENVIRONMENT, key): value for key, value in metadata.items() if key in varying}
+        yield {KeyPart(KeyPartKind.ENVIRONMENT, key): value for key, value in metadata.items() if key in varying}

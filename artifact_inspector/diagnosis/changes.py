@@ -114,30 +114,31 @@ def _combine(first: Iterator[Change], second: Iterator[Change]) -> Iterator[Chan
 
 
 def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: Change) -> tuple[int | str, ...] | None:
-    """The grid of a launch with changed constants; None if it is not certain.
+    """A likely grid of a launch with changed constants; None if nothing explains the recorded one.
 
-    A recorded grid has numbers. Each is compared with quotients of integer arguments and tile constants. If several
-    explain it, those count that divide an argument by a tile of its name (`M` by `BLOCK_M`), and all must give the
-    same number for the changed constants.
+    A recorded grid has numbers. Each is compared with quotients of integer arguments and tile constants; those count
+    first that divide an argument by a tile of its name (`M` by `BLOCK_M`), each for one dimension. The caller has to
+    verify that the launch still touches the same bytes.
     """
     changed = {name: value for name, value in change.items() if name in constants}
     if not any(isinstance(value, int) for value in changed.values()):
         return request.grid
     if any(isinstance(extent, str) for extent in request.grid):
-        return request.grid
+        return tuple(request.grid)
     extents: list[int | str] = []
+    names = {**_integers(request.arguments), **_integers(constants), **changed}
+    used: list[str] = []
     for extent in request.grid:
         explanations = list(_explanations(int(extent), request, constants))
         explanations = [text for text in explanations if _pairs_names(text)] or explanations
-        after = {
-            evaluate_extent(text, {**_integers(request.arguments), **_integers(constants), **changed})
-            for text in explanations
-        }
-        if int(extent) == 1 and not after:
-            after = {1}
-        if len(after) != 1:
+        unused = [text for text in explanations if text not in used]
+        if unused:
+            used.append(unused[0])
+            extents.append(evaluate_extent(unused[0], names))
+        elif int(extent) == 1:
+            extents.append(1)
+        else:
             return None
-        extents.append(after.pop())
     return tuple(extents)
 
 

@@ -198,14 +198,14 @@ def event_times(
     """
     if len(lengths) > _MOST_SCHEDULED_CTAS:
         waves = events.ctas // (ctas_per_multiprocessor * multiprocessors)
-        times: NDArray[np.float64] = waves * float(lengths.max() + 1) + events.positions
-        return times
+        return np.asarray(waves * float(lengths.max() + 1) + events.positions, np.float64)
     progress = schedule_ctas(lengths.tolist(), ctas_per_multiprocessor, multiprocessors, advantage)
     sizes = [len(points) for points in progress]
     ctas = np.repeat(np.arange(len(progress)), sizes)
     times_of_points, positions = np.array([point for points in progress for point in points]).reshape(-1, 2).T
     stride = float(lengths.max()) + 2.0
-    return np.interp(events.ctas * stride + events.positions, ctas * stride + positions, times_of_points)
+    times = np.interp(events.ctas * stride + events.positions, ctas * stride + positions, times_of_points)
+    return np.asarray(times, np.float64)
 
 
 def schedule_ctas(

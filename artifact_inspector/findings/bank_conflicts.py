@@ -5,8 +5,7 @@ served one after the other.
 
 **When it is reported.** A launch was simulated (`inspect-kernel predict`), and a source line takes at
 least 1.5 times the passes that it takes without conflicts. The added passes are at least a twentieth of
-all passes. Copies from global memory (`LDGSTS`) are left out: they are written line by line as they
-arrive.
+all passes. Copies from global memory (`LDGSTS`) count too, by the rules that were measured for them.
 
 **What it is likely to cost.** Each added pass occupies the load/store unit for a cycle, for all warps of
 the multiprocessor.
@@ -32,7 +31,7 @@ def _look(prediction: Prediction) -> Iterator[Remark]:
         return
     lines_by_source: dict[str, list[LinePrediction]] = {}
     for line in prediction.by_line:
-        if line.wavefronts and not line.is_copy:
+        if line.wavefronts:
             lines_by_source.setdefault(line.source or "the kernel", []).append(line)
     for source, lines in lines_by_source.items():
         wavefronts = sum(line.wavefronts or 0 for line in lines)

@@ -3,9 +3,8 @@
 `cp.async.wait_group 0` in every iteration: the loop waits for all prefetched data before it computes.
 
 **When it is reported.** A loop prefetches with asynchronous copies, and a wait in it leaves none in
-flight. Both the depth of the wait and the copies issued before it count. The message names the shared
-memory that one more stage takes at most, where it is known. Nothing is reported if another stage does
-not fit.
+flight. Both the depth of the wait and the copies issued before it count. Nothing is reported if another stage
+does not fit. Which `num_stages` helps is not stated: `inspect-kernel advise` compiles and simulates some.
 
 **What it is likely to cost.** The next loads overlap with the computes after the wait, but not with the
 wait. With `num_stages` 2 the pipeline is built so; with more, the additional stages are wasted.
@@ -38,12 +37,10 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         stage_bytes, free_bytes = _stage_bytes(kernel, name), _free_shared_bytes(kernel)
         if stage_bytes is not None and free_bytes is not None and stage_bytes > free_bytes:
             continue
-        free = "" if free_bytes is None else f"; {free_bytes} B are free"
-        one_more = f". One more stage takes at most {stage_bytes} B of shared memory{free}" if stage_bytes else ""
         depth = f" at num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else ""
         message = (
             f"{name}: the pipeline drains in every iteration: {', '.join(sorted(waits))} leaves no copy "
-            f"in flight{depth}{one_more}"
+            f"in flight{depth}"
         )
         sources = () if region is None else tuple(s for located_round in region.rounds for s in located_round.sources)
         yield Remark(message, last.stage, drains, tuple(dict.fromkeys(sources)))

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.intervals import intervals_of
-from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
-from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.observation import GlobalAccess
+from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.launch import KernelLaunch
 
@@ -39,7 +37,7 @@ class MisalignedAccess:
     size: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TensorIntervals:
     """Byte intervals of one tensor that CTAs access."""
 
@@ -80,7 +78,7 @@ class AccessLog:
         """Whether all intervals were recorded."""
         return self.interval_count <= MOST_INTERVALS
 
-    def observe_shared(self, machine: Machine, lanes: LaneAccesses, size: int, *, is_store: bool) -> None:
+    def observe_shared(self, access: SharedMemoryAccess) -> None:
         """Ignore an access to shared memory."""
 
     def observe_global(self, access: GlobalAccess) -> None:

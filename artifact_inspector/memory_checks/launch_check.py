@@ -17,9 +17,9 @@ from artifact_inspector.memory_checks.races import find_races, find_suspects, sy
 from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
 
 _SPACING = 1 << 38
-"""Bytes between tensors: a 32-bit offset that wraps leaves its tensor and hits no other one."""
+"""Bytes between tensors: a 32-bit offset that wraps leaves its tensor and reaches no other tensor."""
 _MOST_SPREAD = 60
-"""Tensors for which the address space has room at that distance."""
+"""Most tensors for which the address space suffices at that spacing."""
 _SHARED_KINDS = ("shared", "matrix")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
+from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.simulation import SimulatedLaunch
 from artifact_inspector.memory_checks.access_log import ATOMIC, READ, WRITE, AccessLog, TensorIntervals
 from artifact_inspector.memory_checks.coverage import written_bytes
@@ -116,7 +117,9 @@ def _accesses_of(intervals: TensorIntervals, kind: int) -> _Accesses:
 def _find_conflicts(intervals: TensorIntervals) -> list[_Conflict]:
     """The first conflict of each pair of kinds: write and write, write and read, write and atomic, atomic and read."""
     by_kind = {kind: _accesses_of(intervals, kind) for kind in (READ, WRITE, ATOMIC)}
-    points = np.unique(np.concatenate([array for rows in by_kind.values() for array in (rows.starts, rows.stops)]))
+    points = sorted_distinct(
+        np.concatenate([array for rows in by_kind.values() for array in (rows.starts, rows.stops)])
+    )
     counts, owners = {}, {}
     for kind, rows in by_kind.items():
         counts[kind] = _sum_over(points, rows, np.ones(len(rows.starts), np.int64))
@@ -179,7 +182,13 @@ def _describe(run: SimulatedLaunch, name: str, conflict: _Conflict) -> MemoryPro
         action = f"CTA {conflict.ctas[0]} {_VERBS[first]} bytes of {name} that CTA {conflict.ctas[1]} {_VERBS[second]}"
         suggestion = "CTAs have no order: use an atomic, or a second kernel for the reads."
     return MemoryProblem(
-        Check.RACE,
-        f"{action}, first at element {element:,} ({conflict.bytes:,} bytes in all)",
-        site, name, conflict.ctas[0], None, conflict.address, None, other_site, conflict.ctas[1], suggestion,
-    )  # fmt: skip
+        check=Check.RACE,
+        message=f"{action}, first at element {element:,} ({conflict.bytes:,} bytes in all)",
+        site=site,
+        tensor=name,
+        cta=conflict.ctas[0],
+        address=conflict.address,
+        other_site=other_site,
+        other_cta=conflict.ctas[1],
+        suggestion=suggestion,
+    )

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.observation import GlobalAccess
+from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.kernel_loader import LoadedKernel
 from artifact_inspector.execution.launch import KernelLaunch
@@ -95,17 +94,16 @@ class _SharedWatch:
     def observe_global(self, access: GlobalAccess) -> None:
         """Ignore an access to global memory."""
 
-    def observe_shared(self, machine: Machine, lanes: LaneAccesses, size: int, *, is_store: bool) -> None:
+    def observe_shared(self, access: SharedMemoryAccess) -> None:
         """Record an access to shared memory."""
-        step, lanes = machine.step, lanes.expanded
-        addresses = np.broadcast_to(lanes.addresses, (1, machine.threads))[0]
-        threads = np.arange(machine.threads) if lanes.mask is None else np.flatnonzero(lanes.mask[0])
+        step, addresses = access.step, access.addresses[0]
+        threads = np.arange(len(addresses)) if access.mask is None else np.flatnonzero(access.mask[0])
         is_atomic = step.kind == "shared_atomic"
-        if is_store:
+        if access.is_store:
             is_copy = step.kind == "copy"
-            self.state.store(step.index, threads, addresses[threads], size, is_copy=is_copy, is_atomic=is_atomic)
+            self.state.store(step.index, threads, addresses[threads], access.size, is_copy=is_copy, is_atomic=is_atomic)
         elif not is_atomic:
-            self.state.load(step.index, threads, addresses[threads], size)
+            self.state.load(step.index, threads, addresses[threads], access.size)
 
 
 def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_SharedWatch, StepCounters]:
@@ -188,6 +186,13 @@ def _describe(steps: tuple[ProgramStep, ...], cta: int, hazard: Hazard, lanes: i
         )
         suggestion = "A barrier of the CTA is missing between the two."
     return MemoryProblem(
-        hazard.check, message, site_of(steps[hazard.step]), None, cta, hazard.thread, hazard.address, lanes, other,
+        check=hazard.check,
+        message=message,
+        site=site_of(steps[hazard.step]),
+        cta=cta,
+        thread=hazard.thread,
+        address=hazard.address,
+        lanes=lanes,
+        other_site=other,
         suggestion=suggestion,
-    )  # fmt: skip
+    )

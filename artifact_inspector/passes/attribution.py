@@ -33,7 +33,7 @@ class FactQuery(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class PassAttribution:
     """The passes that made some facts of one entry."""
 
     passes_by_key: Mapping[str, tuple[PassRun, FactChange] | None]
@@ -70,7 +70,7 @@ def find_passes(
     values: Mapping[str, Value],
     *,
     notice: NoticeCallback = lambda sentence: None,
-) -> Attribution:
+) -> PassAttribution:
     """Find the passes that made some facts of an entry.
 
     Args:
@@ -83,8 +83,8 @@ def find_passes(
     try:
         pass_trace = trace_passes(subject_of_entry(artifact), {query.topic for query in query_list}, notice=notice)
     except InspectorError as error:
-        return Attribution({}, error.message.splitlines()[0])
-    return Attribution({query.key: _find_pass(pass_trace, query, values.get(query.key)) for query in query_list})
+        return PassAttribution({}, error.message.splitlines()[0])
+    return PassAttribution({query.key: _find_pass(pass_trace, query, values.get(query.key)) for query in query_list})
 
 
 def _find_pass(pass_trace: PassTrace, query: FactQuery, value: Value) -> tuple[PassRun, FactChange] | None:

@@ -43,6 +43,14 @@ def find_access(prediction: Prediction, location: str | None = None) -> SharedAc
     if not matching_accesses:
         locations = ", ".join(dict.fromkeys(access.line.source or _machine_line(access.line) for access in accesses))
         raise UsageError(f"No access to shared memory at {location}.", f"There are accesses at {locations}.")
+    if location is None and not matching_accesses[0].line.bank_conflicts:
+        copies = [line for line in prediction.by_line if line.is_copy and line.bank_conflicts]
+        locations = ", ".join(dict.fromkeys(line.source or _machine_line(line) for line in copies))
+        raise UsageError(
+            f"No load, store or atomic of {name} has bank conflicts"
+            f"{f'; its copies do, at {locations}, and are not drawn' if copies else ''}.",
+            "Pass --line LINE to draw an access without conflicts.",
+        )
     return matching_accesses[0]
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.pair import Comparison
-from artifact_inspector.passes.attribution import Attribution, FactQuery
+from artifact_inspector.passes.attribution import FactQuery, PassAttribution
 from artifact_inspector.passes.bisection import Bisection, ReleaseDifference
 from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
@@ -118,7 +118,7 @@ def describe_pass_change(step: PassRun, change: FactChange) -> str:
     return f"{step.name}{argument} at {step.level}: {_describe_values(change)}"
 
 
-def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> Iterator[str]:
+def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, PassAttribution]]) -> Iterator[str]:
     """The pass that last changed each fact on either side; facts that no pass changed are counted.
 
     Args:
@@ -143,7 +143,7 @@ def describe_attribution(facts: Sequence[FactQuery], sides: Sequence[tuple[str, 
             yield f"  {label}: could not be compiled again: {side.problem}"
 
 
-def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tuple[str, Attribution]]) -> str:
+def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tuple[str, PassAttribution]]) -> str:
     """The passes by which the verdicts of two kernels part, each with its side; empty where none is seen."""
     region = next((asked_fact for asked_fact in pair.regions if asked_fact.first_divergence is not None), None)
     if region is None or region.first_divergence is None:
@@ -159,7 +159,7 @@ def name_passes(pair: Comparison, facts: Sequence[FactQuery], sides: Sequence[tu
     )
 
 
-def describe_decision(label: str, fact: FactQuery, side: Attribution) -> str:
+def describe_decision(label: str, fact: FactQuery, side: PassAttribution) -> str:
     """The pass that last changed one variant's verdict, in one line."""
     if side.problem is not None:
         return f"  {label}: could not be compiled again: {side.problem}"

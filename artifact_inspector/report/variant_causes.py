@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from artifact_inspector.comparison.variant_causes import Cause, Causes, EntryDifference
+from artifact_inspector.comparison.variant_causes import Causes, EntryDifference, KeyPartKind
 from artifact_inspector.report.phrases import plural
 
 MAX_VALUES = 6
@@ -23,7 +23,7 @@ class ReasonsReport:
     reasons: Sequence[EntryDifference]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self.reasons[0].key_part.cause is Cause.UNKNOWN:
+        if self.reasons[0].key_part.cause is KeyPartKind.UNKNOWN:
             for label in self.labels:
                 yield Text(label, overflow="fold")
             yield ""
@@ -73,6 +73,6 @@ def causes_block(causes: Causes) -> RenderableType:
     if causes.indistinguishable:
         variants = f"{causes.indistinguishable} more {plural('variant', causes.indistinguishable)}"
         text = f"{variants} whose files show no difference"
-        table.add_row(Text(str(Cause.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
+        table.add_row(Text(str(KeyPartKind.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
     key = "causes: variants caused only by this property"
     return Group(table, Text(key, "dim", overflow="fold"))

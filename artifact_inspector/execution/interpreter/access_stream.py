@@ -79,10 +79,9 @@ class AccessStream:
     def events(self) -> StreamEvents:
         """All recorded accesses."""
         if len(self._events) != 1:
-            empty = StreamEvents(*(np.empty(0, np.int32) for _ in range(4)), np.empty(0, bool))  # type: ignore[arg-type]
-            self._events = [
-                StreamEvents(*(np.concatenate(column) for column in zip(empty, *self._events, strict=True)))
-            ]
+            none = np.empty(0, np.int32)
+            portions = [StreamEvents(none, none, none, none, np.empty(0, bool)), *self._events]
+            self._events = [StreamEvents(*(np.concatenate(columns) for columns in zip(*portions, strict=True)))]
         return self._events[0]
 
     def begin_portion(self, first: int) -> None:

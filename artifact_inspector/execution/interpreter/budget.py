@@ -35,7 +35,7 @@ class SimulationBudget:
     @property
     def reason(self) -> str:
         """Why a simulation stopped, and what to do."""
-        return f"the budget of {self.seconds:g} s of processor time is spent; --budget SECONDS raises it"
+        return f"the budget of {self.seconds:g} s of processor time is spent; --budget raises it"
 
 
 _current_budget: ContextVar[SimulationBudget | None] = ContextVar("_current_budget", default=None)

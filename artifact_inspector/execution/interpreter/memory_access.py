@@ -20,7 +20,7 @@ from artifact_inspector.execution.interpreter.lane_accesses import (
     have_equal_rows,
     merge_equal_rows,
 )
-from artifact_inspector.execution.interpreter.observation import GlobalAccess
+from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Mask,
@@ -437,7 +437,8 @@ _SHARED_WORD_COST = 8
 def load_shared(machine: Machine, lanes: LaneAccesses | None, size: int, word_count: int) -> Sequence[Value]:
     """The words that shared memory holds, where known."""
     if machine.memory.observer is not None and lanes is not None:
-        machine.memory.observer.observe_shared(machine, lanes, size, is_store=False)
+        addresses, mask, *_ = lanes.expanded
+        machine.memory.observer.observe_shared(SharedMemoryAccess(machine.step, addresses, mask, size, False))
     unknown_value = unknown_shared_value(machine)
     if lanes is None or machine.shared_memory.content is None:
         return [unknown_value] * word_count
@@ -478,7 +479,8 @@ def forget_shared(machine: Machine, missing_inputs: int, start: int | None = Non
 def store_shared(machine: Machine, lanes: LaneAccesses | None, size: int, values: Sequence[Value]) -> None:
     """Store values to shared memory; unknown values make its bytes unknown."""
     if machine.memory.observer is not None and lanes is not None:
-        machine.memory.observer.observe_shared(machine, lanes, size, is_store=True)
+        addresses, mask, *_ = lanes.expanded
+        machine.memory.observer.observe_shared(SharedMemoryAccess(machine.step, addresses, mask, size, True))
     shared = machine.shared_memory
     if machine.undecided_lanes is not None:  # lanes that may or may not store
         forget_shared(machine, machine.undecided_lanes.missing_inputs)

@@ -1,19 +1,16 @@
-"""What an observer of a simulation is told: every access to global and shared memory.
+"""What an observer of a simulation receives: every access to global and shared memory.
 
 A simulation has no observer by default, and then pays nothing for it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses
-    from artifact_inspector.execution.interpreter.machine import Machine
-    from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.interpreter.program import ProgramStep
 
 
 class GlobalAccess(NamedTuple):
@@ -46,14 +43,27 @@ class GlobalAccess(NamedTuple):
         return len(self.ctas) if len(self.addresses) == 1 else 1
 
 
+class SharedMemoryAccess(NamedTuple):
+    """An access of one CTA, or of several at equal addresses, to shared memory."""
+
+    step: ProgramStep
+    addresses: NDArray[np.int64]
+    """Shape (CTAs or 1, lanes)."""
+    mask: NDArray[np.bool_] | None
+    """Lanes that take part, same shape; None means all."""
+    size: int
+    """Bytes per lane."""
+    is_store: bool
+
+
 class AccessObserver(Protocol):
     """Receives the accesses of a simulation."""
 
     def observe_global(self, access: GlobalAccess) -> None:
         """Receive an access to global memory."""
 
-    def observe_shared(self, machine: Machine, lanes: LaneAccesses, size: int, *, is_store: bool) -> None:
-        """Receive an access to shared memory by the current step of a machine."""
+    def observe_shared(self, access: SharedMemoryAccess) -> None:
+        """Receive an access to shared memory."""
 
 
 class BufferedObserver:
@@ -66,7 +76,7 @@ class BufferedObserver:
         """Keep an access."""
         self.accesses.append(access)
 
-    def observe_shared(self, machine: Machine, lanes: LaneAccesses, size: int, *, is_store: bool) -> None:
+    def observe_shared(self, access: SharedMemoryAccess) -> None:
         """Ignore an access to shared memory."""
 
     def forward(self, observer: AccessObserver) -> None:

@@ -1,0 +1,54 @@
+"""Configurations that are tried, their grids, and the report."""
+
+from __future__ import annotations
+
+import json
+
+from artifact_inspector.diagnosis.assumed_launch import ASSUMED_NUMBER
+from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
+from artifact_inspector.diagnosis.changes import changed_grid, propose_changes
+from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
+from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.report.json import as_text
+from artifact_inspector.report.json.advise import advice_document
+
+
+def test_only_constants_that_size_tiles_change() -> None:
+    constants = {"BLOCK_M": 64, "STRIDE": 8, "ROWS": 16, "PREC": "ieee", "GROUP_M": 1}
+    changes = propose_changes([CauseKind.IDLE_MULTIPROCESSORS], {"num_warps": 4, "num_stages": 2}, constants, 32)
+    names = {name for change in changes for name in change}
+    assert names == {"BLOCK_M", "PREC", "GROUP_M", "num_warps", "num_stages"}
+    assert len(changes) == len({tuple(sorted(change.items())) for change in changes})
+
+
+def test_a_drained_pipeline_gets_stages_first() -> None:
+    changes = propose_changes([CauseKind.DRAINED_PIPELINE], {"num_warps": 4, "num_stages": 2}, {}, 32)
+    assert changes[:4] == [{"num_stages": count} for count in (3, 4, 5, 6)]
+
+
+def test_the_grid_follows_the_tile_of_its_dimension() -> None:
+    request = LaunchRequest((4, 4, 1), {"M": 512, "N": 512, "K": 4096})
+    constants = {"BM": 128, "BN": 128, "BK": 32}
+    assert changed_grid(request, constants, {"BM": 64}) == (8, 4, 1)
+    assert changed_grid(request, constants, {"BN": 64}) == (4, 8, 1)
+    assert changed_grid(request, constants, {"num_warps": 8}) == (4, 4, 1)
+
+
+def test_a_grid_that_nothing_explains_is_not_guessed() -> None:
+    request = LaunchRequest((7, 1, 1), {"M": 512})
+    assert changed_grid(request, {"BM": 128}, {"BM": 64}) is None
+
+
+def test_the_document_has_causes_and_remedies() -> None:
+    cause = Cause(CauseKind.SPILLS, "k.py:3", 0.25, "k.py:3 (25% of the predicted time): 4 spill accesses.")
+    diagnosis = Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), 10.0, 5.0, (cause,), cause.text)
+    remedy = Remedy("num_warps=8", None, 1.3, (), True)
+    document = json.loads(as_text(advice_document([diagnosis], [RemedySearch((remedy,), 4, "")]), "utf-8"))
+    (kernel,) = document["kernels"]
+    assert kernel["causes"] == [{"cause": "spills", "line": "k.py:3", "share": 0.25, "text": cause.text}]
+    assert kernel["remedies"][0]["change"] == "num_warps=8"
+    assert kernel["summary"] == cause.text
+
+
+def test_an_assumed_number_is_divisible_by_what_triton_specializes_on() -> None:
+    assert ASSUMED_NUMBER % 16 == 0
