@@ -20,7 +20,7 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
     a_ptrs = a_ptr + offs_m[:, None] * K + offs_k[None, :]
     b_ptrs = b_ptr + offs_k[:, None] * N + offs_n[None, :]
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
+    for _ in range(0, K, BK):
         a = tl.load(a_ptrs)
         b = tl.load(b_ptrs)
         acc = tl.dot(a, b, acc)
@@ -38,7 +38,7 @@ def matmul_fp32(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr
     a_ptrs = a_ptr + offs_m[:, None] * K + offs_k[None, :]
     b_ptrs = b_ptr + offs_k[:, None] * N + offs_n[None, :]
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
+    for _ in range(0, K, BK):
         a = tl.load(a_ptrs)
         b = tl.load(b_ptrs)
         acc = tl.dot(a, b, acc, input_precision=PREC)
@@ -56,7 +56,7 @@ def matmul_widened(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.conste
     a_ptrs = a_ptr + offs_m[:, None] * K + offs_k[None, :]
     b_ptrs = b_ptr + offs_k[:, None] * N + offs_n[None, :]
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
+    for _ in range(0, K, BK):
         a = tl.load(a_ptrs).to(tl.float32)
         b = tl.load(b_ptrs).to(tl.float32)
         acc = tl.dot(a, b, acc)
@@ -75,7 +75,7 @@ def matmul_columns(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.conste
     a_ptrs = a_ptr + offs_m[:, None] * K + offs_k[None, :]
     b_ptrs = b_ptr + offs_k[:, None] + offs_n[None, :] * K
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
+    for _ in range(0, K, BK):
         a = tl.load(a_ptrs)
         b = tl.load(b_ptrs)
         acc = tl.dot(a, b, acc, input_precision="tf32")
@@ -179,7 +179,7 @@ def chase(next_ptr, y_ptr, n, TRIPS: tl.constexpr, BLOCK: tl.constexpr):
     """Each load's address is the value of the previous load."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at = offs
-    for t in range(TRIPS):
+    for _ in range(TRIPS):
         at = tl.load(next_ptr + at)
     tl.store(y_ptr + offs, at)
 

@@ -16,7 +16,7 @@ from artifact_inspector.diagnosis.diagnose import diagnose
 
 PLAIN = ("spills", "redundant", "columns", "idle")
 NOT_PLANTED = {
-    # the compiler does not make the problem on these targets
+    # the compiler does not make the problem on these targets; without predicted times no launch is small
     "sm_80": {"banks"},
     "gfx942": {"banks", "drained", "fp32-fma", "spills", "small"},
 }
