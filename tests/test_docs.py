@@ -397,6 +397,7 @@ DIALECT = {
 """Words that no reader knows → what to write. The glossary of the project's style names them."""
 STANDARD_USES = (
     "stands for",  # an architecture stands for a product
+    "stands out",  # a problem does, or nothing does
     "stand in for",
     "room for",
 )

@@ -28,7 +28,7 @@ def test_what_is_kept_is_what_bench_prints(file) -> None:
     document = kept(file)
     assert not list(Draft202012Validator(schema_of("bench")).iter_errors(document))
     assert document["device"]["driver"]
-    assert all(row["right"] for row in document["rows"] if row["message"] is None)
+    assert all(row["is_correct"] for row in document["rows"] if row["message"] is None)
     # a launch that failed asked for more shared memory than there is, or the compiler refused it
     reasons = {row["message"].partition(":")[0] for row in document["rows"] if row["message"] is not None}
     assert reasons <= {"OutOfResources", "RuntimeError"}
@@ -37,7 +37,7 @@ def test_what_is_kept_is_what_bench_prints(file) -> None:
 def test_every_reference_kernel_was_measured_and_was_right() -> None:
     rows = kept(REFERENCE)["rows"]
     assert [row["kernel"] for row in rows] == list(REFERENCE_KERNELS)
-    assert all(row["right"] and row["hash"] for row in rows)
+    assert all(row["is_correct"] and row["hash"] for row in rows)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -95,8 +95,8 @@ def _make_headline(fact: FactPair, facts: Sequence[FactPair], kernels: ComparedK
     source, reason = None, ""
     if worse is not None:
         source, reason = _find_evidence(fact, worse)
-        if better is not None and reason == _find_evidence(fact, better)[1]:
-            reason = ""  # it holds for both
+        if fact.direction is Sign.BETTER or (better is not None and reason == _find_evidence(fact, better)[1]):
+            reason = ""  # it explains the old kernel, or both
     location = None if right.program is None else right.program.location
     if source is None and fact.region in kernels.lines and location is not None:
         source = f"{base_name(location.file)}:{kernels.lines[fact.region]}"
@@ -116,6 +116,15 @@ def _find_evidence(fact: FactPair, worse: KernelFacts) -> tuple[str | None, str]
         role = fact.key.partition(".")[2]
         entry = next((entry for entry in worse.bill.entries if entry.role == role and entry.source), None)
         return (None if entry is None or entry.source is None else str(entry.source)), ""
+    if consequence is Consequence.ACCESS:
+        is_store = fact_of(fact.key, fact.region) is file_facts.store_widths
+        known = [
+            one for one in (worse.store_widths if is_store else worse.widths) if one.width is not None and one.source
+        ]
+        narrowest = min(known, key=lambda one: one.width or 0, default=None)
+        if narrowest is not None:
+            reasons = dict.fromkeys(str(cause.reason) for cause in narrowest.causes)
+            return str(narrowest.source), next(iter(reasons), "")
     codes = _FINDINGS_OF_FACTS.get(consequence, set()) if not fact.region else set()
     if fact_of(fact.key, fact.region) in (finding_facts.findings, finding_facts.findings_on_registers):
         codes = _codes(fact.left) ^ _codes(fact.right)
@@ -209,7 +218,8 @@ def _describe_depth(fact: FactPair) -> str:
         return f"the pipeline of {fact.region} drains every iteration {values}"
     if not fact.left:
         return f"the pipeline of {fact.region} no longer drains every iteration {values}"
-    return f"the pipeline of {fact.region} runs {'further' if fact.direction is Sign.BETTER else 'less far'} ahead {values}"
+    distance = "further" if fact.direction is Sign.BETTER else "less far"
+    return f"the pipeline of {fact.region} runs {distance} ahead {values}"
 
 
 def _describe_widths(fact: FactPair) -> str:

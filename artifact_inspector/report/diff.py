@@ -221,9 +221,9 @@ def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rend
 
 def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
     """The compiler stage that made the two differ, with the lines as evidence."""
-    if pair.first_divergence is None:
-        if not pair.is_same and any(stage.compared for region in pair.regions for stage in region.stages):
-            yield Text("Both kernels order loads and computes the same way at every stage.", "dim")
+    is_compared = any(stage.compared for region in pair.regions for stage in region.stages)
+    if pair.first_divergence is None and not pair.is_same and is_compared:
+        yield Text("Both kernels order loads and computes the same way at every stage.", "dim")
     for region in pair.regions:
         divergence = region.first_divergence
         if divergence is not None:

@@ -49,7 +49,7 @@ class RegressReport:
 
 
 def summarise_outcomes(regressions: Regressions) -> str:
-    """`12 kernels compared: 2 worse, 1 better, 3 neutral, 6 unchanged.`"""
+    """The totals, such as `12 kernels compared: 2 worse, 1 better, 3 neutral, 6 unchanged`."""
     count = len(regressions.corpus.changes)
     counts = [f"{regressions.count(sign)} {sign}" for sign in Sign]
     return f"{count} {plural('kernel', count)} compared: {', '.join(counts)}, {regressions.unchanged} unchanged."

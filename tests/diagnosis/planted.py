@@ -4,7 +4,6 @@ A twin is the same kernel (or launch) without the problem. Nothing here is launc
 their machine code is simulated.
 """
 
-# ruff: noqa: N803
 
 from __future__ import annotations
 

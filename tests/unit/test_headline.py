@@ -89,6 +89,14 @@ def test_a_release_that_reduces_across_warps_is_worse_by_that(tmp_path: Path) ->
     assert (change.headline.source, change.first_difference) == ("colmax.py:9", "ttgir")
 
 
+def test_narrow_loads_are_at_the_line_of_a_load() -> None:
+    change = change_of("3.9.0/sm_80/gemv_splitk", "3.6.0/sm_80/gemv_splitk")
+    assert change.headline is not None
+    assert change.headline.phrase.startswith("loads are narrower, 9 → 3.56 B per thread on average")  # 9 = 576 ÷ 64
+    file, _, line = (change.headline.source or "").rpartition(":")
+    assert "tl.load" in (ROOT / "kernels" / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+
+
 @pytest.mark.parametrize(
     ("fact", "phrase"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.footprints import SECTOR, FootprintAccess
 from artifact_inspector.execution.l2_cache import estimate_l2, lru_misses, schedule_ctas
 from artifact_inspector.execution.launch import KernelLaunch, Tensor
+from artifact_inspector.execution.launch_counters import _CounterTotals
 
 ROW = 256  # sectors
 
@@ -190,3 +192,27 @@ def test_the_order_of_grouped_tiles_has_its_name(group: int) -> None:
     names = {1: "row-major", 8: "column-major", 12: "column-major"}
     assert _order_name(tiles) == names.get(group, f"grouped by {group}")
     assert _order_name([tiles[-1], *tiles[:-1]]) is None
+
+
+@pytest.mark.parametrize(("kind", "executed", "expected"), [
+    ("local_load", 0, (320, 320)),
+    ("local_load", 2, (320, 32 * 100 + 2 * 32 * 16)),
+    ("local_store", 2, (320, 32 * 100 + 2 * 32 * 16)),
+])  # fmt: skip
+def test_reads_of_a_kernel_that_spills_are_a_range(kind: str, executed: int, expected: tuple[int, int]) -> None:
+    """Ten sectors are requested ten times each; two warps access 16 bytes per lane of local memory."""
+    steps = [
+        SimpleNamespace(index=0, kind="global_load", opcode="LDG.E", line=1, source_place=None),
+        SimpleNamespace(index=1, kind=kind, opcode="LDL.128", line=2, source_place=None),
+    ]
+    run = SimpleNamespace(
+        loaded=SimpleNamespace(program=SimpleNamespace(steps=steps, code_bytes=0)),
+        counters=SimpleNamespace(
+            warps_executed=[10, executed], sectors=[100, 0], missing_inputs={}, unknown_pointers={}
+        ),
+        memory=SimpleNamespace(count_sectors=lambda: (10, 0)),
+        unfinished=(),
+    )
+    dram = _CounterTotals(run, 50 << 20, None)._dram_bytes_read()  # type: ignore[arg-type]
+    assert dram is not None
+    assert (dram.low, dram.high) == expected

@@ -36,7 +36,7 @@ LAUNCH = {
 SMALL = "3.6.0/sm_75"
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "list": ("list", {"cache": SMALL}),
-    "list, sorted": ("list", {"cache": SMALL, "sort": "name", "name": "copy"}),
+    "list, sorted": ("list", {"cache": SMALL, "sort": "name", "name": "gemv"}),
     "inspect": ("inspect", {"cache": "3.6.0/sm_80", "name": "copy"}),
     "inspect, all": ("inspect", {"cache": "3.6.0/sm_80", "name": "copy", "parts": ["summary", "order", "remarks"]}),
     "lines": ("lines", {"cache": "3.6.0/sm_80", "name": "copy", "stage": "ttir"}),

@@ -314,7 +314,7 @@ _OPERATORS: Mapping[Any, tuple[str, str]] = {
 
 
 def _operand_shape(operand: Any) -> str:
-    """The shape of an operand: `one`, `rows` (per CTA), `lanes`, `predicate_and` (affine); empty if another array."""
+    """The shape of an operand: `one`, `rows` (per CTA), `lanes`, `both` (affine); empty if another array."""
     if operand.__class__ is int:
         return "one" if -_SAFE_MAGNITUDE < operand < _SAFE_MAGNITUDE else ""
     if operand.__class__ is AffineValue:

@@ -230,10 +230,9 @@ def _build_indirect_permute(statement: SassStatement, name: str | None, operands
 
     def permute(a: Known, picks: Known, b: Known) -> Known:
         permuted_bytes: Known = 0
-        operand_pair = a | (b << 32)
         for byte in range(4):
             pick = (picks >> (4 * byte)) & 15
-            byte_value = (operand_pair >> (8 * (pick & 7))) & 0xFF
+            byte_value = (np.where(pick & 4, b, a) >> (8 * (pick & 3))) & 0xFF
             sign_byte = (byte_value >> 7) * 0xFF
             permuted_bytes = permuted_bytes | (np.where(pick & 8, sign_byte, byte_value).astype(np.int64) << (8 * byte))
         return permuted_bytes

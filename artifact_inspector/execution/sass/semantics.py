@@ -272,7 +272,7 @@ def _lane_flop(statement: SassStatement, matrix: MatrixOp | None) -> tuple[tuple
     sources = [o for o in statement.operands[1:] if o.kind is not SassOperandKind.PREDICATE]
     if all(is_zero_register(o) or o.kind in (SassOperandKind.FLOAT, SassOperandKind.NUMBER) for o in sources):
         return ()  # it loads a constant
-    if statement.base == "HADD2" and is_zero_register(sources[0]):
+    if statement.base == "HADD2" and any(is_zero_register(source) for source in sources):
         return ()  # it is a conversion
     name, count = opcode_flop
     return ((("bf16" if any("BF16" in m for m in statement.modifiers) else name), count),)

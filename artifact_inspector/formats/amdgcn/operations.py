@@ -387,10 +387,14 @@ def _memory_semantics(name: str) -> OpcodeSemantics | None:
 
 
 _ARITHMETIC = re.compile(r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|mac|mad)_(f|bf)(16|32|64)$")
+_MIXED_MULTIPLY_ADD = re.compile(r"v_(fma|mad)_mix(lo|hi)?_(f16|f32)$")
+"""Computes in 32 bits from 16-bit and 32-bit operands."""
 
 
 def float_operations(base: str) -> tuple[tuple[str, int], ...]:
     """Floating-point operations of one lane by type; a multiply-add counts as two."""
+    if _MIXED_MULTIPLY_ADD.match(base):
+        return (("fp32", 2),)
     match = _ARITHMETIC.match(base.replace("v_dual_", "v_"))
     if match is None:
         return ()

@@ -385,6 +385,6 @@ FORMAT = Format(
         "Address space 7 is AMD's buffer pointer here, never NVIDIA's shared::cluster.",
         "A wait whose depth is an operand of inline assembly (`$0`) has no depth.",
         "Named types (`%struct.s`) among the operands are read as values.",
-        "A call through a function pointer is a branch with the opcode `call_tool`.",
+        "A call through a function pointer is a branch with the opcode `call`.",
     ),
 )

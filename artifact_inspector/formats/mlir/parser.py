@@ -58,7 +58,7 @@ from artifact_inspector.model.text import SourceText, parse_integer
 
 __all__ = ["FORMAT", "OPCODES"]
 
-# Triton 2.0 prints MLIR's own `func`, `return` and `register_select` without their dialect.
+# Triton 2.0 prints MLIR's own `func`, `return` and `select` without their dialect.
 _FUNCTION = re.compile(r'(?:tt\.func|func\.func|func)\s+(?:\w+ )*@("[^"]*"|[\w$.@-]+)\(')
 _ARGUMENT = re.compile(r"(%[\w$.-]+):")
 _DIVISOR = re.compile(r"(%[\w$.-]+):[^%]*?\btt\.divisibility = (\d+)")

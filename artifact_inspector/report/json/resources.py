@@ -71,8 +71,8 @@ class ResourcesDocument:
     """Architecture → occupancy there, for the targets of `--on`, if this same binary's figures held;
     `blocks_per_sm` is null for another vendor's, and for waves of another width."""
     occupancy_compiled_on: Mapping[str, Occupancy]
-    """The same where the kernel is compiled for them from its TTIR; empty where several kernels were asked
-    for, without Triton, and for what has no TTIR or is refused."""
+    """Architecture → occupancy of the kernel compiled for it from its TTIR. Empty for several kernels, without
+    Triton, without TTIR, or if the compile fails."""
     contradictions: tuple[Contradiction, ...]
 
 
