@@ -4,7 +4,6 @@ A twin is the same kernel (or launch) without the problem. Nothing here is launc
 their machine code is simulated.
 """
 
-
 from __future__ import annotations
 
 import triton
