@@ -18,7 +18,7 @@ FACT = '''
 
 @region_fact(
     "shuffles", "shuffles", Unit.IN_CODE, category=Category.INSTRUCTIONS,
-    direction=Direction.LESS_IS_BETTER, column=Column("shuffles", "shfl", "shuffles in the code", 10),
+    direction=Direction.LESS_IS_BETTER, column=FactColumn("shuffles", "shfl", "shuffles in the code", 10),
     record="shuffles", brief="shuffles", story_label="shuffles",
 )
 def shuffles(of: RegionSubject) -> int:
@@ -120,7 +120,7 @@ def test_a_comparison_has_it(after: dict[str, Any]) -> None:
 
 
 def test_the_matrix_has_a_column_for_it(after: dict[str, Any]) -> None:
-    figures = [form["figures"]["shuffles"] for form in after["matrix_json"]["forms"]]
+    figures = [form["figures"]["shuffles"] for form in after["matrix_json"]["variants"]]
     assert any(figures)
     assert "shfl" in after["matrix"]
 

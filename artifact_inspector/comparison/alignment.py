@@ -20,9 +20,8 @@ def align(left: str, right: str) -> tuple[SignatureColumn, ...] | None:
     """The runs of two signatures, runs of the same letter paired; None if they are too long.
 
     Example:
-        >>> align("L2 F2 L2", "L4 X1 F2")
-        (Column(left='L2', right='L4'), Column(left='', right='X1'), Column(left='F2', right='F2'), \
-Column(left='L2', right=''))
+        >>> [tuple(column) for column in align("L2 F2 L2", "L4 X1 F2") or ()]
+        [('L2', 'L4'), ('', 'X1'), ('F2', 'F2'), ('L2', '')]
     """
     ours, theirs = left.split(), right.split()
     if len(ours) > MOST_RUNS or len(theirs) > MOST_RUNS:

@@ -24,8 +24,8 @@ def parse_cache_selector(text: str) -> CacheSelector:
     """`CACHE`, or `CACHE:NAME` if no directory has that full name.
 
     Example:
-        >>> parse_place("fixtures/3.2.0:gemv")
-        Place(directory=PosixPath('fixtures/3.2.0'), name='gemv')
+        >>> parse_cache_selector("fixtures/3.2.0:gemv")
+        CacheSelector(directory=PosixPath('fixtures/3.2.0'), name='gemv')
     """
     path = Path(text).expanduser()
     directory, _, name = text.rpartition(":")

@@ -67,7 +67,7 @@ def _accesses(group: list[AccessWidth], noun: str) -> str:
     """`x, y: 8 loads of 4 B per thread each`."""
     by_width: dict[tuple[int | None, int], list[AccessWidth]] = {}
     for access in group:
-        by_width.setdefault((access.width, sum(access.widths.values())), []).append(access)
+        by_width.setdefault((access.width, access.widths.get(access.width or 0, 0)), []).append(access)
     clauses = []
     for (width, count), accesses in by_width.items():
         names = list(dict.fromkeys(access.name for access in accesses if access.name))

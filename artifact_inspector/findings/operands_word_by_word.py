@@ -47,8 +47,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         limitation = "" if are_halves else ", but ldmatrix transposes 16-bit elements only"
         sources = tuple(dict.fromkeys(operand.source for operand in by_words if operand.source is not None))
         yield Remark(
-            f"{region.id}: {word_reads} loads of 4 bytes or less from shared memory feed mma.sync, "
-            f"which {-(-word_reads // AT_ONCE)} ldmatrix would replace{limitation}. "
+            f"{region.id}: {word_reads} loads of 4 bytes or less from shared memory feed mma.sync. "
+            f"They fill as many registers as {-(-word_reads // AT_ONCE)} ldmatrix{limitation}. "
             f"The region has {row_reads} ldmatrix",
             last.stage,
             tuple(operand.lines[0] for operand in by_words),

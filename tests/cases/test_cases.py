@@ -171,12 +171,12 @@ def test_a_drain_is_told_by_the_finding_and_by_the_pipeline(cases: Cases) -> Non
 
 def test_findings_that_were_missing_are_said(cases: Cases) -> None:
     kernels = cases.kernels("no_finding")
-    assert said(kernels["FRF3T"], "AI020")[0].startswith("a block asks for 2048 threads (32 warps of 64)")
+    assert said(kernels["FRF3T"], "AI020")[0].startswith("a block requests 2048 threads (32 warps of 64), but")
     assert said(kernels["5Q62I"], "AI021")[0].startswith("271 scalar registers are spilled")
-    assert said(kernels["BTFZF"], "AI022")[0].startswith("a store moves 2 B per thread at a time (16 instructions)")
+    assert said(kernels["BTFZF"], "AI022")[0].startswith("a store statement: 16 stores of 2 B per thread")
     turns = said(kernels["7YESS"], "AI023")
     # amdgcn 1320, 1341, 1368 and 1388 stand behind branches
-    said_of = "loop@610: 3 waits in every iteration, and 4 that stand under a condition, each leave"
+    said_of = "loop@610: 3 waits in every iteration, and 4 conditional, each leave"
     assert any(found.startswith(said_of) for found in turns)
 
 

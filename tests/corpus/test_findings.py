@@ -29,25 +29,25 @@ CASES = {
     "AI002": ("3.6.0/sm_80/flash_attention", r"wait_group 0 .*num_stages 2", "3.6.0/sm_80/matmul_grouped"),
     "AI003": ("3.6.0/sm_75/matmul_grouped", r"sm_75 has no asynchronous copy", "3.6.0/sm_80/matmul_grouped"),
     # Triton 3.2 still uses the T4's tensor cores
-    "AI004": ("3.6.0/sm_75/matmul_grouped", r"MMA 0, FMA 1024, where sm_75 has mma", "3.6.0/sm_80/matmul_grouped"),
+    "AI004": ("3.6.0/sm_75/matmul_grouped", r"\(MMA 0, FMA 1024\), but sm_75 has mma", "3.6.0/sm_80/matmul_grouped"),
     # a tile of 32 rows is too small for wgmma
     "AI005": ("3.6.0/sm_90/matmul_square", r"mma\.sync, where sm_90 has wgmma.*32", "3.6.0/sm_90/matmul_grouped"),
     # fp16, nothing known of the pointer or the row length
-    "AI006": ("3.6.0/sm_80/unaligned_columns", r"moves 2 B.*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
+    "AI006": ("3.6.0/sm_80/unaligned_columns", r"loads of 2 B per thread\. Cause: .*x_ptr.*stride", "3.6.0/sm_80/matmul_grouped"),
     # 95 spilled registers of 4 bytes, by the metadata's own count
     "AI007": ("3.6.0/gfx942/register_spill", r"^380 bytes", "3.6.0/gfx942/softmax"),
     # two partitions that multiply alone; the softmax between two dots needs the first one's result
     "AI010": ("3.6.0/sm_90/tma_warp_specialized", r"^loop@18, loop@18/2: wgmma\.wait_group 0", "3.6.0/sm_90/flash_attention"),
     # AMD's lowering knows cache modifiers only
-    "AI011": ("3.6.0/gfx942/cache_policy", r"a load asks for evict_first; .* no eviction policies", "3.6.0/sm_80/cache_policy"),
+    "AI011": ("3.6.0/gfx942/cache_policy", r"^a load requests evict_first, but .* have no cache policy\. .* not eviction policies$", "3.6.0/sm_80/cache_policy"),
     # 4 warps of 32×32 on a tile of 32×32
     "AI014": ("3.6.0/gfx942/matmul_square", r"×4 the work", "3.6.0/gfx942/matmul_grouped"),
     # f32 in a tile of 1024 for 128 threads, 32 bytes each; n is known to be a multiple of nothing
-    "AI022": ("3.6.0/sm_80/masked_add", r"a store moves 4 B .*4 instructions.*mask may differ between neighbouring elements \(n\)", "3.6.0/sm_80/matmul_grouped"),
+    "AI022": ("3.6.0/sm_80/masked_add", r"^a store statement: 4 stores of 4 B per thread\. Cause: .*mask may differ between neighbouring elements \(n\)", "3.6.0/sm_80/matmul_grouped"),
     # the outer loop loads a bias and two tiles of a residual, one after the other
-    "AI023": ("3.6.0/gfx942/nested_loops", r"2 waits in every iteration, and 1 that stands under a condition, each leave", "3.6.0/gfx942/matmul_grouped"),
+    "AI023": ("3.6.0/gfx942/nested_loops", r"2 waits in every iteration, and 1 conditional, each leave", "3.6.0/gfx942/matmul_grouped"),
     # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
-    "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* 4 ldmatrix fill: it turns 16-bit elements only; 4 ldmatrix stand", "3.6.0/sm_80/matmul_grouped"),
+    "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* They fill as many registers as 4 ldmatrix, but ldmatrix transposes 16-bit elements only\. The region has 4 ldmatrix$", "3.6.0/sm_80/matmul_grouped"),
 }  # fmt: skip
 MADE = {
     "AI008",
@@ -165,7 +165,7 @@ def test_more_shared_memory_than_the_target_has_does_not_fit() -> None:
     resources = dataclasses.replace(facts.resources, shared=ResourceFigure(65537, "metadata, shared"))
     found = [f for f in find_findings(dataclasses.replace(facts, resources=resources)) if f.code == "AI013"]
     assert [f.remark.message for f in found] == [
-        "no block fits on gfx942: shared memory (65537 bytes asked for, 65536 are there)"
+        "no block fits on gfx942, limited by shared memory (65537 bytes requested, 65536 available)"
     ]
     assert not of_rule(saved("3.6.0/gfx942/matmul_grouped"), "AI013")
 
@@ -184,7 +184,7 @@ def test_loads_that_stand_together_as_written_are_no_news() -> None:
 def test_an_order_that_changed_twice_is_put_down_to_the_stage_that_made_the_last_one() -> None:
     # llir 25–41 load, 49–70 multiply, 140–168 load for two rounds; amdgcn 63–102 loads for all three
     (found,) = of_rule(saved("3.6.0/gfx942/unrolled_rounds_one_warp"), "AI001")
-    assert found.remark.message.endswith("back end changed the order at amdgcn, it was grouped {1}{2 3} before")
+    assert found.remark.message.endswith("back end changed the order at amdgcn; before it was grouped {1}{2 3}")
 
 
 def test_the_remainder_of_an_unrolled_loop_is_no_second_loop_that_is_not_pipelined() -> None:
@@ -232,9 +232,9 @@ def test_a_few_bytes_that_are_spilled_are_no_news() -> None:
     assert of_rule_where("AI007", path, **few) == []
     more = {name: ResourceFigure(64, "cubin") for name in few}
     (note,) = of_rule_where("AI007", path, **more)
-    assert (note.severity, note.remark.message[-35:]) == (
+    assert (note.severity, note.remark.message.rpartition(": ")[2]) == (
         Severity.NOTE,
-        "there is no loop, so each is paid once"[-35:],
+        "outside of loops, so once per thread",
     )
     (warning,) = of_rule_where("AI007", "3.6.0/sm_80/matmul_grouped", **more)
     assert warning.severity is Severity.WARNING
@@ -256,8 +256,8 @@ TILE = LayoutConversion(20, None, 4096, "blocked → mma", None, through_shared=
 def test_a_conversion_is_news_where_the_loop_does_not_change_what_is_converted() -> None:
     same = dataclasses.replace(TILE, bytes=256, is_loop_variant=False, is_for_dots=False)
     (said,) = converting("3.6.0/sm_80/matmul_grouped", "loop@81", same, TILE)
-    assert said.startswith("loop@81: 1 layout conversion of 256 B in all in every iteration")
-    assert said.endswith("of what the loop does not change")
+    assert said.startswith("loop@81: 1 layout conversion of 256 B in total in every iteration")
+    assert said.endswith("of loop-invariant values, which could be converted before the loop")
     under_a_branch = dataclasses.replace(same, is_unconditional=False)
     assert converting("3.6.0/sm_80/matmul_grouped", "loop@81", under_a_branch) == []
 
@@ -265,7 +265,7 @@ def test_a_conversion_is_news_where_the_loop_does_not_change_what_is_converted()
 def test_a_conversion_for_a_dot_is_news_in_a_loop_that_has_none() -> None:
     # the loop loads 1024 f32: 4096 B
     (said,) = converting("3.6.0/sm_80/two_loops", "loop@14", TILE)
-    assert said.endswith("for the layout of a dot outside the loop, which has none of its own")
+    assert said.endswith("for the layout of a dot outside the loop; the loop itself has no dot")
     assert converting("3.6.0/sm_80/matmul_grouped", "loop@81", TILE) == []
     for less in ({"is_for_dots": False}, {"through_shared": False}, {"is_unconditional": False}, {"bytes": 512}):
         assert converting("3.6.0/sm_80/two_loops", "loop@14", dataclasses.replace(TILE, **less)) == []
@@ -279,8 +279,7 @@ def test_more_threads_than_a_block_may_have_cannot_launch() -> None:
     facts = inspect_artifact(dataclasses.replace(artifact, metadata=metadata, num_warps=32))
     found = {finding.code: finding.remark.message for finding in find_findings(facts)}
     assert found["AI020"] == (
-        "a block asks for 2048 threads (32 warps of 64), and may have 1024 on gfx942: the launch fails "
-        "(metadata, num_warps)"
+        "a block requests 2048 threads (32 warps of 64), but gfx942 allows 1024: the launch fails (metadata, num_warps)"
     )
     assert "AI013" not in found  # it is said once
     assert facts.occupancy is not None
@@ -331,11 +330,13 @@ def test_what_decides_most_is_told_first() -> None:
 
 def test_accesses_that_lost_the_same_or_are_as_narrow_for_one_reason_are_one_finding() -> None:
     (lost,) = of_rule(saved("3.6.0/gfx942/gemv_splitk"), "AI011")
-    assert lost.remark.message.startswith("2 loads ask for evict_first; what became of them")
+    assert lost.remark.message.startswith(
+        "2 loads request evict_first, but their instructions in amdgcn have no cache policy"
+    )
     assert len(lost.remark.sources) == 2
     (narrow,) = of_rule(saved("3.6.0/sm_80/masked_add"), "AI006")
     assert narrow.remark.message == (
-        "x, y move 4 B per thread at a time (4 instructions each): the mask may differ between neighbouring elements (n)"
+        "x, y: 4 loads of 4 B per thread each. Cause: the mask may differ between neighbouring elements (n)"
     )
 
 
@@ -423,13 +424,15 @@ def test_waits_are_counted_for_each_iteration_of_the_program() -> None:
     assert [one.severity for one in waiting(1, True, True, True)] == [Severity.WARNING]
     assert waiting(4, True, True, True, True) == []
     (unrolled,) = waiting(2, *[True] * 6)
-    assert unrolled.remark.message.endswith("paid up to 6 times in 2 iterations of the program")
+    assert unrolled.remark.message.endswith(
+        "each iteration pays the latency of memory up to 6 times (2 iterations of the program)"
+    )
 
 
 def test_waits_under_a_condition_are_told_apart() -> None:
     (found,) = waiting(1, True, True, False)
     assert found.severity is Severity.NOTE
-    assert "2 waits in every iteration, and 1 that stands under a condition, each" in found.remark.message
+    assert "2 waits in every iteration, and 1 conditional, each leave" in found.remark.message
     assert waiting(1, True, False, False) == []
 
 
@@ -441,14 +444,12 @@ def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
     )
     access = kernel.widths[0]._replace(width=4, widths={4: 4}, causes=(of_mask, division))
     (said,) = find_narrow(kernel, [access], "load")
-    assert (
-        said.message == "x moves 4 B per thread at a time (4 instructions): addresses are computed with a division (m)"
-    )
+    assert said.message == "x: 4 loads of 4 B per thread. Cause: addresses are computed with a division (m)"
     assert list(divisible([access])) == []
     assert [switch.name for switch in divisible([access._replace(causes=(of_mask,))])] == ["n"]
     strided = access._replace(causes=(NarrowCause(NarrowReason.STRIDE, 4, "16", 17),))
     (said,) = find_narrow(kernel, [strided], "load")
-    assert said.message.endswith(": neighbours are 16 elements apart")
+    assert said.message.endswith(". Cause: neighbours are 16 elements apart")
     for less in (access._replace(widths={4: 3}), access._replace(width=8, widths={8: 4})):
         assert list(find_narrow(kernel, [less], "load")) == []
     gathered = access._replace(causes=(NarrowCause(NarrowReason.GATHER, 4, "k", 17), of_mask))
@@ -465,7 +466,7 @@ def test_what_promises_would_widen_is_one_finding() -> None:
     )
     (said,) = find_narrow(kernel, [x, y], "load")
     assert said.message == (
-        "x moves 4 B per thread at a time (4 instructions), y moves 4 B per thread at a time (8 instructions): "
+        "x: 4 loads of 4 B per thread; y: 8 loads of 4 B per thread. Cause: "
         "the argument is not known to be a multiple of 16 (of_x, of_y); the mask may differ between neighbouring elements (n)"
     )
     strided = x._replace(causes=(NarrowCause(NarrowReason.STRIDE, 4, "16", 17),))

@@ -128,7 +128,7 @@ def test_findings_stand_on_their_lines_with_severity_code_and_page(told: dict[st
     one = next(one for one in told["open"] if one.code == "AI006")
     assert one.severity == types.DiagnosticSeverity.Warning
     assert one.source == "inspect-kernel"
-    assert "B per thread at a time" in one.message
+    assert "loads of 4 B per thread each. Cause: " in one.message
     assert one.message.endswith("[sm_80]")
     page = Path(one.code_description.href.removeprefix("file://"))
     assert page.read_text().startswith("# AI006 narrow-loads (warning)")

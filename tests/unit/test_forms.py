@@ -191,13 +191,13 @@ def test_what_is_not_known_is_told_from_what_does_not_apply() -> None:
 def test_kernels_of_several_names_are_refused_with_the_names() -> None:
     with pytest.raises(UsageError) as raised:
         forms([MATMUL[0], FLASH[0]])
-    assert raised.value.message == "2 kernels fit, and a matrix is of one."
+    assert raised.value.message == "2 kernels match, but a matrix shows one."
     for kernel in (MATMUL[0], FLASH[0]):
         assert kernel.artifact.display_name in (raised.value.remedy or "")
 
 
 def test_no_kernel_is_refused() -> None:
-    with pytest.raises(UsageError, match="0 kernels fit"):
+    with pytest.raises(UsageError, match="0 kernels match, but a matrix shows one"):
         forms([])
 
 
@@ -208,8 +208,8 @@ def run(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["3.6.0/sm_80"], 2, "a matrix is of one"),
-        (["3.6.0/sm_80", "matmul_kernel", "--sort", "beauty"], 2, "There is no column 'beauty' to sort by."),
+        (["3.6.0/sm_80"], 2, "kernels match, but a matrix shows one."),
+        (["3.6.0/sm_80", "matmul_kernel", "--sort", "beauty"], 2, "Unknown column 'beauty' for --sort."),
         (["3.6.0/sm_80", "nothing"], 2, "'nothing'"),
         (["nowhere", "matmul_kernel"], 3, "nowhere"),
     ],
@@ -229,6 +229,6 @@ def test_the_document_holds_the_forms_in_the_order_asked_for(monkeypatch: pytest
     assert result.exit_code == 0
     document = json.loads(result.stdout)
     assert (document["document"], document["name"]) == ("matrix", "gemv_splitk")
-    counts = [form["figures"]["instructions"] for form in document["forms"]]
+    counts = [form["figures"]["instructions"] for form in document["variants"]]
     assert counts == sorted(counts, reverse=True)
-    assert len({form["kernel"]["target"] for form in document["forms"]}) == len(counts) == 3
+    assert len({form["kernel"]["target"] for form in document["variants"]}) == len(counts) == 3

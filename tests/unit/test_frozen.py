@@ -11,7 +11,7 @@ import artifact_inspector.analysis
 import artifact_inspector.comparison
 
 MADE_STEP_BY_STEP = {"LoopPrefetch", "LocatedRound", "LocatedStatement", "RegionMeasurement"}
-WITH_A_CACHE = {"Candidate", "Recorded", "SsaValues"}
+WITH_A_CACHE = {"BaselineKernel", "Candidate", "SsaValues"}
 
 
 def dataclasses() -> Iterator[type]:

@@ -141,10 +141,10 @@ def test_a_list_holds_those_that_were_asked_for(option: str, word: str, expected
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--sort", "beauty"), "There are name, time, verdict, spills, occupancy, size."),
-        (("--verdict", "fast"), "There are interleaved, clustered"),
-        (("--finding", "AI999"), "There are AI001"),
-        (("--severity", "fatal"), "There are warning and note."),
+        (("--sort", "beauty"), "Expected one of name, time, verdict, spills, occupancy, size."),
+        (("--verdict", "fast"), "Expected one of interleaved, clustered"),
+        (("--finding", "AI999"), "Expected one of AI001"),
+        (("--severity", "fatal"), "Expected warning or note."),
         (("--finding", "AI007", "--verdict", "pipelined"), "None of 115 kernels matches all filters."),
     ],
 )

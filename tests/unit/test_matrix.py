@@ -63,14 +63,14 @@ def test_the_first_word_sorts_most() -> None:
 
 
 def test_there_is_no_column_of_another_name() -> None:
-    with pytest.raises(UsageError, match="no column 'beauty'"):
+    with pytest.raises(UsageError, match="Unknown column 'beauty' for --sort"):
         forms(GEMV, "beauty")
 
 
 def test_a_matrix_is_of_one_kernel() -> None:
-    with pytest.raises(UsageError, match="2 kernels fit"):
+    with pytest.raises(UsageError, match="2 kernels match, but a matrix shows one"):
         forms([GEMV[0], SOFTMAX[0]])
-    with pytest.raises(UsageError, match="0 kernels fit"):
+    with pytest.raises(UsageError, match="0 kernels match, but a matrix shows one"):
         forms([])
 
 

@@ -341,9 +341,11 @@ def test_a_fact_that_differs_is_written_as_in_the_document_whatever_was_asked_be
 
     code = (
         "from artifact_inspector.serving.items import change_items\n"
-        "from artifact_inspector.comparison.pair import FactPair\n"
+        "from artifact_inspector.comparison.fact_pair import FactPair\n"
         "from artifact_inspector.report.json._encoding import keys_of\n"
         "print(*(key.name for key in keys_of(FactPair)))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told.split() == ["key", "category", "label", "unit", "region", "left", "right", "state", "reason"]
+    assert told.split() == [
+        "key", "category", "label", "unit", "region", "left", "right", "state", "reason", "direction", "price",
+    ]  # fmt: skip
