@@ -33,11 +33,11 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         return
     regions = () if kernel.last is None else kernel.last.regions
     is_paid_once = bool(regions) and all(region.kind is not RegionKind.LOOP for region in regions)
-    note = ": outside of loops, so once per thread" if is_paid_once else ""
+    note = ". All spills are outside loops: each thread pays once" if is_paid_once else ""
     registers = "" if resources.registers.value is None else f" at {resources.registers.value} registers per thread"
-    reload_note = "" if reloads is None else f", {reloads} bytes read back"
+    reload_note = "" if reloads is None else f", {reloads} bytes are reloaded"
     yield Remark(
-        f"{stores} bytes of registers per thread are spilled{reload_note}{registers} "
+        f"{stores} bytes per thread spill to memory{reload_note}{registers} "
         f"({resources.spill_bytes.source}){note}",
         None,
         is_minor=is_paid_once and moved < MUCH,

@@ -205,7 +205,7 @@ _COLUMN_KEYS = {
     "blocks/SM": "thread blocks that fit on one SM or CU",
     "blk": "thread blocks that fit on one SM or CU",
     "MMA": "matrix instructions in the main loop (of all in the file)",
-    "wait": "loads or copy groups still in flight after the wait (0: the pipeline drains)",
+    "wait": "loads or copy groups that the wait leaves in flight (0: the pipeline drains; –: no wait)",
     "changed at": "stage at which the compiler changed the order of loads and computes",
     "changed": "stage at which the compiler changed the order of loads and computes",
     "ms": "time that Triton's autotuner measured, over all keys; `inspect-kernel matrix` lists them",
