@@ -340,6 +340,11 @@ def test_a_module_fits_in_a_head_and_a_function_on_a_page() -> None:
     assert functions == []
 
 
+def test_the_package_keeps_its_line_budget() -> None:
+    (budget,) = re.findall(r"Package budget: ([\d,]+) lines", (ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    assert sum(seen(module).text.count("\n") for module in MODULES) <= int(budget.replace(",", ""))
+
+
 def test_a_dataclass_is_a_value_or_one_pass_fills_it_in() -> None:
     open_ = {
         name
