@@ -37,8 +37,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     registers = "" if resources.registers.value is None else f" at {resources.registers.value} registers per thread"
     reload_note = "" if reloads is None else f", {reloads} bytes are reloaded"
     yield Remark(
-        f"{stores} bytes per thread spill to memory{reload_note}{registers} "
-        f"({resources.spill_bytes.source}){note}",
+        f"{stores} bytes per thread spill to memory{reload_note}{registers} ({resources.spill_bytes.source}){note}",
         None,
         is_minor=is_paid_once and moved < MUCH,
     )
