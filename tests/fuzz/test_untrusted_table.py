@@ -232,7 +232,7 @@ def test_all_keys_at_once(compiled: Path, tmp_path: Path, command: str, target: 
     check(cache, command, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ASSEMBLY)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("key", KEYS)
