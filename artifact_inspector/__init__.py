@@ -59,16 +59,7 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "analysis.order.region_facts": ("RoundPair", "RegionFacts", "RoundFacts"),
-    "api": (
-        "Inspection",
-        "RegionView",
-        "Watched",
-        "compile_and_inspect",
-        "from_json",
-        "inspect",
-        "to_json",
-        "watch",
-    ),
+    "api": ("Inspection", "RegionView", "Watched", "compile_and_inspect", "from_json", "inspect", "to_json", "watch"),
     "files.cache": ("Artifact", "Cache", "OtherFile", "Problem", "open_cache", "read_stage"),
     "compiling": (
         "CapturedKernel",

@@ -37,8 +37,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 COLUMNS = "100"
 
 SHOWN = re.compile(
-    r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```",
-    re.S,
+    r"(?P<head>(?:<!-- exits (?P<code>\d) -->\n)?```console\n\$ (?P<command>[^\n]+)\n)(?P<output>.*?)```", re.S
 )
 EXAMPLE = re.compile(r"^\| `([^`]+)` \| `([\d.]+/\w+/\w+)` \| `([^`]+)` \| (\w+) \| (?:`([^`]+)`|–) \|$", re.M)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)

@@ -106,10 +106,7 @@ def test_the_page_on_measurements_is_current(request: pytest.FixtureRequest) -> 
         mark, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         assert mark in text, name
         current = re.sub(
-            f"{re.escape(mark)}.*?{re.escape(end)}",
-            lambda _, m=make, a=mark, b=end: a + m() + b,
-            current,
-            flags=re.S,
+            f"{re.escape(mark)}.*?{re.escape(end)}", lambda _, m=make, a=mark, b=end: a + m() + b, current, flags=re.S
         )
     if request.config.getoption("--update-docs", default=False):
         PAGE.write_text(current, encoding="utf-8")

@@ -40,11 +40,7 @@ def test_a_wheel_installs_one_package_and_nothing_beside_it(wheel: Path) -> None
 def test_the_reference_kernels_are_found_in_an_installed_package(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     found = subprocess.run(
-        [sys.executable, "-c", LISTING, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
+        [sys.executable, "-c", LISTING, str(tmp_path)], capture_output=True, text=True, check=True, cwd=tmp_path
     ).stdout.split()
     inside = tmp_path / "artifact_inspector" / "kernels"
     assert found == sorted(str(inside / f"{name}.py") for name in REFERENCE_KERNELS)

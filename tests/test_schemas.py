@@ -72,14 +72,8 @@ COMMANDS = {
         + [f"--arg={name}=fp16[8,1000]" for name in ("x_ptr", "y_ptr")]
         + [f"--arg={name}=1000" for name in ("stride_x", "stride_y", "n_cols")],
     ),
-    "inspect --timeline": (
-        "timeline",
-        [str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax"), "--timeline"],
-    ),
-    "inspect --registers": (
-        "pressure",
-        [str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax"), "--registers"],
-    ),
+    "inspect --timeline": ("timeline", [str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax"), "--timeline"]),
+    "inspect --registers": ("pressure", [str(ROOT / "fixtures" / "3.6.0" / "gfx942" / "softmax"), "--registers"]),
     "bench": ("bench", ["bench", "softmax"]),
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
     "matrix --why": ("causes", ["matrix", str(ROOT / "fixtures"), "matmul_kernel", "--why"]),
@@ -321,10 +315,7 @@ def test_the_page_on_json_is_current(request: pytest.FixtureRequest) -> None:
 def section(name: str) -> str:
     """A document's part of the page: its types, each a table of fields."""
     schema = schema_of(name)
-    lines = [
-        f"\n## {name}\n",
-        f"{describe_document(name)} [Schema](schema/v{SCHEMA_VERSION}/{name}.schema.json)\n",
-    ]
+    lines = [f"\n## {name}\n", f"{describe_document(name)} [Schema](schema/v{SCHEMA_VERSION}/{name}.schema.json)\n"]
     lines += table(schema)
     for title, kind in schema["$defs"].items():
         lines += [f"\n### {title}\n", f"{kind['description']}\n", *table(kind)]

@@ -47,12 +47,7 @@ class KernelCompiler:
         request_key = (kernel, target, repr(signature), repr(constexprs), repr(sorted(options.items())))
         if request_key not in self._inspections:
             compile_result = compile_kernel(
-                kernel,
-                target,
-                signature=signature,
-                constexprs=constexprs,
-                out_dir=self.directory,
-                **options,
+                kernel, target, signature=signature, constexprs=constexprs, out_dir=self.directory, **options
             )
             self._inspections[request_key] = inspect(compile_result)
         return self._inspections[request_key]

@@ -223,8 +223,7 @@ class Inspection:
         if failing:
             message_lines = "".join(f"\n  {x.code} {x.name}: {x.remark.message}" for x in failing)
             self._fail(
-                f"has {len(failing)} {plural('finding', len(failing))}{message_lines}",
-                [x.code for x in failing],
+                f"has {len(failing)} {plural('finding', len(failing))}{message_lines}", [x.code for x in failing]
             )
 
     def evidence(self, codes: Iterable[str] = ORDER) -> str:

@@ -15,12 +15,7 @@ from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import load_kernel, parameter_names
-from artifact_inspector.execution.launch_requests import (
-    COMPILER_OPTIONS,
-    LaunchRequest,
-    parse_grid,
-    parse_recorded,
-)
+from artifact_inspector.execution.launch_requests import COMPILER_OPTIONS, LaunchRequest, parse_grid, parse_recorded
 from artifact_inspector.execution.prediction import Prediction, predict_counters
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.facts.inspection import inspect_artifact

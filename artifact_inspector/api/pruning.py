@@ -75,8 +75,7 @@ class Pruner:
         """
         if self._autotuned is None:
             raise UsageError(
-                "The pruner has no kernel.",
-                "Call prune.bind(kernel) after @triton.autotune made the kernel.",
+                "The pruner has no kernel.", "Call prune.bind(kernel) after @triton.autotune made the kernel."
             )
         start = time.perf_counter()
         candidates = self._compile(configs, named_args, kwargs)

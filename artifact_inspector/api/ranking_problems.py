@@ -43,8 +43,7 @@ def rank_pairs(
 ) -> RankingProblem:
     """A ranking problem of compiled kernels, each with a launch."""
     return RankingProblem(
-        tuple(RankingCandidate(artifact, request, artifact.constants) for artifact, request in pairs),
-        tuple(failed),
+        tuple(RankingCandidate(artifact, request, artifact.constants) for artifact, request in pairs), tuple(failed)
     )
 
 
@@ -131,13 +130,7 @@ def rank_variants(
     else:
         request = request_for_variations(request, varied, configs, base_artifact.constants)
         results = compile_variations(
-            base_artifact,
-            varied,
-            directory,
-            configs=configs,
-            kernel=kernel,
-            on_planned=on_planned,
-            on_result=progress,
+            base_artifact, varied, directory, configs=configs, kernel=kernel, on_planned=on_planned, on_result=progress
         )
         if configs is None and (dropped := recorded_compile(base_artifact).dropped_options):
             notes = (describe_dropped(dropped),)

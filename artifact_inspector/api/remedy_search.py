@@ -180,11 +180,7 @@ def _reduces(before: Diagnosis, after: Diagnosis) -> bool:
 
 
 def _unique_bytes(
-    entry: Artifact,
-    request: LaunchRequest,
-    constants: Mapping[str, Any],
-    disassemble: Disassemble | None,
-    steps: int,
+    entry: Artifact, request: LaunchRequest, constants: Mapping[str, Any], disassemble: Disassemble | None, steps: int
 ) -> tuple[int, int] | None:
     """Distinct bytes that the launch reads and writes; None if it does not end or leaves its tensors."""
     loaded, launch = match_launch(load_kernel(entry, disassemble), request, constants)

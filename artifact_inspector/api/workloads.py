@@ -23,10 +23,7 @@ def is_reference(entry: Artifact) -> bool:
 
 
 def run_workload(
-    entry: Artifact,
-    directory: Path,
-    varied: Mapping[str, Sequence[str]] | None = None,
-    configs: str | None = None,
+    entry: Artifact, directory: Path, varied: Mapping[str, Sequence[str]] | None = None, configs: str | None = None
 ) -> tuple[tuple[LaunchRequest, ...], tuple[FailedConfiguration, ...]]:
     """The launches of a reference kernel's workload for the target of an entry, and failed compiles.
 

@@ -83,11 +83,7 @@ def _brief_option() -> Any:
         brief: Annotated[
             bool,
             typer.Option(
-                "--brief",
-                metavar="",
-                help="Print at most 12 lines.",
-                callback=_set_brief,
-                expose_value=False,
+                "--brief", metavar="", help="Print at most 12 lines.", callback=_set_brief, expose_value=False
             ),
         ] = False,
     ) -> None: ...
@@ -239,8 +235,7 @@ def _print_version(is_requested: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        typer.Option("--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True),
+        bool, typer.Option("--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Show what the compiler did to your Triton kernels: load/compute order, pipelining, registers, shared memory, and what limits them. No GPU needed.

@@ -47,10 +47,7 @@ def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Arti
     if json:
         print_json(ReasonsDocument(left=sides[0].hash, right=sides[1].hash, reasons=reasons))
     else:
-        labels = (
-            f"{sides[0].display_name} {sides[0].hash[:8]}",
-            f"{sides[1].display_name} {sides[1].hash[:8]}",
-        )
+        labels = (f"{sides[0].display_name} {sides[0].hash[:8]}", f"{sides[1].display_name} {sides[1].hash[:8]}")
         print_report(ReasonsReport(labels, reasons))
     return any(reason.key_part.cause is not KeyPartKind.UNKNOWN for reason in reasons)
 

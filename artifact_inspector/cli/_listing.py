@@ -79,8 +79,7 @@ def print_cache(
     is_list = not (ir or json or is_story)
     if region is not None and len(artifacts) != 1:
         raise UsageError(
-            f"--region selects a loop of one kernel; {len(artifacts)} match.",
-            "Give a NAME or hash that fits one.",
+            f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
     inspected = inspect_kernels(artifacts, disassemble, CacheReport.view if is_list else None, index=index)
     narrowed_kernels = (narrow(kernel, stage_filter, region) for kernel in inspected)

@@ -113,11 +113,7 @@ def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembl
 
 
 def inspect_kernels(
-    artifacts: Sequence[Artifact],
-    disassemble: Disassemble | None,
-    view: View | None = None,
-    *,
-    index: bool = True,
+    artifacts: Sequence[Artifact], disassemble: Disassemble | None, view: View | None = None, *, index: bool = True
 ) -> Iterator[KernelFacts]:
     """The facts of the chosen kernels, one after the other: those that a view requests, all by default.
 
@@ -148,10 +144,7 @@ def make_inspector(disassemble: Disassemble | None) -> Callable[[Artifact], Kern
 
 
 def cached_lookup(
-    disassemble: Disassemble | None,
-    progress: Callable[[Artifact], None] | None = None,
-    *,
-    index: bool = True,
+    disassemble: Disassemble | None, progress: Callable[[Artifact], None] | None = None, *, index: bool = True
 ) -> ReadOptions:
     """How kernels are looked up in the result cache; each problem with it is reported once."""
     from artifact_inspector.facts.fact_index import ReadOptions

@@ -46,8 +46,7 @@ CacheDirectory = Annotated[
     ),
 ]
 KernelName = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name),
+    str | None, typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name)
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page to FILE.")]
@@ -60,12 +59,7 @@ Sass = Annotated[
     ),
 ]
 Assemble = Annotated[
-    bool,
-    typer.Option(
-        "--assemble",
-        metavar="",
-        help="Assemble PTX with Triton's ptxas where a cubin is missing.",
-    ),
+    bool, typer.Option("--assemble", metavar="", help="Assemble PTX with Triton's ptxas where a cubin is missing.")
 ]
 Context = Annotated[
     int | None,
@@ -86,8 +80,7 @@ Sort = Annotated[
 ]
 Newest = Annotated[bool, typer.Option("--newest", metavar="", help="List the most recently compiled kernels first.")]
 FindingFilter = Annotated[
-    list[str] | None,
-    typer.Option("--finding", metavar="CODE", help="Show only kernels with this finding: AI007 ..."),
+    list[str] | None, typer.Option("--finding", metavar="CODE", help="Show only kernels with this finding: AI007 ...")
 ]
 VerdictFilter = Annotated[
     list[str] | None,
@@ -97,14 +90,8 @@ SeverityFilter = Annotated[
     str | None,
     typer.Option("--severity", metavar="WORD", help="Show only kernels with a finding this severe: warning, note."),
 ]
-Limit = Annotated[
-    int | None,
-    typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 prints all."),
-]
-NoIndex = Annotated[
-    bool,
-    typer.Option("--no-index", metavar="", help="Ignore the result cache."),
-]
+Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 prints all.")]
+NoIndex = Annotated[bool, typer.Option("--no-index", metavar="", help="Ignore the result cache.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write the output to FILE instead of standard output."),
@@ -112,18 +99,14 @@ Output = Annotated[
 Nvdisasm = Annotated[
     Path | None,
     typer.Option(
-        "--nvdisasm",
-        metavar="PATH",
-        help="Disassemble with this nvdisasm. Default: Triton's, or the one on PATH.",
+        "--nvdisasm", metavar="PATH", help="Disassemble with this nvdisasm. Default: Triton's, or the one on PATH."
     ),
 ]
 OutputDirectory = Annotated[
-    Path,
-    typer.Option("--output", "-o", metavar="DIR", help="Write the compiled kernels to this cache directory."),
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Write the compiled kernels to this cache directory.")
 ]
 Keep = Annotated[
-    Path | None,
-    typer.Option("--keep", metavar="DIR", help="Keep the compiled kernels in this cache directory."),
+    Path | None, typer.Option("--keep", metavar="DIR", help="Keep the compiled kernels in this cache directory.")
 ]
 DemoTargets = Annotated[
     list[str] | None,
@@ -131,8 +114,7 @@ DemoTargets = Annotated[
 ]
 ReadTargets = DemoTargets
 CompileTargets = Annotated[
-    list[str] | None,
-    typer.Option("--target", "-t", metavar="GPU", help="Compile for these GPUs: sm_90,gfx942,T4 ..."),
+    list[str] | None, typer.Option("--target", "-t", metavar="GPU", help="Compile for these GPUs: sm_90,gfx942,T4 ...")
 ]
 Where = Annotated[
     list[str] | None,

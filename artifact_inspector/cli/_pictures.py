@@ -64,8 +64,7 @@ def draw_launches(predictions: Sequence[Prediction], picture: str, peaks: Peaks 
         return roofline([(name, point) for name, point in points if point is not None])
     if len(predictions) != 1:
         raise UsageError(
-            f"--svg {picture} draws one launch; {len(predictions)} match.",
-            "Give a NAME or hash that fits one.",
+            f"--svg {picture} draws one launch; {len(predictions)} match.", "Give a NAME or hash that fits one."
         )
     if picture == "banks":
         from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
@@ -77,10 +76,7 @@ def draw_launches(predictions: Sequence[Prediction], picture: str, peaks: Peaks 
 
 
 def draw_residency(
-    pairs: Sequence[tuple[Artifact, LaunchRequest]],
-    disassemble: Disassemble | None,
-    gpu: str | None,
-    steps: int,
+    pairs: Sequence[tuple[Artifact, LaunchRequest]], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> str:
     """The SVG of the modelled resident warps of one launch."""
     from artifact_inspector.pictures.residency import residency
@@ -89,10 +85,7 @@ def draw_residency(
 
 
 def model_residency(
-    pairs: Sequence[tuple[Artifact, LaunchRequest]],
-    disassemble: Disassemble | None,
-    gpu: str | None,
-    steps: int,
+    pairs: Sequence[tuple[Artifact, LaunchRequest]], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> Residency:
     """The model of one launch's resident warps."""
     from artifact_inspector.execution.timing.candidates import RankingCandidate

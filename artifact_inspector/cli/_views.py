@@ -89,8 +89,7 @@ def print_graph(
     stage_filter = parse_stages(stages)
     if len(stage_filter) > 1:
         raise UsageError(
-            f"--graph prints one stage; {len(stage_filter)} are given.",
-            f"Give one: --stage {stage_filter[-1].value}.",
+            f"--graph prints one stage; {len(stage_filter)} are given.", f"Give one: --stage {stage_filter[-1].value}."
         )
     artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(selectors))
     entry = require_one(artifacts, "--graph prints")

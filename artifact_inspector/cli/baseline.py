@@ -7,12 +7,7 @@ from pathlib import Path
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._loading import (
-    exit_if_unreadable,
-    inspect_kernels,
-    make_disassembler,
-    open_cache_or_fail,
-)
+from artifact_inspector.cli._loading import exit_if_unreadable, inspect_kernels, make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import (
     CacheDirectory,
     KernelName,

@@ -10,13 +10,7 @@ import typer
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import DIFFERENT, exit_codes
-from artifact_inspector.cli._options import (
-    DEFAULT_OUTPUT,
-    DEMO_TARGETS,
-    CompileTargets,
-    Json,
-    OutputDirectory,
-)
+from artifact_inspector.cli._options import DEFAULT_OUTPUT, DEMO_TARGETS, CompileTargets, Json, OutputDirectory
 from artifact_inspector.cli._output import notice, print_json, print_report
 
 if TYPE_CHECKING:

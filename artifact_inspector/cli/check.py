@@ -53,8 +53,7 @@ def check(
         ),
     ] = None,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", metavar="", help="Fail on any change of a gated fact, also on improvements."),
+        bool, typer.Option("--strict", metavar="", help="Fail on any change of a gated fact, also on improvements.")
     ] = False,
     across: Annotated[
         list[str] | None,
@@ -178,13 +177,7 @@ def _compare(
 
 
 def _format_check(
-    format: str,
-    baseline: Baseline,
-    corpus: Corpus,
-    gates: tuple[str, ...],
-    encoding: str | None,
-    *,
-    is_strict: bool,
+    format: str, baseline: Baseline, corpus: Corpus, gates: tuple[str, ...], encoding: str | None, *, is_strict: bool
 ) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source

@@ -55,8 +55,7 @@ def check_memory(
     grid: Grid = None,
     keep: Keep = None,
     configs: Annotated[
-        str,
-        typer.Option("--configs", metavar="all|N", help="With a program: configurations of each autotuned kernel."),
+        str, typer.Option("--configs", metavar="all|N", help="With a program: configurations of each autotuned kernel.")
     ] = "1",
     triton: Annotated[
         str | None,
@@ -71,8 +70,7 @@ def check_memory(
     steps: Steps = MAX_STEPS,
     json: Json = False,
     format: Annotated[
-        str,
-        typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif, junit or github."),
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif, junit or github.")
     ] = "text",
     nvdisasm: Nvdisasm = None,
 ) -> None:
@@ -162,12 +160,7 @@ def _print(reports: Sequence[MemoryReport], format: str) -> None:
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.sarif import sarif_document
     from artifact_inspector.report.json.memory_check import memory_check_document
-    from artifact_inspector.report.memory_check import (
-        MemoryCheckReport,
-        memory_junit,
-        memory_remarks,
-        memory_rules,
-    )
+    from artifact_inspector.report.memory_check import MemoryCheckReport, memory_junit, memory_remarks, memory_rules
 
     status = overall_status(reports)
     if format == "text":

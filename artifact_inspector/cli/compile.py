@@ -98,8 +98,7 @@ def compile(
     out: OutputDirectory = DEFAULT_OUTPUT,
     json: Json = False,
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", metavar="", help="Print the whole output of a compiler that failed."),
+        bool, typer.Option("--verbose", "-v", metavar="", help="Print the whole output of a compiler that failed.")
     ] = False,
 ) -> None:
     """Compile Triton kernels for any GPU. No GPU needed."""
@@ -240,10 +239,7 @@ def _report_untuned(rows: Sequence[CompileResult]) -> None:
     untuned = dict.fromkeys(row.kernel for row in rows if row.config is None and row.directory is not None)
     if untuned:
         has = "has" if len(untuned) == 1 else "have"
-        write(
-            f"{', '.join(untuned)} {has} no autotuning configurations; --configs does not apply.\n",
-            sys.stderr,
-        )
+        write(f"{', '.join(untuned)} {has} no autotuning configurations; --configs does not apply.\n", sys.stderr)
 
 
 def _exit_on_failures(rows: Sequence[CompileResult]) -> None:

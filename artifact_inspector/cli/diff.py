@@ -60,9 +60,7 @@ def diff(
     across: Annotated[
         list[str] | None,
         typer.Option(
-            "--across",
-            metavar="AXIS",
-            help="Pair kernels that differ in this: target, version, config, source.",
+            "--across", metavar="AXIS", help="Pair kernels that differ in this: target, version, config, source."
         ),
     ] = None,
     target: ReadTargets = None,
@@ -76,8 +74,7 @@ def diff(
         ),
     ] = None,
     changes: Annotated[
-        bool,
-        typer.Option("--changes", metavar="", help="Print only the facts that differ between two kernels."),
+        bool, typer.Option("--changes", metavar="", help="Print only the facts that differ between two kernels.")
     ] = False,
     format: Annotated[
         str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, markdown or junit.")
@@ -85,9 +82,7 @@ def diff(
     passes: Annotated[
         bool,
         typer.Option(
-            "--passes",
-            metavar="",
-            help="Compile both kernels again and name the compiler pass that made them differ.",
+            "--passes", metavar="", help="Compile both kernels again and name the compiler pass that made them differ."
         ),
     ] = False,
     show_causes: Annotated[
@@ -207,12 +202,7 @@ def _compare(
         write_page(
             html,
             corpus_page(
-                corpus,
-                fail_gates,
-                read_local_source,
-                disassemble,
-                passes=pass_lines,
-                is_single=is_single_pair,
+                corpus, fail_gates, read_local_source, disassemble, passes=pass_lines, is_single=is_single_pair
             ),
         )
     return bool(corpus.failures(fail_gates)) if fail_gates else not corpus.is_same
@@ -240,11 +230,7 @@ def _attribute_passes(pair: Comparison) -> tuple[list[str], str]:
 
     differing = [fact for fact in pair.facts if fact.differs]
     questions = select_earliest(
-        (
-            differing_fact.key,
-            differing_fact.category,
-            f"{differing_fact.region} {differing_fact.title}".strip(),
-        )
+        (differing_fact.key, differing_fact.category, f"{differing_fact.region} {differing_fact.title}".strip())
         for differing_fact in differing
     )
     if not questions:
@@ -254,15 +240,7 @@ def _attribute_passes(pair: Comparison) -> tuple[list[str], str]:
         {differing_fact.key: differing_fact.right for differing_fact in differing},
     )
     sides = [
-        (
-            label,
-            find_passes(
-                kernel.artifact,
-                questions,
-                side_values,
-                notice=notice,
-            ),
-        )
+        (label, find_passes(kernel.artifact, questions, side_values, notice=notice))
         for label, kernel, side_values in zip(side_labels(pair), (pair.left, pair.right), values, strict=True)
     ]
     return list(describe_attribution(questions, sides)), name_passes(pair, questions, sides)
@@ -323,13 +301,7 @@ def require_pairs(corpus: Corpus, axes: tuple[Axis, ...], left_count: int, right
 
 
 def _print_comparison(
-    corpus: Corpus,
-    format: str,
-    price: PairPrice | None,
-    *,
-    is_single_pair: bool,
-    changes: bool,
-    gates: tuple[str, ...],
+    corpus: Corpus, format: str, price: PairPrice | None, *, is_single_pair: bool, changes: bool, gates: tuple[str, ...]
 ) -> None:
     from artifact_inspector.comparison.corpus import Degree
     from artifact_inspector.report.console import write

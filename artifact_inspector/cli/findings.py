@@ -51,8 +51,7 @@ def findings(
     target: ReadTargets = None,
     properties: Where = None,
     explain: Annotated[
-        str | None,
-        typer.Option("--explain", metavar="CODE", help="Explain a finding: AI003, narrow-loads, all."),
+        str | None, typer.Option("--explain", metavar="CODE", help="Explain a finding: AI003, narrow-loads, all.")
     ] = None,
     format: Annotated[
         str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif or github.")

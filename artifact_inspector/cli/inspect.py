@@ -54,13 +54,11 @@ def inspect(
         typer.Option("--stage", "-s", metavar="STAGE", help="Show only these: ttir, ttgir, llir, ptx, sass, amdgcn."),
     ] = None,
     ir: Annotated[
-        bool,
-        typer.Option("--ir", metavar="", help="Print the code of a loop, with its events in the margin."),
+        bool, typer.Option("--ir", metavar="", help="Print the code of a loop, with its events in the margin.")
     ] = False,
     context: Context = None,
     timeline: Annotated[
-        bool,
-        typer.Option("--timeline", metavar="", help="Draw when loads are issued and complete, as text."),
+        bool, typer.Option("--timeline", metavar="", help="Draw when loads are issued and complete, as text.")
     ] = False,
     graph: Annotated[
         str | None,
@@ -80,8 +78,7 @@ def inspect(
         str | None, typer.Option("--region", "-r", metavar="ID", help="Show only this loop, e.g. loop@98.")
     ] = None,
     on: Annotated[
-        list[str] | None,
-        typer.Option("--on", metavar="GPU", help="Also report occupancy on these GPUs."),
+        list[str] | None, typer.Option("--on", metavar="GPU", help="Also report occupancy on these GPUs.")
     ] = None,
     sort: Sort = None,
     newest: Newest = False,
@@ -99,8 +96,7 @@ def inspect(
     nvdisasm: Nvdisasm = None,
     no_index: NoIndex = False,
     index_info: Annotated[
-        bool,
-        typer.Option("--index-info", metavar="", help="Print size and location of the result cache, and exit."),
+        bool, typer.Option("--index-info", metavar="", help="Print size and location of the result cache, and exit.")
     ] = False,
     clear_index: Annotated[
         bool, typer.Option("--clear-index", metavar="", help="Delete the result cache, and exit.")
@@ -141,17 +137,7 @@ def inspect(
                 _views.print_registers(cache, name, kernel_selectors, nvdisasm, json=json)
             elif svg is not None:
                 picture = svg, output
-                _draw(
-                    cache,
-                    name,
-                    kernel_selectors,
-                    picture,
-                    stages,
-                    region,
-                    nvdisasm,
-                    sass=sass,
-                    index=not no_index,
-                )
+                _draw(cache, name, kernel_selectors, picture, stages, region, nvdisasm, sass=sass, index=not no_index)
             else:
                 print_cache(
                     cache,
@@ -162,11 +148,7 @@ def inspect(
                     on or [],
                     nvdisasm,
                     rows=RowSelection(
-                        "time" if newest else sort,
-                        tuple(finding or ()),
-                        tuple(verdict or ()),
-                        severity,
-                        limit,
+                        "time" if newest else sort, tuple(finding or ()), tuple(verdict or ()), severity, limit
                     ),
                     json=json,
                     ir=ir,

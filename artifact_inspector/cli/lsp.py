@@ -18,9 +18,7 @@ def lsp(
     cache: Annotated[
         list[Path] | None,
         typer.Option(
-            "--cache",
-            metavar="DIR",
-            help="Look for compiled kernels in DIR. Default: Triton's cache and triton-cache.",
+            "--cache", metavar="DIR", help="Look for compiled kernels in DIR. Default: Triton's cache and triton-cache."
         ),
     ] = None,
     compile_on_save: Annotated[

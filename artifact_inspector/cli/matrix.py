@@ -54,17 +54,13 @@ def matrix(
     passes: Annotated[
         bool,
         typer.Option(
-            "--passes",
-            metavar="",
-            help="Compile each variant again and name the compiler pass that set its verdict.",
+            "--passes", metavar="", help="Compile each variant again and name the compiler pass that set its verdict."
         ),
     ] = False,
     show_causes: Annotated[
         bool,
         typer.Option(
-            "--why",
-            metavar="",
-            help="Print how many variants each argument type, constant or option causes.",
+            "--why", metavar="", help="Print how many variants each argument type, constant or option causes."
         ),
     ] = False,
     html: Html = None,

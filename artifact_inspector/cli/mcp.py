@@ -17,9 +17,7 @@ from artifact_inspector.errors import UsageError
 Root = Annotated[
     list[Path] | None,
     typer.Option(
-        "--root",
-        metavar="DIR",
-        help="Allow access to DIR. Default: the working directory and Triton's cache.",
+        "--root", metavar="DIR", help="Allow access to DIR. Default: the working directory and Triton's cache."
     ),
 ]
 
@@ -30,9 +28,7 @@ def mcp(
     allow_execute: Annotated[
         bool,
         typer.Option(
-            "--allow-execute",
-            metavar="",
-            help="Allow try, compile, capture and passes, which run the user's code.",
+            "--allow-execute", metavar="", help="Allow try, compile, capture and passes, which run the user's code."
         ),
     ] = False,
     skill: Annotated[

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from artifact_inspector.passes.subject import TraceSubject
     from artifact_inspector.passes.trace import PassLevel, PassRun
 
-Kernel = Annotated[
-    str,
-    typer.Argument(metavar="KERNEL", help="FILE.py:KERNEL, or a cache directory followed by NAME."),
-]
+Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="FILE.py:KERNEL, or a cache directory followed by NAME.")]
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Part of a kernel's name or hash in the cache.")]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", metavar="GPU", help="Compile for this GPU: sm_80, gfx942 ...")
@@ -51,17 +48,14 @@ def passes(
     diff: Annotated[
         str | None,
         typer.Option(
-            "--diff",
-            metavar="PASS",
-            help="Print the lines of IR that this pass changed; give its name or number.",
+            "--diff", metavar="PASS", help="Print the lines of IR that this pass changed; give its name or number."
         ),
     ] = None,
     list_all: Annotated[
         bool, typer.Option("--all", "-a", metavar="", help="List every pass that changed the IR.")
     ] = False,
     text_directory: Annotated[
-        Path | None,
-        typer.Option("--keep", metavar="DIR", help="Keep the IR after each pass in this directory."),
+        Path | None, typer.Option("--keep", metavar="DIR", help="Keep the IR after each pass in this directory.")
     ] = None,
     signature: Signature = None,
     const: Const = None,
@@ -84,21 +78,13 @@ def passes(
         difference_lines: list[str] = []
 
         def record_difference(step: PassRun, level: PassLevel, text_before: str, text_after: str) -> None:
-            if diff is not None and diff.lower() in (
-                step.name.lower(),
-                (step.argument or "").lower(),
-                str(step.index),
-            ):
+            if diff is not None and diff.lower() in (step.name.lower(), (step.argument or "").lower(), str(step.index)):
                 difference_lines.extend(text_difference(step, text_before, text_after))
 
         if text_directory is not None:
             text_directory.mkdir(parents=True, exist_ok=True)
         trace: PassTrace = trace_passes(
-            subject,
-            fact_kinds,
-            on_change=record_difference,
-            dump_directory=text_directory,
-            notice=notice,
+            subject, fact_kinds, on_change=record_difference, dump_directory=text_directory, notice=notice
         )
         if json:
             print_json(PassesDocument(passes=trace))
@@ -115,8 +101,7 @@ def bisect(
     name: Name = None,
     target: Target = None,
     release_range: Annotated[
-        str,
-        typer.Option("--between", metavar="A,B", help="Search between two releases, or among a list of them."),
+        str, typer.Option("--between", metavar="A,B", help="Search between two releases, or among a list of them.")
     ] = "3.2.0,3.9.0",
     fact_names: FactNames = None,
     signature: Signature = None,
@@ -165,8 +150,7 @@ def _find_subject(request: KernelRequest, name: str | None, target: str | None, 
         artifacts = select_kernels(open_cache(Path(kernel)), name, parse_filters(target_words))
         if len(artifacts) != 1:
             raise UsageError(
-                f"This command compiles one kernel; {len(artifacts)} match.",
-                "Narrow by name or hash, or --target.",
+                f"This command compiles one kernel; {len(artifacts)} match.", "Narrow by name or hash, or --target."
             )
         return subject_of_entry(artifacts[0], triton)
     if name is not None:

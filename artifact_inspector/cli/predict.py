@@ -56,8 +56,7 @@ def predict(
     properties: Where = None,
     gpu: Gpu = None,
     ctas_per_wave: Annotated[
-        int | None,
-        typer.Option("--ctas-per-wave", metavar="N", help="Run N CTAs at a time. Default: occupancy * SMs."),
+        int | None, typer.Option("--ctas-per-wave", metavar="N", help="Run N CTAs at a time. Default: occupancy * SMs.")
     ] = None,
     steps: Steps = MAX_STEPS,
     budget: Budget = None,
@@ -68,17 +67,13 @@ def predict(
     line: Annotated[
         str | None,
         typer.Option(
-            "--line",
-            metavar="LINE",
-            help="With --svg banks, draw the access of this source line. Default: the worst.",
+            "--line", metavar="LINE", help="With --svg banks, draw the access of this source line. Default: the worst."
         ),
     ] = None,
     product: Annotated[
         str | None,
         typer.Option(
-            "--product",
-            metavar="MxK@KxN",
-            help="Count bytes and FLOPs of a matrix product instead: 1x4096@4096x7168.",
+            "--product", metavar="MxK@KxN", help="Count bytes and FLOPs of a matrix product instead: 1x4096@4096x7168."
         ),
     ] = None,
     dtype: Annotated[
@@ -88,9 +83,7 @@ def predict(
     time: Annotated[
         float | None,
         typer.Option(
-            "--time",
-            metavar="SECONDS",
-            help="With --product, the measured time: print the share of the peaks.",
+            "--time", metavar="SECONDS", help="With --product, the measured time: print the share of the peaks."
         ),
     ] = None,
     output: Output = None,
@@ -171,13 +164,7 @@ def _write_page(
     from artifact_inspector.cli._pictures import model_residency
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.hardware.peaks import find_peaks
-    from artifact_inspector.report.html import (
-        MAX_DETAILS,
-        Sources,
-        make_detail,
-        name_details,
-        view_kernel,
-    )
+    from artifact_inspector.report.html import MAX_DETAILS, Sources, make_detail, name_details, view_kernel
     from artifact_inspector.report.html.launch import launch_page
 
     if len(predictions) > MAX_DETAILS:

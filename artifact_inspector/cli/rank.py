@@ -65,9 +65,7 @@ def rank(
     configs: Annotated[
         str | None,
         typer.Option(
-            "--configs",
-            metavar="all|N",
-            help="Also compile and rank the kernel's autotuning configurations, all or N.",
+            "--configs", metavar="all|N", help="Also compile and rank the kernel's autotuning configurations, all or N."
         ),
     ] = None,
     kernel: Annotated[
@@ -118,10 +116,7 @@ def rank(
         if json:
             print_json(
                 RankingDocument(
-                    rank=tuple(ranking),
-                    failed=problem.failed,
-                    problems=problem.problem_labels,
-                    notes=problem.notes,
+                    rank=tuple(ranking), failed=problem.failed, problems=problem.problem_labels, notes=problem.notes
                 )
             )
         else:
@@ -187,10 +182,5 @@ def _rank_candidates(
     with progress_bar(len(candidates), "ranking") as advance:
         advance(candidates[0].artifact.display_name)
         return rank_launches(
-            candidates,
-            disassemble,
-            gpu=gpu,
-            limit=steps,
-            processors=count_processors(),
-            progress=report_row,
+            candidates, disassemble, gpu=gpu, limit=steps, processors=count_processors(), progress=report_row
         )

@@ -11,16 +11,7 @@ import typer
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import DIFFERENT, exit_codes
 from artifact_inspector.cli._launches import LaunchFile, read_launch_file
-from artifact_inspector.cli._options import (
-    CompileTargets,
-    Const,
-    Json,
-    Keep,
-    Signature,
-    Stages,
-    TritonOptions,
-    Warps,
-)
+from artifact_inspector.cli._options import CompileTargets, Const, Json, Keep, Signature, Stages, TritonOptions, Warps
 from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import CacheError, CompileError, UsageError

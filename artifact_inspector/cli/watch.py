@@ -35,8 +35,7 @@ def watch(
         bool, typer.Option("--all", metavar="", help="Show the kernels that are already in the cache first.")
     ] = False,
     idle: Annotated[
-        float | None,
-        typer.Option("--idle", metavar="SECONDS", help="Stop after SECONDS without a new kernel.", min=0),
+        float | None, typer.Option("--idle", metavar="SECONDS", help="Stop after SECONDS without a new kernel.", min=0)
     ] = None,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", help="Poll the cache every SECONDS.", min=0.01)

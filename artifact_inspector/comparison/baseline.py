@@ -17,13 +17,7 @@ from artifact_inspector.comparison.consequence import differing_facts
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree, Sides
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide, State
 from artifact_inspector.comparison.headline import ComparedKernels, find_headlines
-from artifact_inspector.comparison.matching import (
-    Axis,
-    Candidate,
-    digest_of,
-    find_differences,
-    match_candidates,
-)
+from artifact_inspector.comparison.matching import Axis, Candidate, digest_of, find_differences, match_candidates
 from artifact_inspector.comparison.pair import compare_rows
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.kernel import KernelFacts
@@ -212,11 +206,7 @@ def _mark_lost(fact: FactPair) -> FactPair:
     if fact.state is not State.NOT_COMPARED or fact.left is None:
         return fact
     return fact._replace(
-        state=State.ONE_SIDED,
-        right=None,
-        reason="unknown now",
-        unknown=(PairSide.RIGHT,),
-        direction=Sign.WORSE,
+        state=State.ONE_SIDED, right=None, reason="unknown now", unknown=(PairSide.RIGHT,), direction=Sign.WORSE
     )
 
 

@@ -13,14 +13,7 @@ from artifact_inspector.comparison.consequence import differing_facts, is_minor,
 from artifact_inspector.comparison.fact_pair import FactPair, PairSide
 from artifact_inspector.comparison.headline import Headline, describe_decisive, headlines_of_pair
 from artifact_inspector.comparison.likeness import Likeness, kinds_of, likeness_of
-from artifact_inspector.comparison.matching import (
-    Axis,
-    Candidate,
-    Difference,
-    Matching,
-    find_differences,
-    match,
-)
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Matching, find_differences, match
 from artifact_inspector.comparison.pair import Comparison, compare_kernels
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts

@@ -8,12 +8,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RoundPlacement
 from artifact_inspector.comparison.fact_pair import SIDES, FactPair, PairSide, State
-from artifact_inspector.comparison.matching import (
-    Axis,
-    Candidate,
-    Difference,
-    find_differences,
-)
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, find_differences
 from artifact_inspector.comparison.sign import sign_facts
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Stage
@@ -181,10 +176,7 @@ def _compare_fact(left_row: Row | None, right_row: Row | None, left: Summary, ri
         elif row.value is None:
             unknown = SIDES
     elif left_row.step != right_row.step:
-        state, reason = (
-            State.NOT_COMPARED,
-            f"read at {left_row.step} on the left, at {right_row.step} on the right",
-        )
+        state, reason = (State.NOT_COMPARED, f"read at {left_row.step} on the left, at {right_row.step} on the right")
     elif None in values:
         unknown = tuple(side for side, value in zip(SIDES, values, strict=True) if value is None)
     elif values[0] != values[1]:

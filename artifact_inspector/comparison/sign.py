@@ -19,12 +19,7 @@ from artifact_inspector.vocabulary.fact import Category, Direction, Fact, Sign, 
 from artifact_inspector.vocabulary.names import STEPS, is_loop_name
 from artifact_inspector.vocabulary.options import WARP_COUNT
 from artifact_inspector.vocabulary.rows import Summary, fact_of
-from artifact_inspector.vocabulary.value_reading import (
-    read_matrix,
-    read_strictest_waits,
-    read_verdict,
-    read_widths,
-)
+from artifact_inspector.vocabulary.value_reading import read_matrix, read_strictest_waits, read_verdict, read_widths
 
 UNROLLED = "the loop was unrolled there: its matrix instructions are in straight-line code"
 _OF_ONE_VENDOR = frozenset(

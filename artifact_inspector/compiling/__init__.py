@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
     from artifact_inspector.compiling.ask.result import CompileResult
     from artifact_inspector.compiling.ask.running import ProgramRun, capture_program
-    from artifact_inspector.compiling.reference import (
-        DEMO_KERNELS,
-        REFERENCE_KERNELS,
-        Reference,
-        Workload,
-    )
+    from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS, Reference, Workload
 
 _PLACES = {
     "ask.captured": ("CapturedKernel", "Launch", "Note"),

@@ -21,12 +21,7 @@ _UNSIGNED = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def describe_arguments(
-    function: Any,
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    *,
-    values: Callable[[Any], bool],
-    addresses: bool,
+    function: Any, args: Sequence[Any], options: Mapping[str, Any], *, values: Callable[[Any], bool], addresses: bool
 ) -> dict[str, Any]:
     """Describe each argument of a launch by its parameter name, constants included.
 
@@ -38,10 +33,7 @@ def describe_arguments(
         addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.
     """
     names = list(function.arg_names)
-    arguments = {
-        **dict(zip(names, args, strict=False)),
-        **{name: options[name] for name in names if name in options},
-    }
+    arguments = {**dict(zip(names, args, strict=False)), **{name: options[name] for name in names if name in options}}
     for parameter in getattr(function, "params", ()):
         if parameter.name not in arguments and getattr(parameter, "has_default", False):
             arguments[parameter.name] = parameter.default

@@ -75,12 +75,7 @@ class Reference:
 
     def launch_options(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a launch: block sizes and options, overridden by `config`."""
-        defaults = {
-            **self.constexprs,
-            "num_warps": self.num_warps,
-            "num_stages": self.num_stages,
-            **self.options,
-        }
+        defaults = {**self.constexprs, "num_warps": self.num_warps, "num_stages": self.num_stages, **self.options}
         return {**defaults, **config}
 
 

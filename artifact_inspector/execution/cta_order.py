@@ -240,10 +240,7 @@ def _wave(ctas: NDArray[np.int64], tensors: Sequence[_TensorWaveReads]) -> Wave:
     distinct_bytes = bytes_requested = tiles = tiles_requested = 0
     has_blocks = False
     for tensor_reads in tensors:
-        size, (tensor_bytes, blocks_requested) = (
-            tensor_reads.distinct_bytes(ctas),
-            tensor_reads.requested(ctas),
-        )
+        size, (tensor_bytes, blocks_requested) = (tensor_reads.distinct_bytes(ctas), tensor_reads.requested(ctas))
         distinct_bytes, bytes_requested = distinct_bytes + size, bytes_requested + tensor_bytes
         if tensor_reads.tile_bytes is not None and tensor_bytes:
             has_blocks = True
@@ -306,10 +303,7 @@ def _order_name(tiles: Sequence[tuple[int, int]]) -> str | None:
 
 
 def _alternative_orders(
-    order: NDArray[np.int64],
-    tiles: Sequence[tuple[int, int]],
-    tensors: Sequence[_TensorWaveReads],
-    ctas_per_wave: int,
+    order: NDArray[np.int64], tiles: Sequence[tuple[int, int]], tensors: Sequence[_TensorWaveReads], ctas_per_wave: int
 ) -> Iterable[AlternativeOrder]:
     if not tiles:
         return

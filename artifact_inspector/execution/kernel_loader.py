@@ -140,8 +140,7 @@ def _with_inline_asm_lines(module: Module, ptx: Module) -> Module:
     calls = find_asm_calls(ptx, format_of(Stage.PTX))
     language = format_of(module.stage)
     return replace(
-        module,
-        functions=tuple(move_to_call_lines(function, module, language, calls) for function in module.functions),
+        module, functions=tuple(move_to_call_lines(function, module, language, calls) for function in module.functions)
     )
 
 

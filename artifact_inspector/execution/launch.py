@@ -166,8 +166,7 @@ def evaluate_extent(text: str, names: Mapping[str, Any]) -> int:
     """
     if len(text) > _MOST_CHARACTERS:
         raise UsageError(
-            f"Grid expression {text[:40]!r}… is longer than {_MOST_CHARACTERS:,} characters.",
-            "Shorten it.",
+            f"Grid expression {text[:40]!r}… is longer than {_MOST_CHARACTERS:,} characters.", "Shorten it."
         )
     try:
         extent = _evaluate(ast.parse(text.strip(), mode="eval").body, names, text)
@@ -192,8 +191,7 @@ def _evaluate(node: ast.expr, names: Mapping[str, Any], text: str) -> int:
                 [*numbers[:_MOST_NAMES_LISTED], *(["…"] if len(numbers) > _MOST_NAMES_LISTED else [])]
             )
             raise UsageError(
-                f"Grid expression {text!r} uses {name}, which is not a known number.",
-                f"Known: {known_names}.",
+                f"Grid expression {text!r} uses {name}, which is not a known number.", f"Known: {known_names}."
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, names, text)

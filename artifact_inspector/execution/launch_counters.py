@@ -184,10 +184,7 @@ class _CounterTotals:
             per_step = getattr(counts, name.removeprefix("shared_"))
             totals[name] = self._known_or_none(name, sum(per_step), None, is_shared=True)
         bytes_read, bytes_written = self.run.memory.count_unique_bytes()
-        for name, value, kinds in (
-            ("read", bytes_read, _READING_KINDS),
-            ("written", bytes_written, _WRITING_KINDS),
-        ):
+        for name, value, kinds in (("read", bytes_read, _READING_KINDS), ("written", bytes_written, _WRITING_KINDS)):
             totals[f"unique_bytes_{name}"] = self._known_or_none(
                 f"unique_bytes_{name}", value, kinds, counts_bytes=True
             )

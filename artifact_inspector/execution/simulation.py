@@ -19,11 +19,7 @@ from artifact_inspector.execution.interpreter.loops import LoopAccelerator
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.merging import arrive_at_reconvergence
 from artifact_inspector.execution.interpreter.observation import AccessObserver
-from artifact_inspector.execution.interpreter.program import (
-    MALFORMED_OPERAND_ERRORS,
-    ProgramStep,
-    UndecidedPath,
-)
+from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, ProgramStep, UndecidedPath
 from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, parse_block
 from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.kernel_loader import FILL_FLAG, KernelParameter, LoadedKernel

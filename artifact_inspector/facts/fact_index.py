@@ -98,11 +98,7 @@ def _inspect(
 
 
 def _in_order(
-    artifacts: Sequence[Artifact],
-    texts: dict[int, bytes],
-    missing: Sequence[int],
-    view: View,
-    options: ReadOptions,
+    artifacts: Sequence[Artifact], texts: dict[int, bytes], missing: Sequence[int], view: View, options: ReadOptions
 ) -> Iterator[tuple[int, bytes]]:
     """The stored facts of each kernel, empty where this process is to compute them."""
     computed: Iterator[tuple[int, bytes]] = iter(())

@@ -11,10 +11,7 @@ from artifact_inspector.model import Stage
 
 
 def graph_of(
-    artifact: Artifact,
-    stage: Stage | None = None,
-    region: str | None = None,
-    disassemble: Disassemble | None = None,
+    artifact: Artifact, stage: Stage | None = None, region: str | None = None, disassemble: Disassemble | None = None
 ) -> FunctionGraph:
     """Blocks, loads, computes and stores of one stage, with the data flow between them.
 
@@ -52,6 +49,5 @@ def graph_of(
         have = ", ".join(names) or "none"
         raise UsageError(f"{artifact.display_name} has no region {region!r} at {selected.value}.", f"It has {have}.")
     return FunctionGraph(
-        tuple(node for graph in graphs for node in graph.nodes),
-        tuple(edge for graph in graphs for edge in graph.edges),
+        tuple(node for graph in graphs for node in graph.nodes), tuple(edge for graph in graphs for edge in graph.edges)
     )

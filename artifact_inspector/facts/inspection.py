@@ -40,10 +40,7 @@ def inspect_cache(
 
 
 def inspect_artifact(
-    artifact: Artifact,
-    disassemble: Disassemble | None = None,
-    view: View | None = None,
-    texts: TextCache | None = None,
+    artifact: Artifact, disassemble: Disassemble | None = None, view: View | None = None, texts: TextCache | None = None
 ) -> KernelFacts:
     """The facts of one kernel from whichever of its stages can be read.
 

@@ -27,15 +27,7 @@ from artifact_inspector.analysis.resources.intensity import Intensity, find_inte
 from artifact_inspector.analysis.resources.occupancy import Occupancy, find_occupancy
 from artifact_inspector.analysis.resources.usage import Contradiction, Resources, find_resources
 from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage
-from artifact_inspector.facts.lazy import (
-    Facts,
-    derived,
-    growing,
-    hidden,
-    lazy,
-    or_else,
-    read_all,
-)
+from artifact_inspector.facts.lazy import Facts, derived, growing, hidden, lazy, or_else, read_all
 from artifact_inspector.facts.outline import COUNTED, Outline
 from artifact_inspector.facts.region import RegionWork, no_accesses
 from artifact_inspector.files.cache import Artifact, Problem

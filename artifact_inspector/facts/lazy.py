@@ -90,11 +90,7 @@ class FactSource:
         return self._reading
 
     def value(
-        self,
-        section: str,
-        type_of: Callable[[], Any],
-        find: Callable[[], Value],
-        missing: Callable[[], Any],
+        self, section: str, type_of: Callable[[], Any], find: Callable[[], Value], missing: Callable[[], Any]
     ) -> Value:
         """A fact as it is stored, else computed from the files, else `missing()`."""
         if section in self._values:
@@ -144,11 +140,7 @@ class lazy(Generic[Value]):  # noqa: N801 - used as a decorator, as `property` i
     """
 
     def __init__(
-        self,
-        find: Callable[[Any], Value],
-        missing: Callable[[], Any] = none,
-        *,
-        is_field: bool = True,
+        self, find: Callable[[Any], Value], missing: Callable[[], Any] = none, *, is_field: bool = True
     ) -> None:
         """`find` is the method that computes the fact."""
         self.find = find

@@ -86,10 +86,7 @@ def find_reference_regions(
 
 
 def order_stage(
-    module: Module,
-    codes: Sequence[FunctionCode],
-    references: ReferenceRegions,
-    earlier: Sequence[OrderedStage],
+    module: Module, codes: Sequence[FunctionCode], references: ReferenceRegions, earlier: Sequence[OrderedStage]
 ) -> OrderedStage:
     """Locate the regions of a stage, and find the verdict of each.
 

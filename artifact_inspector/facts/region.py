@@ -14,11 +14,7 @@ from artifact_inspector.analysis.overlap.issue_cycles import IssueEstimate
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.partitions import PingPongSlot
 from artifact_inspector.analysis.shared.layout_conversions import LayoutConversion
-from artifact_inspector.facts.lazy import (
-    Facts,
-    none,
-    of_group,
-)
+from artifact_inspector.facts.lazy import Facts, none, of_group
 from artifact_inspector.facts.reading import Unavailable
 from artifact_inspector.model import Stage
 

@@ -241,21 +241,14 @@ def narrow(kernel: KernelFacts, stages: Sequence[Stage], region: str | None) -> 
         kernel = with_fields(kernel, stages={s: facts for s, facts in kernel.stages.items() if s in stages})
         if kernel.last is not last_stage:  # these facts describe the last stage only
             kernel = with_fields(
-                kernel,
-                pipelines={},
-                identities={},
-                generations={},
-                widths=(),
-                store_widths=(),
-                policies=(),
+                kernel, pipelines={}, identities={}, generations={}, widths=(), store_widths=(), policies=()
             )
     if region is None:
         return kernel
     ids = dict.fromkeys(region_facts.id for facts in kernel.stages.values() for region_facts in facts.regions)
     if region not in ids:
         raise UsageError(
-            f"{kernel.artifact.display_name} has no region {region!r}.",
-            f"It has {', '.join(ids)}." if ids else None,
+            f"{kernel.artifact.display_name} has no region {region!r}.", f"It has {', '.join(ids)}." if ids else None
         )
     stages_with_region = {stage: _one_region(facts, region) for stage, facts in kernel.stages.items()}
     return with_fields(kernel, stages=stages_with_region, principal=region)

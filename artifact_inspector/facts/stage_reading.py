@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from artifact_inspector.analysis.access.accesses import (
-    AccessCounts,
-    StageAccesses,
-    count_accesses,
-    find_accesses,
-)
+from artifact_inspector.analysis.access.accesses import AccessCounts, StageAccesses, count_accesses, find_accesses
 from artifact_inspector.analysis.access.bounds_checks import CheckKind, find_bounds_checks
 from artifact_inspector.analysis.access.missing_masks import MissingMask, find_missing_masks
 from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_call_lines
@@ -42,13 +37,7 @@ from artifact_inspector.facts.ordering import (
     order_stage,
 )
 from artifact_inspector.facts.outline import COUNTED, Outline
-from artifact_inspector.facts.reading import (
-    MemberProblems,
-    TextCache,
-    Unavailable,
-    computed,
-    computed_from_text,
-)
+from artifact_inspector.facts.reading import MemberProblems, TextCache, Unavailable, computed, computed_from_text
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.formats import format_of
 from artifact_inspector.formats._format import Format
@@ -321,9 +310,7 @@ class StageReading:
     @computed
     def lanes(self) -> tuple[Lane, ...]:
         """Each function as a timeline shows it."""
-        from artifact_inspector.analysis.overlap.execution_track import (
-            find_execution_track,
-        )  # for pictures only
+        from artifact_inspector.analysis.overlap.execution_track import find_execution_track  # for pictures only
         from artifact_inspector.facts.lane import make_lane
 
         order = self.order
@@ -331,12 +318,7 @@ class StageReading:
             make_lane(
                 self.parsed,
                 walk.code.function,
-                find_execution_track(
-                    walk,
-                    function.name,
-                    function.prefix,
-                    order.rounds_of(function),
-                ),
+                find_execution_track(walk, function.name, function.prefix, order.rounds_of(function)),
             )
             for function, walk in zip(order.functions, self.walks, strict=True)
         )
@@ -350,11 +332,7 @@ class StageReading:
         }
         return {
             (name := function.prefix + region.id): find_matrix_work(
-                function.code,
-                region,
-                module,
-                language,
-                issuers.get(name, issuers.get(function.prefix, warps)),
+                function.code, region, module, language, issuers.get(name, issuers.get(function.prefix, warps))
             )
             for function in self.order.functions
             for region in function.regions

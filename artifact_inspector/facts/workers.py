@@ -74,11 +74,7 @@ def find_facts(
 
 
 def _run_pool(
-    artifacts: Sequence[Artifact],
-    indices: Sequence[int],
-    view: View,
-    disassemble: Disassemble | None,
-    processes: int,
+    artifacts: Sequence[Artifact], indices: Sequence[int], view: View, disassemble: Disassemble | None, processes: int
 ) -> Iterator[tuple[int, bytes]]:
     """Texts of a pool, as they come; it ends early where a process of it is killed."""
     global _work

@@ -121,8 +121,5 @@ def _timing(config: Mapping[str, Any], times: Any) -> AutotuneTiming:
     median = times[0] if isinstance(times, list) else times
     is_time = isinstance(median, int | float) and math.isfinite(median) and median >= 0
     return AutotuneTiming(
-        dict(config["kwargs"]),
-        config.get("num_warps"),
-        config.get("num_stages"),
-        float(median) if is_time else None,
+        dict(config["kwargs"]), config.get("num_warps"), config.get("num_stages"), float(median) if is_time else None
     )

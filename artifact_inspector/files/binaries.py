@@ -28,15 +28,7 @@ from artifact_inspector.files.elf import (
 from artifact_inspector.hardware.targets import EM_AMDGPU, EM_CUDA, Target, parse_stage_target
 
 # Exceptions that damaged files cause.
-_PARSE_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    struct.error,
-    TypeError,
-    ValueError,
-)
+_PARSE_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, struct.error, TypeError, ValueError)
 _MAX_ATTRIBUTE_BYTES = 1 << 20
 """Maximum bytes of an `.nv.info` section or of notes; the largest kernels measured have some thousand."""
 _MAX_STACK_OFFSETS = 1 << 16
@@ -162,9 +154,7 @@ def _parse_cubin(listed: Sequence[Section], data: bytes, requested: str | None) 
     }
     # Only kernels have a parameter bank; device functions take parameters in registers.
     kernel = _select_kernel(
-        [name for name, attributes in attributes_by_kernel.items() if _PARAM_CBANK in attributes],
-        requested,
-        "cubin",
+        [name for name, attributes in attributes_by_kernel.items() if _PARAM_CBANK in attributes], requested, "cubin"
     )
     table = sections.get(".symtab")
 

@@ -23,12 +23,7 @@ from artifact_inspector.files.artifact import (
     sanitize,
 )
 from artifact_inspector.files.reader import describe_error, read_content, read_head
-from artifact_inspector.hardware.targets import (
-    STAGES_WITH_TARGET,
-    Target,
-    parse_metadata_target,
-    parse_stage_target,
-)
+from artifact_inspector.hardware.targets import STAGES_WITH_TARGET, Target, parse_metadata_target, parse_stage_target
 from artifact_inspector.model import Backend, TritonVersion
 from artifact_inspector.model.limits import METADATA
 

@@ -15,13 +15,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from artifact_inspector.model.limits import (
-    COMPILE_MIB,
-    COMPILE_SECONDS,
-    TOOL_FILE_MIB,
-    TOOL_MIB,
-    TOOL_SECONDS,
-)
+from artifact_inspector.model.limits import COMPILE_MIB, COMPILE_SECONDS, TOOL_FILE_MIB, TOOL_MIB, TOOL_SECONDS
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _NO_NEW_PRIVILEGES = 38

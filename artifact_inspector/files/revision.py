@@ -48,8 +48,7 @@ class Revision:
         if not resolved.is_file():
             name = path.resolve().relative_to(self.top).as_posix()
             raise UsageError(
-                f"{name} is not in {self.commit[:12]}.",
-                "Specify a later revision, or the path that the file had then.",
+                f"{name} is not in {self.commit[:12]}.", "Specify a later revision, or the path that the file had then."
             )
         return resolved
 
@@ -68,8 +67,7 @@ def read_revision(file: Path, revision: str, directory: Path) -> Revision:
     git = find_on_path(["git"])
     if git is None:
         raise UsageError(
-            f"git, which is needed to read {revision}, is not installed.",
-            "Compare with a file or a cache directory.",
+            f"git, which is needed to read {revision}, is not installed.", "Compare with a file or a cache directory."
         )
     file_directory = file.resolve().parent
     top = _git_output(git, file_directory, "rev-parse", "--show-toplevel")
@@ -108,11 +106,7 @@ def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
             _run_git(git, top, ["read-tree", commit], settings)
             stdin = b"".join(name + b"\0" for name in names)
             _run_git(
-                git,
-                top,
-                ["checkout-index", "-q", "-z", "--stdin", f"--prefix={temporary_tree}/"],
-                settings,
-                stdin,
+                git, top, ["checkout-index", "-q", "-z", "--stdin", f"--prefix={temporary_tree}/"], settings, stdin
             )
             temporary_tree.rename(tree)
         except OSError:

@@ -24,10 +24,7 @@ LEAST_SHARE = 0.25
 def _look(prediction: Prediction) -> Iterator[Remark]:
     off, lanes = prediction.counters.masked_lanes, prediction.counters.memory_lanes
     if off and lanes and off >= LEAST_SHARE * lanes:
-        yield Remark(
-            f"{off:,} of {lanes:,} lanes of global memory accesses are inactive ({off / lanes:.0%})",
-            None,
-        )
+        yield Remark(f"{off:,} of {lanes:,} lanes of global memory accesses are inactive ({off / lanes:.0%})", None)
 
 
 RULE = Rule("AI018", "lanes-switched-off", Severity.NOTE, Consequence.OTHER, report_nothing, __doc__, _look)

@@ -42,12 +42,4 @@ def _has_fewest_rows(kernel: KernelFacts, region: str) -> bool:
     return bool(shapes) and all(shape is not None and shape.m <= FEWEST_ROWS for shape in shapes)
 
 
-RULE = Rule(
-    "AI005",
-    "older-mma-than-target",
-    Severity.WARNING,
-    Consequence.MATRIX,
-    _look,
-    __doc__,
-    switches=more_warps,
-)
+RULE = Rule("AI005", "older-mma-than-target", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=more_warps)

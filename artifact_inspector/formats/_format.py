@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from artifact_inspector.formats._addresses import ADDRESSES
 from artifact_inspector.formats._cache_modifiers import has_cache_modifier, requested_cache_modifiers
 from artifact_inspector.formats._scheduling import loop_header, warp_request
-from artifact_inspector.model import (
-    EventKind,
-    Instruction,
-    Module,
-    RegisterBank,
-    Stage,
-    Trait,
-)
+from artifact_inspector.model import EventKind, Instruction, Module, RegisterBank, Stage, Trait
 from artifact_inspector.model.address import SharedAddresses
 from artifact_inspector.model.figure import ResourceFigure, ResourceKey
 from artifact_inspector.model.language import LanguageSemantics

@@ -34,14 +34,7 @@ _FIRST_ARCH = {
         "f8E4M3FN": 0x950,
         "f8E5M2": 0x950,
     },
-    MatrixUnit.WMMA: {
-        "f16": 0x1100,
-        "bf16": 0x1100,
-        "i8": 0x1100,
-        "f8E4M3FN": 0x1200,
-        "f8E5M2": 0x1200,
-        "f32": 0x1250,
-    },
+    MatrixUnit.WMMA: {"f16": 0x1100, "bf16": 0x1100, "i8": 0x1100, "f8E4M3FN": 0x1200, "f8E5M2": 0x1200, "f32": 0x1250},
 }
 """Unit → element types that it multiplies → number of the oldest architecture with support."""
 _KNOWN_TYPES = frozenset(element for rows in _FIRST_ARCH.values() for element in rows)

@@ -86,10 +86,7 @@ _MI300 = "AMD Instinct MI300X, MI300A and MI325X datasheets"
 _MI350 = "AMD Instinct MI350X and MI355X datasheets"
 
 _PRODUCTS = (
-    (
-        r"\bH200 NVL\b",
-        _peaks("H200 NVL", 4.8, _H200, fp8=1670.5, fp16=835.5, tf32=417.5, fp32=60),
-    ),
+    (r"\bH200 NVL\b", _peaks("H200 NVL", 4.8, _H200, fp8=1670.5, fp16=835.5, tf32=417.5, fp32=60)),
     (r"\bH200\b", _peaks("H200", 4.8, _H200, fp8=1979, fp16=989.5, tf32=494.5, fp32=67)),
     (r"\bH100 PCIe\b", _peaks("H100 PCIe", 2.0, _H100, fp8=1513, fp16=756.5, tf32=378, fp32=51)),
     (r"\bH100 NVL\b", _peaks("H100 NVL", 3.9, _H100, fp8=1670.5, fp16=835.5, tf32=417.5, fp32=60)),
@@ -97,28 +94,13 @@ _PRODUCTS = (
     (r"\bA100-SXM.*80GB\b", _peaks("A100 80GB SXM", 2.039, _A100, fp16=312, tf32=156, fp32=19.5)),
     (r"\bA100\b.*80GB\b", _peaks("A100 80GB PCIe", 1.935, _A100, fp16=312, tf32=156, fp32=19.5)),
     (r"\bA100\b", _peaks("A100 40GB", 1.555, _A100, fp16=312, tf32=156, fp32=19.5)),
-    (
-        r"\bA30\b",
-        _peaks("A30", 0.933, "NVIDIA A30 Tensor Core GPU datasheet", fp16=165, tf32=82, fp32=10.3),
-    ),
+    (r"\bA30\b", _peaks("A30", 0.933, "NVIDIA A30 Tensor Core GPU datasheet", fp16=165, tf32=82, fp32=10.3)),
     (r"\bA10\b", _peaks("A10", 0.6, "NVIDIA A10 Tensor Core GPU datasheet", fp16=125, tf32=62.5, fp32=31.2)),
     (r"\bT4\b", _peaks("T4", 0.32, "NVIDIA T4 Tensor Core GPU datasheet", fp16=65, fp32=8.1)),
-    (
-        r"\bV100-SXM2\b",
-        _peaks("V100 SXM2", 0.9, "NVIDIA V100 Tensor Core GPU datasheet", fp16=125, fp32=15.7),
-    ),
-    (
-        r"\bL4\b",
-        _peaks("L4", 0.3, "NVIDIA L4 datasheet (half of sparse)", fp8=242.5, fp16=121, tf32=60, fp32=30.3),
-    ),
-    (
-        r"\bL40S\b",
-        _peaks("L40S", 0.864, "NVIDIA L40S datasheet", fp8=733, fp16=362.05, tf32=183, fp32=91.6),
-    ),
-    (
-        r"\bRTX 4090\b(?! D| Laptop)",
-        _peaks("RTX 4090", 1.008, _ADA, fp8=330.3, fp16=165.2, tf32=82.6, fp32=82.6),
-    ),
+    (r"\bV100-SXM2\b", _peaks("V100 SXM2", 0.9, "NVIDIA V100 Tensor Core GPU datasheet", fp16=125, fp32=15.7)),
+    (r"\bL4\b", _peaks("L4", 0.3, "NVIDIA L4 datasheet (half of sparse)", fp8=242.5, fp16=121, tf32=60, fp32=30.3)),
+    (r"\bL40S\b", _peaks("L40S", 0.864, "NVIDIA L40S datasheet", fp8=733, fp16=362.05, tf32=183, fp32=91.6)),
+    (r"\bRTX 4090\b(?! D| Laptop)", _peaks("RTX 4090", 1.008, _ADA, fp8=330.3, fp16=165.2, tf32=82.6, fp32=82.6)),
     (
         r"\bRTX 5090\b(?! D| Laptop)",
         _peaks("RTX 5090", 1.792, _BLACKWELL, fp4=1676, fp8=419, fp16=209.5, tf32=104.8, fp32=104.8),
@@ -161,8 +143,7 @@ def peaks_of_product(name: str) -> Peaks | None:
     if peaks is not None or not re.fullmatch(r"\d{3,5}", name.strip()):
         return peaks
     return next(
-        (candidate for _, candidate in _PRODUCTS if name.strip() in re.findall(r"\d+", candidate.product)),
-        None,
+        (candidate for _, candidate in _PRODUCTS if name.strip() in re.findall(r"\d+", candidate.product)), None
     )
 
 

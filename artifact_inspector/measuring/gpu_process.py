@@ -69,8 +69,7 @@ def describe_device() -> MeasuredDevice:
         import triton
     except ImportError as error:
         raise DeviceError(
-            f"Kernels cannot be launched here: {error}.",
-            "Install torch and Triton for the GPU of this machine.",
+            f"Kernels cannot be launched here: {error}.", "Install torch and Triton for the GPU of this machine."
         ) from None
     if not torch.cuda.is_available():
         build = "" if torch.version.cuda or torch.version.hip else " (a build for CPUs)"

@@ -56,8 +56,7 @@ def plan_jobs(
             module, path = "", str(Path(file).resolve())
         elif kernel_path.endswith(".py"):
             raise UsageError(
-                f"{kernel_path} names a file but no kernel.",
-                f"Name one of its kernels: {kernel_path}:KERNEL.",
+                f"{kernel_path} names a file but no kernel.", f"Name one of its kernels: {kernel_path}:KERNEL."
             )
         elif kernel_path in REFERENCE_KERNELS:
             name, module, path = kernel_path, REFERENCE_KERNELS[kernel_path], None
@@ -121,9 +120,7 @@ def measure(
                 if message.launches and device is not None:
                     target_field = {"target": str(device.target)}
                     add_to_manifest(
-                        Path(message.directory),
-                        (),
-                        [{**launch, **target_field} for launch in message.launches],
+                        Path(message.directory), (), [{**launch, **target_field} for launch in message.launches]
                     )
     if device is None:
         raise DeviceError("The process that launches kernels ended before it found a GPU.")

@@ -159,10 +159,7 @@ def _pick_pair(first: _Accesses, second: _Accesses, address: int) -> tuple[tuple
         others = rows[1][second.ctas[rows[1]] != first.ctas[at]]
         if len(others):
             other = int(others[0])
-            return (
-                (int(first.ctas[at]), int(first.steps[at])),
-                (int(second.ctas[other]), int(second.steps[other])),
-            )
+            return ((int(first.ctas[at]), int(first.steps[at])), (int(second.ctas[other]), int(second.steps[other])))
     return None
 
 

@@ -35,13 +35,7 @@ class Stage(Enum):
 
 
 _STAGE_ORDER = {Stage.TTIR: 0, Stage.TTGIR: 1, Stage.LLIR: 2, Stage.PTX: 3, Stage.AMDGCN: 3, Stage.SASS: 4}
-_COMPONENTS = (
-    "front end",
-    "Triton GPU passes",
-    "Triton lowering + LLVM middle end",
-    "LLVM back end",
-    "ptxas",
-)
+_COMPONENTS = ("front end", "Triton GPU passes", "Triton lowering + LLVM middle end", "LLVM back end", "ptxas")
 _STAGE_PRODUCER = {
     Stage.TTIR: "Triton's front end",
     Stage.TTGIR: "Triton's GPU passes",

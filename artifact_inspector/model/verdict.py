@@ -40,13 +40,7 @@ class OrderVerdict(StringEnum):
 
 
 _ORDER_VERDICTS = frozenset(
-    {
-        OrderVerdict.INTERLEAVED,
-        OrderVerdict.CLUSTERED,
-        OrderVerdict.STAGGERED,
-        OrderVerdict.GROUPED,
-        OrderVerdict.MIXED,
-    }
+    {OrderVerdict.INTERLEAVED, OrderVerdict.CLUSTERED, OrderVerdict.STAGGERED, OrderVerdict.GROUPED, OrderVerdict.MIXED}
 )
 _RUNS_AHEAD = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINED, OrderVerdict.WARP_SPECIALISED})
 

@@ -58,10 +58,7 @@ _TRACED_FACTS = tuple(fact for fact in FACTS if fact.category in _TOPIC_OF_CATEG
 
 def topic_of(category: str) -> Topic | None:
     """The topic of a fact category; None if passes do not change such facts."""
-    return next(
-        (topic for fact_category, topic in _TOPIC_OF_CATEGORY.items() if fact_category.value == category),
-        None,
-    )
+    return next((topic for fact_category, topic in _TOPIC_OF_CATEGORY.items() if fact_category.value == category), None)
 
 
 class DumpFact(NamedTuple):
@@ -158,11 +155,7 @@ def _layout_widths(text: str) -> Iterator[DumpFact]:
     for line, line_widths in widths.items():
         width_texts = tuple(f"{width}" for width in sorted(line_widths))
         yield DumpFact(
-            Topic.WIDTHS,
-            f"load {line}.bytes",
-            f"load at {line}",
-            "contiguous B per thread in its layout",
-            width_texts,
+            Topic.WIDTHS, f"load {line}.bytes", f"load at {line}", "contiguous B per thread in its layout", width_texts
         )
 
 

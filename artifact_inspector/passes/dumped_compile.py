@@ -51,12 +51,7 @@ class DumpedCompile:
 
 
 def compile_with_dumps(
-    request: Mapping[str, Any],
-    target: Target,
-    triton: str | None,
-    directory: Path,
-    *,
-    notice: NoticeCallback,
+    request: Mapping[str, Any], target: Target, triton: str | None, directory: Path, *, notice: NoticeCallback
 ) -> DumpedCompile:
     """Compile one kernel for one target, with all dumps and timings.
 
@@ -80,10 +75,7 @@ def compile_with_dumps(
     timing_variables = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}
     requests = [
         {**request, "out": str(directory / name), "environment": environment, "output": str(output_path)}
-        for name, environment, output_path in (
-            ("written", dump_variables, llvm),
-            ("timed", timing_variables, times),
-        )
+        for name, environment, output_path in (("written", dump_variables, llvm), ("timed", timing_variables, times))
     ]
     entry, timing = _compile_requests(requests, target, triton, notice)
     texts = tuple(file for file in (mlir, llvm) if file.exists())

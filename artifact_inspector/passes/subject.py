@@ -116,14 +116,7 @@ def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubj
         notes.append(describe_dropped(dropped))
     text = read_stage(artifact, "ttir").source.text
     refuse_inline_directives(text, f"The TTIR of {name}")
-    ask = {
-        "place": "",
-        "signature": None,
-        "constexprs": {},
-        "options": options,
-        "configs": None,
-        "untrusted": True,
-    }
+    ask = {"place": "", "signature": None, "constexprs": {}, "options": options, "configs": None, "untrusted": True}
     return TraceSubject(ask, artifact.target, triton, text, artifact.stem, tuple(notes), dropped)
 
 

@@ -294,14 +294,8 @@ class _DumpTracer:
 
     def _describe_limits(self) -> Iterator[str]:
         for level, limitation in (
-            (
-                PassLevel.LOWERING,
-                "lower Triton's dialects to LLVM's; their dumps mix both and are not parsed",
-            ),
-            (
-                PassLevel.MACHINE,
-                "work on LLVM's machine code for NVIDIA, which is not parsed; PTX shows their result",
-            ),
+            (PassLevel.LOWERING, "lower Triton's dialects to LLVM's; their dumps mix both and are not parsed"),
+            (PassLevel.MACHINE, "work on LLVM's machine code for NVIDIA, which is not parsed; PTX shows their result"),
         ):
             if self.skipped_levels[level]:
                 yield f"{self.skipped_levels[level]} passes {limitation}"

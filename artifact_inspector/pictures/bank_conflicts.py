@@ -174,9 +174,7 @@ def _draw_bank_bars(canvas: Canvas, served_words: tuple[WordRequest, ...], top: 
 
 def _notes(warp: WarpAccess) -> list[str]:
     """The legend."""
-    notes = [
-        "box: a 4-byte word that a lane accesses, with its wavefront; a bank serves one word per wavefront",
-    ]
+    notes = ["box: a 4-byte word that a lane accesses, with its wavefront; a bank serves one word per wavefront"]
     if warp.operands:
         notes.append("atomics: lanes that access the same word are served in separate wavefronts")
         if warp.operands > 1:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from artifact_inspector.execution.timing.residency import (
-    WORKING_ACTIVITIES,
-    Activity,
-    Residency,
-    WarpTimeline,
-)
+from artifact_inspector.execution.timing.residency import WORKING_ACTIVITIES, Activity, Residency, WarpTimeline
 from artifact_inspector.pictures._canvas import Canvas, cut_text, width_of
 
 MARGIN, LEFT, TOP, ROW, GAP = 14, 104, 74, 13, 5
@@ -36,12 +31,7 @@ def residency(model: Residency, *, width: float = 960, style: bool = True) -> st
     ctas = "1 CTA" if model.resident_ctas == 1 else f"{model.resident_ctas} CTAs"
     title = f"{model.kernel} · {ctas} of {model.warps_per_cta} warps on one SM of {model.gpu}"
     canvas.text(MARGIN, 20, cut_text(title, room, 13), "head")
-    canvas.text(
-        MARGIN,
-        36,
-        cut_text("model, not measured: the first CTAs, in modelled cycles", room),
-        "alarm",
-    )
+    canvas.text(MARGIN, 36, cut_text("model, not measured: the first CTAs, in modelled cycles", room), "alarm")
     summary = "no warp waits for global memory"
     if model.hidden_wait_share is not None:
         summary = (

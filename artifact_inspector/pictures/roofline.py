@@ -68,10 +68,7 @@ def roofline(launches: Sequence[tuple[str, Roofline]], *, width: float = 720, st
         canvas.text(MARGIN, y, cut_text(f"{number}  {summary_line}", width - 2 * MARGIN), "")
         y += 16
     canvas.text(
-        MARGIN,
-        y + 2,
-        "counters from a simulated launch; points show the peak, not a measured rate",
-        "small faint",
+        MARGIN, y + 2, "counters from a simulated launch; points show the peak, not a measured rate", "small faint"
     )
     summary = "; ".join(name for name, _ in launches)
     return canvas.render(width, y + 12, f"Roofline of {roof.gpu}", summary, style=style)

@@ -169,10 +169,7 @@ class _TimetablePainter:
         canvas, count = self.canvas, self.table.buffers or 0
         canvas.text(MARGIN, y, "buffers", "bold")
         canvas.text(
-            LEFT,
-            y,
-            "iteration that each buffer holds, from the issue of its copy to its computes",
-            "small faint",
+            LEFT, y, "iteration that each buffer holds, from the issue of its copy to its computes", "small faint"
         )
         y += 6
         for number in range(min(count, 16)):

@@ -39,11 +39,7 @@ def access_block(kernel: KernelFacts) -> RenderableType | None:
 
 
 def _histograms(accesses: AccessCounts) -> Iterator[tuple[str, str]]:
-    for label, widths in (
-        ("loads", accesses.loads),
-        ("copies", accesses.copies),
-        ("stores", accesses.stores),
-    ):
+    for label, widths in (("loads", accesses.loads), ("copies", accesses.copies), ("stores", accesses.stores)):
         if widths:
             yield label, _histogram(widths)
     for label, sizes in (("tile loads", accesses.tiles), ("tile stores", accesses.tile_stores)):

@@ -31,13 +31,7 @@ from artifact_inspector.report.kernel_rows import (
     make_table,
     short_hashes,
 )
-from artifact_inspector.report.phrases import (
-    TERMS,
-    describe_notes,
-    describe_unknown,
-    describe_verdict,
-    plural,
-)
+from artifact_inspector.report.phrases import TERMS, describe_notes, describe_unknown, describe_verdict, plural
 from artifact_inspector.report.tuning import timing_cell
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 

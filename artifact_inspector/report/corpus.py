@@ -13,14 +13,7 @@ from rich.text import Text
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.headline import describe_values, value_text
-from artifact_inspector.comparison.matching import (
-    Axis,
-    Candidate,
-    Difference,
-    Facet,
-    Matching,
-    match_candidates,
-)
+from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Facet, Matching, match_candidates
 from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_divergence

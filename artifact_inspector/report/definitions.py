@@ -62,10 +62,7 @@ def _define_all() -> Iterator[tuple[set[str], TermDefinition]]:
         names |= set() if column is None else {column.name, column.heading.lower()}
         unit = f", {fact.unit}" if fact.unit else ""
         reading = f": {fact.reading}" if fact.reading else ""
-        yield (
-            names,
-            TermDefinition(fact.key, "fact", f"{fact.label.strip()}{unit}{reading} (about {fact.category})"),
-        )
+        yield (names, TermDefinition(fact.key, "fact", f"{fact.label.strip()}{unit}{reading} (about {fact.category})"))
     for stage in Stage:
         yield {stage.value}, TermDefinition(stage.value, "stage", f"Made by {stage.producer}.")
     for degree in Degree:

@@ -33,9 +33,7 @@ class FindingsReport:
     """The findings of some kernels, kernel by kernel."""
 
     def __init__(
-        self,
-        kernels: Sequence[KernelFacts],
-        source_readers: Callable[[KernelFacts], SourceLineReader] = no_source,
+        self, kernels: Sequence[KernelFacts], source_readers: Callable[[KernelFacts], SourceLineReader] = no_source
     ) -> None:
         """`source_readers` makes the source line reader of a kernel."""
         self.kernels = kernels
@@ -51,8 +49,7 @@ class FindingsReport:
                     f"{kernel.artifact.display_name}: {finding.remark.message}"
                 )
         order = sorted(
-            messages_by_kind,
-            key=lambda head: (Severity.WARNING.value not in head, -len(messages_by_kind[head])),
+            messages_by_kind, key=lambda head: (Severity.WARNING.value not in head, -len(messages_by_kind[head]))
         )
         lines = [f"{head} ×{len(messages_by_kind[head])}  {messages_by_kind[head][0]}" for head in order]
         return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines or ["0 findings"]))

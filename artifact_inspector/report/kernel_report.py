@@ -104,8 +104,7 @@ class KernelReport:
             resources = describe_resources(self.kernel, self.other_targets, self.compiled_elsewhere)
             yield _remark_grid([*resources, *story_facts(self.kernel), *describe_timings(self.timings)])
             yield from _spaced_blocks(
-                findings_block(self.kernel, self.source_readers(self.kernel)),
-                remarks_block(self.kernel.remarks),
+                findings_block(self.kernel, self.source_readers(self.kernel)), remarks_block(self.kernel.remarks)
             )
         signatures: list[str] = []
         quiet_regions: list[_RegionHistory] = []
@@ -431,7 +430,4 @@ def _remarks(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iterator[
             ):
                 yield "note", note if region is history.last else f"{note} ({stage_of_region.value})"
         if history.last.unassigned:
-            yield (
-                "other",
-                f"loads that no compute uses: {', '.join(shorten_locations(history.last.unassigned))}",
-            )
+            yield ("other", f"loads that no compute uses: {', '.join(shorten_locations(history.last.unassigned))}")

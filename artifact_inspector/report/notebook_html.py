@@ -53,8 +53,7 @@ def _block(renderable: RenderableType, console: Console) -> Iterator[str]:
         yield f"<div>{_inline(renderable, console)}</div>"
     elif isinstance(renderable, ConsoleRenderable):
         yield from _render_all(
-            (x for x in renderable.__rich_console__(console, console.options) if not hasattr(x, "control")),
-            console,
+            (x for x in renderable.__rich_console__(console, console.options) if not hasattr(x, "control")), console
         )
 
 

@@ -140,10 +140,7 @@ def describe_changes(kernel: KernelFacts, region_id: str) -> Iterator[tuple[str,
             if not region.verdict.is_order_verdict or last_ordered is None:
                 yield region.verdict, f"{change_location}, {previous[1].phrase} before"
             elif region.order_changed is None:
-                yield (
-                    "order change unknown",
-                    f"{change_location}: {last_ordered.phrase} before, {region.phrase} now",
-                )
+                yield ("order change unknown", f"{change_location}: {last_ordered.phrase} before, {region.phrase} now")
             elif region.order_changed:
                 yield "changed", f"{last_ordered.phrase} → {region.phrase} {change_location}"
         previous = stage, region

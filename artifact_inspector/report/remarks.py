@@ -216,12 +216,7 @@ def _make_remark(
     code: str, level: str, text: str, candidate: Candidate, location: RemarkLocation | None, heading: str = ""
 ) -> SourceRemark:
     program, artifact = candidate.program, candidate.artifact
-    identity_parts = [
-        artifact.display_name,
-        candidate.target,
-        program and program.signature,
-        candidate.options,
-    ]
+    identity_parts = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
     variant = " ".join(filter(None, (candidate.target, label_form(Compiled(artifact, program), {}))))
     name = artifact.display_name
     return SourceRemark(
@@ -249,10 +244,7 @@ def _locate(candidate: Candidate, source: str | None, find: FindSource) -> Remar
     name, _, number = (innermost or "").rpartition(":")
     if name and number.isdecimal():
         of_kernel = kernel_location is not None and base_name(kernel_location.file) == name
-        file, line = (
-            (kernel_location.file if of_kernel and kernel_location is not None else name),
-            int(number),
-        )
+        file, line = ((kernel_location.file if of_kernel and kernel_location is not None else name), int(number))
     elif kernel_location is not None:
         file, line = kernel_location.file, kernel_location.line
     else:

@@ -62,10 +62,7 @@ def describe_resources(
             if compiled_kernel is not None and compiled_kernel.occupancy is not None:
                 yield f"compiled {target}", _describe_compiled(compiled_kernel)
     for contradiction in kernel.contradictions:
-        yield (
-            "contradiction",
-            f"{contradiction.message} ({contradiction.locations[0]}; {contradiction.locations[1]})",
-        )
+        yield ("contradiction", f"{contradiction.message} ({contradiction.locations[0]}; {contradiction.locations[1]})")
 
 
 def _describe_other_target(

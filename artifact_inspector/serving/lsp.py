@@ -30,10 +30,7 @@ from artifact_inspector.serving.source_kernels import SourceKernel, find_kernels
 from artifact_inspector.version import __version__
 
 SOURCE = "inspect-kernel"
-_SEVERITIES = {
-    Severity.WARNING: types.DiagnosticSeverity.Warning,
-    Severity.NOTE: types.DiagnosticSeverity.Information,
-}
+_SEVERITIES = {Severity.WARNING: types.DiagnosticSeverity.Warning, Severity.NOTE: types.DiagnosticSeverity.Information}
 MAX_LINE = 10_000
 
 
@@ -153,8 +150,7 @@ def serve(variants: KernelVariants, *, compiles: bool, pages: Path) -> None:
         make_server(variants, compiles=compiles, pages=pages).start_io()
     except (ValueError, OverflowError, MemoryError):
         raise UsageError(
-            "The Content-Length of an incoming message is invalid.",
-            "Check the client: expected the LSP base protocol.",
+            "The Content-Length of an incoming message is invalid.", "Check the client: expected the LSP base protocol."
         ) from None
 
 

@@ -45,10 +45,7 @@ OUTPUT_SCHEMA: dict[str, Any] = {
             "items": {"type": "object"},
             "description": "Parts of the documents that `inspect-kernel --json-schema list` lists.",
         },
-        "left_out": {
-            "type": ["string", "null"],
-            "description": "What did not fit; null if the answer is complete.",
-        },
+        "left_out": {"type": ["string", "null"], "description": "What did not fit; null if the answer is complete."},
         "problems": {
             "type": "array",
             "items": {"type": "object"},
@@ -148,10 +145,7 @@ def _describe_tool(tool: McpTool, service: ToolContext) -> types.Tool:
         input_schema=tool.input_schema,
         output_schema=OUTPUT_SCHEMA,
         annotations=types.ToolAnnotations(
-            read_only_hint=not tool.runs_code,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=False,
+            read_only_hint=not tool.runs_code, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         ),
     )
 

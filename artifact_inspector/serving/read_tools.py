@@ -95,10 +95,7 @@ def _answer_list(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
         ]
         fitting_rows = take_fitting(rows, bound)
         omitted_count = len(artifacts) - offset - len(fitting_rows)
-        call = {
-            "tool": "list",
-            "arguments": {**arguments, "offset": offset + len(fitting_rows)},
-        }
+        call = {"tool": "list", "arguments": {**arguments, "offset": offset + len(fitting_rows)}}
         tool_answer = (
             ToolAnswer(fitting_rows, f"{omitted_count} of {len(artifacts)} kernels", call)
             if omitted_count > 0 and fitting_rows
@@ -127,11 +124,7 @@ def _answer_inspect(service: ToolContext, arguments: Mapping[str, Any], bound: A
     if region is not None:
         kernel = narrow(kernel, (), region)
     tool_answer = make_page(
-        "inspect",
-        arguments,
-        list(kernel_items(kernel, part_names, region)),
-        bound,
-        f"items of {', '.join(part_names)}",
+        "inspect", arguments, list(kernel_items(kernel, part_names, region)), bound, f"items of {', '.join(part_names)}"
     )
     if tool_answer.next is None and not arguments.get("parts"):
         other_parts = [part_name for part_name in PARTS if part_name not in part_names]
@@ -154,8 +147,7 @@ def _answer_lines(service: ToolContext, arguments: Mapping[str, Any], bound: Ans
     first, requested_last = int(arguments.get("first", 1)), int(arguments.get("last", last))
     numbers = range(first, min(requested_last, last) + 1)
     fitting_lines = take_fitting(
-        ({"line": number, "text": source.line_text(number).expandtabs(4)} for number in numbers if source),
-        bound,
+        ({"line": number, "text": source.line_text(number).expandtabs(4)} for number in numbers if source), bound
     )
     omitted_count = len(numbers) - len(fitting_lines)
     call = {"tool": "lines", "arguments": {**arguments, "first": first + len(fitting_lines)}}

@@ -6,14 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from artifact_inspector.serving.bounds import (
-    DEFAULT_TOKENS,
-    MAX_TOKENS,
-    AnswerBound,
-    Item,
-    ToolAnswer,
-    take_fitting,
-)
+from artifact_inspector.serving.bounds import DEFAULT_TOKENS, MAX_TOKENS, AnswerBound, Item, ToolAnswer, take_fitting
 from artifact_inspector.serving.roots import AllowedDirectories
 
 

@@ -144,13 +144,7 @@ def float_operations(of: StageSubject) -> int:
     return _count(of, EventKind.FLOAT)
 
 
-@file_fact(
-    "count.matrix",
-    "matrix instructions",
-    Unit.IN_CODE,
-    category=Category.INSTRUCTIONS,
-    costs=matrix_unit_lost,
-)
+@file_fact("count.matrix", "matrix instructions", Unit.IN_CODE, category=Category.INSTRUCTIONS, costs=matrix_unit_lost)
 def matrix_instructions(of: StageSubject) -> int:
     """Matrix instructions."""
     return _count(of, EventKind.MATRIX)

@@ -52,11 +52,7 @@ def bench_edit_try_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         pytest.skip("It takes git and two processors.")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
     shutil.copy(SMALL, tmp_path)
-    for words in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"],
-    ):
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
         subprocess.run([git, "-C", str(tmp_path), *words], check=True)
     file = tmp_path / SMALL.name
     file.write_text(SMALL.read_text().replace("x + y", "x + 2 * y"))

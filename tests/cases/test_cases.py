@@ -109,9 +109,7 @@ def test_a_persistent_matmul_with_an_epilogue_load_keeps_its_pipelined_loop(case
         assert "AI003" not in codes(kernels[entry])
 
 
-def test_machine_code_that_stands_in_one_line_says_no_more_of_a_loop_than_the_stage_before(
-    cases: Cases,
-) -> None:
+def test_machine_code_that_stands_in_one_line_says_no_more_of_a_loop_than_the_stage_before(cases: Cases) -> None:
     # `x`, `y` and the dot are one source line; of `y`, LLVM counts the line on inside its inline asm (9 to 13)
     kernel = cases.kernels("persistent_epilogue_load")["GUG4G"]
     assert phrases(kernel, "loop@8") == ["serial", *["partly pipelined(2)"] * 4]
@@ -148,9 +146,7 @@ def test_an_epilogue_of_specialised_warps_has_its_name_and_the_idle_copies_come_
     assert "AI003" not in codes(kernel)
 
 
-def test_a_distance_is_the_iterations_in_flight_and_one_where_the_first_product_is_peeled(
-    cases: Cases,
-) -> None:
+def test_a_distance_is_the_iterations_in_flight_and_one_where_the_first_product_is_peeled(cases: Cases) -> None:
     (kernel,) = cases.kernels("distance_sm100").values()
     assert phrases(kernel, "loop@464")[1:] == ["partly pipelined(2)"] * 3
 

@@ -99,10 +99,7 @@ def _touched(run: SimulatedLaunch) -> dict[str, Any]:
         return [[a - first, b - first] for a, b in ranges(np.repeat(marks != 0, region.granule_bytes))]
 
     return {
-        region.name: {
-            "read": whole(region.read_marks, region),
-            "written": whole(region.written_marks, region),
-        }
+        region.name: {"read": whole(region.read_marks, region), "written": whole(region.written_marks, region)}
         for region in run.memory.tensors
     }
 
@@ -125,11 +122,7 @@ def main(root: Path, versions: Sequence[str]) -> None:
     for row in rows:
         if row.differs or row.unknown:
             print(
-                row.version,
-                row.target,
-                row.kernel,
-                "DIFFERS" if row.differs else "unknown",
-                row.differs or row.unknown,
+                row.version, row.target, row.kernel, "DIFFERS" if row.differs else "unknown", row.differs or row.unknown
             )
     print(table(rows))
 

@@ -84,9 +84,7 @@ class Maker:
         if kind == "float":
             floats.append(name)
             return Statement(
-                f"{name} = arith.{pick(('mulf', 'addf', 'subf'))} {one}, {two} : {T}{self._at()}",
-                name,
-                (one, two),
+                f"{name} = arith.{pick(('mulf', 'addf', 'subf'))} {one}, {two} : {T}{self._at()}", name, (one, two)
             )
         if kind == "sum":
             body = f'"tt.reduce"({one}) <{{axis = 0 : i32}}> ({{\n^bb0(%x: f32, %y: f32):\n%s = arith.addf %x, %y : f32\ntt.reduce.return %s : f32\n}}) : ({T}) -> f32'

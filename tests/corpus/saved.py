@@ -109,9 +109,7 @@ def _source(reference: str) -> Path:
     package, _, module = reference.partition(":")[0].partition(".")
     place = Path("fixtures" if package == "sources" else "", package, f"{module}.py")
     borrowed = re.search(
-        r"^from artifact_inspector\.(\w+\.\w+) import REFERENCE",
-        (ROOT / place).read_text(encoding="utf-8"),
-        re.M,
+        r"^from artifact_inspector\.(\w+\.\w+) import REFERENCE", (ROOT / place).read_text(encoding="utf-8"), re.M
     )
     return place if borrowed is None else _source(borrowed[1])
 

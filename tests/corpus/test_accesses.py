@@ -9,12 +9,7 @@ from collections.abc import Iterator
 import pytest
 from saved import Saved, each_stage, saved, saved_kernels
 
-from artifact_inspector.analysis.access.accesses import (
-    MemoryAccess,
-    StageAccesses,
-    count_accesses,
-    find_accesses,
-)
+from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses, count_accesses, find_accesses
 from artifact_inspector.analysis.access.axis_analysis import AxisAnalysis
 from artifact_inspector.analysis.access.bounds_checks import CheckKind, find_bounds_checks
 from artifact_inspector.analysis.access.cache_policies import find_policies
@@ -109,10 +104,7 @@ def proven(first: StageAccesses, access: MemoryAccess) -> int | None:
     """Bytes that may be loaded at once by what is proven of address and mask; None for scalars and tiles."""
     instruction = first.code.function.instructions[access.index]
     assert first.language.access_operands is not None
-    roles, types = (
-        first.language.access_operands(instruction),
-        first.language.tensor_types(instruction, first.module),
-    )
+    roles, types = (first.language.access_operands(instruction), first.language.tensor_types(instruction, first.module))
     if len(roles.address) != 1 or not types:
         return None
     flow = AxisAnalysis(first.code.function, first.module, first.language, first.code.function.divisibility)
@@ -143,9 +135,7 @@ def test_what_decides_an_access_is_an_instruction_before_it_or_a_branch(kernel: 
 
 
 @pytest.mark.parametrize(
-    "kernel",
-    [k for k in KERNELS if k.target.startswith("sm_") and k.kernel != "noinline_helper"],
-    ids=lambda k: k.path,
+    "kernel", [k for k in KERNELS if k.target.startswith("sm_") and k.kernel != "noinline_helper"], ids=lambda k: k.path
 )
 def test_no_load_is_wider_than_what_is_proven(kernel: Saved) -> None:
     # Triton's own analysis decides the width on NVIDIA, and no later pass joins loads there: one that is

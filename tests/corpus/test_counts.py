@@ -43,7 +43,4 @@ define void @k(ptr addrspace(1) %0) {
   ret void
 }
 """
-    assert {kind: n for kind, n in grep.count("llir", text).items() if n} == {
-        "global_load": 1,
-        "shared_load": 1,
-    }
+    assert {kind: n for kind, n in grep.count("llir", text).items() if n} == {"global_load": 1, "shared_load": 1}

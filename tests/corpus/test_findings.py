@@ -49,20 +49,7 @@ CASES = {
     # `b` of a tf32 dot, 16 `ld.shared.b32`; `a` comes by 4 `ldmatrix`; all of an f16 matmul does
     "AI024": ("3.6.0/sm_80/matmul_square", r"16 loads of 4 bytes or less .* They fill as many registers as 4 ldmatrix, but ldmatrix transposes 16-bit elements only\. The region has 4 ldmatrix$", "3.6.0/sm_80/matmul_grouped"),
 }  # fmt: skip
-MADE = {
-    "AI008",
-    "AI009",
-    "AI012",
-    "AI013",
-    "AI015",
-    "AI016",
-    "AI017",
-    "AI018",
-    "AI019",
-    "AI020",
-    "AI021",
-    "AI025",
-}
+MADE = {"AI008", "AI009", "AI012", "AI013", "AI015", "AI016", "AI017", "AI018", "AI019", "AI020", "AI021", "AI025"}
 """What no compiler leaves behind: shown below on entries made for it."""
 
 
@@ -219,10 +206,7 @@ def test_one_block_more_is_told_where_it_is_many_more_warps_for_little(registers
 
 def test_two_things_to_shed_for_one_block_are_no_news() -> None:
     # sm_80 has 164 KiB for blocks, each of which takes 1 KiB more than it asks for
-    taken = {
-        "registers": ResourceFigure(136, "cubin"),
-        "shared": ResourceFigure(53 * 1024, "metadata, shared"),
-    }
+    taken = {"registers": ResourceFigure(136, "cubin"), "shared": ResourceFigure(53 * 1024, "metadata, shared")}
     assert of_rule_where("AI008", "3.6.0/sm_80/gemv_splitk", **taken) == []
 
 
@@ -436,10 +420,7 @@ def test_waits_under_a_condition_are_told_apart() -> None:
 
 def test_a_promise_that_would_not_help_alone_is_not_named() -> None:
     kernel = saved("3.6.0/sm_80/masked_add").facts
-    of_mask, division = (
-        NarrowCause(NarrowReason.MASK, 4, "n", 16),
-        NarrowCause(NarrowReason.DIVISION, 4, "m", 17),
-    )
+    of_mask, division = (NarrowCause(NarrowReason.MASK, 4, "n", 16), NarrowCause(NarrowReason.DIVISION, 4, "m", 17))
     access = kernel.widths[0]._replace(width=4, widths={4: 4}, causes=(of_mask, division))
     (said,) = find_narrow(kernel, [access], "load")
     assert said.message == "x: 4 loads of 4 B per thread. Cause: addresses are computed with a division (m)"

@@ -11,11 +11,7 @@ import pytest
 from saved import ROOT, Saved, saved, saved_kernels
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.matrix.generation import (
-    MatrixGeneration,
-    count_packed_dots,
-    describe_generation,
-)
+from artifact_inspector.analysis.matrix.generation import MatrixGeneration, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, find_matrix_work, warps_of
 from artifact_inspector.analysis.matrix.work_balance import BalanceReason, WorkBalance, check_work_balance
 from artifact_inspector.analysis.order.reference_regions import find_reference

@@ -67,8 +67,7 @@ def read_tiles(text: str, inside: str) -> int | None:
     extents = [
         int(extent)
         for name, extent in re.findall(
-            r"(%[\w.]+) = (?:ttg|triton_gpu)\.local_alloc +: \(\) -> !\w+\.memdesc<(\d+)x\d+x\d+x(?!i64)",
-            text,
+            r"(%[\w.]+) = (?:ttg|triton_gpu)\.local_alloc +: \(\) -> !\w+\.memdesc<(\d+)x\d+x\d+x(?!i64)", text
         )
         # A partition has names of its own for what it captures.
         if name in indexed or "ttg.warp_specialize" in text
@@ -149,9 +148,7 @@ def test_every_line_given_as_evidence_is_a_line_of_its_stage(kernel: Saved) -> N
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path)
-def test_groups_of_copies_leave_two_iterations_less_in_flight_than_stages_were_asked(
-    kernel: Saved,
-) -> None:
+def test_groups_of_copies_leave_two_iterations_less_in_flight_than_stages_were_asked(kernel: Saved) -> None:
     """The loads run num_stages - 1 ahead; the wait completes one of them.
 
     A matmul that commits A and B apart and waits with `wait_group 4` keeps 4 ÷ 2 = 2 iterations in
@@ -242,9 +239,7 @@ def test_a_prefetch_written_in_the_program_is_the_program_s() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.path)
-def test_loads_run_one_iteration_further_ahead_than_a_wait_leaves_in_flight_or_the_cause_is_told(
-    kernel: Saved,
-) -> None:
+def test_loads_run_one_iteration_further_ahead_than_a_wait_leaves_in_flight_or_the_cause_is_told(kernel: Saved) -> None:
     """The wait completes the iteration that the computes behind it take: d = iterations in flight + 1."""
     causes = ("waited for in the iteration", "in front of the wait", "before they are multiplied")
     for name, pipeline in kernel.facts.pipelines.items():

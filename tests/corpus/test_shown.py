@@ -127,16 +127,10 @@ READ = {
     "3.6.0/sm_80/atomic_cas": {"straight": ["single"] * 4},
     "3.6.0/gfx942/atomic_cas": {"straight": ["single"] * 4},
     "3.6.0/sm_80/bias_after_loop": {"straight": ["single"] * 4, "loop@20": ["serial", *["pipelined(2)"] * 3]},
-    "3.6.0/gfx942/bias_after_loop": {
-        "straight": ["single"] * 4,
-        "loop@20": ["serial", *["pipelined(2)"] * 3],
-    },
+    "3.6.0/gfx942/bias_after_loop": {"straight": ["single"] * 4, "loop@20": ["serial", *["pipelined(2)"] * 3]},
     "3.9.0/sm_80/bias_after_loop": {"straight": ["single"] * 4, "loop@20": ["serial", *["pipelined(2)"] * 3]},
     # The second loop runs once per program: LLVM leaves no loop of it.
-    "3.6.0/sm_80/causal": {
-        "loop@53": ["interleaved"] * 4,
-        "loop@57": [*["interleaved"] * 2, *["unrolled"] * 2],
-    },
+    "3.6.0/sm_80/causal": {"loop@53": ["interleaved"] * 4, "loop@57": [*["interleaved"] * 2, *["unrolled"] * 2]},
     # K and V stand together at the top of the AMDGCN loop, in front of both MFMAs.
     "3.6.0/gfx942/causal": {
         "loop@53": [*["interleaved"] * 3, "clustered"],
@@ -160,10 +154,7 @@ READ = {
     "3.6.0/sm_80/index_load": {"loop@13": ["serial"] * 4},
     "3.6.0/gfx942/index_load": {"loop@13": ["serial"] * 4},
     # LLVM unrolls the loop by four and keeps a second one for the rest.
-    "3.9.0/gfx942/index_load": {
-        "loop@13": [*["serial"] * 2, *["serial ×4"] * 2],
-        "loop@13/2": ["serial"] * 2,
-    },
+    "3.9.0/gfx942/index_load": {"loop@13": [*["serial"] * 2, *["serial ×4"] * 2], "loop@13/2": ["serial"] * 2},
     "3.6.0/sm_80/int_reduce": {"straight": ["interleaved"] * 4},
     "3.6.0/gfx942/int_reduce": {"straight": ["interleaved"] * 4},
     "3.6.0/sm_80/manual_prefetch": {"loop@22": ["pipelined(1)"] * 4},
@@ -176,14 +167,8 @@ READ = {
     "3.6.0/gfx942/no_line_info": {"straight": ["interleaved"] * 4},
     "3.6.0/sm_80/persistent_matmul": {"loop@19": ["serial", *["pipelined(2)"] * 3]},
     "3.6.0/gfx942/persistent_matmul": {"loop@19": ["serial", *["pipelined(2)"] * 3]},
-    "3.6.0/sm_80/residual_after_loop": {
-        "straight": ["single"] * 4,
-        "loop@27": ["serial", *["pipelined(2)"] * 3],
-    },
-    "3.6.0/gfx942/residual_after_loop": {
-        "straight": ["single"] * 4,
-        "loop@27": ["serial", *["pipelined(2)"] * 3],
-    },
+    "3.6.0/sm_80/residual_after_loop": {"straight": ["single"] * 4, "loop@27": ["serial", *["pipelined(2)"] * 3]},
+    "3.6.0/gfx942/residual_after_loop": {"straight": ["single"] * 4, "loop@27": ["serial", *["pipelined(2)"] * 3]},
     "3.6.0/sm_80/shared_operands": {"straight": ["interleaved"] * 4},
     "3.6.0/gfx942/shared_operands": {"straight": ["interleaved"] * 4},
     "3.6.0/sm_80/two_loops": {"loop@14": ["serial"] * 4, "loop@21": ["serial"] * 4},

@@ -43,9 +43,7 @@ def proven(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     run = induction.IterationHypothesis.run
     monkeypatch.setattr(
-        induction.IterationHypothesis,
-        "run",
-        lambda guess, **how: found.append(run(guess, **how)) or found[-1],
+        induction.IterationHypothesis, "run", lambda guess, **how: found.append(run(guess, **how)) or found[-1]
     )
     return found
 

@@ -69,12 +69,7 @@ class Campaign:
         beside.replace(path)
 
     def run(
-        self,
-        files: int,
-        whole: int,
-        seconds: float,
-        path: Path | None = None,
-        tell: Callable[[str], None] = print,
+        self, files: int, whole: int, seconds: float, path: Path | None = None, tell: Callable[[str], None] = print
     ) -> None:
         """Go on until so many files and kernels were tried in all, or the time is over."""
         end = time.monotonic() + seconds

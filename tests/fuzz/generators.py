@@ -74,10 +74,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
         Stage.PTX,
         body_of(Stage.PTX, lambda n: f"\tld.global.b32 \t%r{n}, [%rd1];\n\tadd.f32 \t%f{n}, %f0, %r{n};\n"),
     ),
-    "ptx: one line": (
-        Stage.PTX,
-        body_of(Stage.PTX, lambda n: f"add.s32 %r{n},%r1,%r2;ld.global.b32 %r{n},[%rd1];"),
-    ),
+    "ptx: one line": (Stage.PTX, body_of(Stage.PTX, lambda n: f"add.s32 %r{n},%r1,%r2;ld.global.b32 %r{n},[%rd1];")),
     "ptx: a statement without an end": (Stage.PTX, body_of(Stage.PTX, lambda n: f"add.s32 %r{n},\n{{\n}}\n")),
     "ptx: loops in sequence": (
         Stage.PTX,
@@ -170,8 +167,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
     "amdgcn: loads and sums": (
         Stage.AMDGCN,
         body_of(
-            Stage.AMDGCN,
-            lambda n: f"\tglobal_load_dword v{n % 99}, v[0:1], off\n\tv_add_f32_e32 v1, v{n % 99}, v1\n",
+            Stage.AMDGCN, lambda n: f"\tglobal_load_dword v{n % 99}, v[0:1], off\n\tv_add_f32_e32 v1, v{n % 99}, v1\n"
         ),
     ),
     "amdgcn: loops in sequence": (
@@ -269,8 +265,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
     "ttir: loads and sums": (
         Stage.TTIR,
         body_of(
-            Stage.TTIR,
-            lambda n: f"    %a{n} = tt.load %p : !tt.ptr<f32>\n    %b{n} = arith.addf %a{n}, %a{n} : f32\n",
+            Stage.TTIR, lambda n: f"    %a{n} = tt.load %p : !tt.ptr<f32>\n    %b{n} = arith.addf %a{n}, %a{n} : f32\n"
         ),
     ),
     "ttir: loops in sequence": (
@@ -355,10 +350,7 @@ GENERATORS: dict[str, tuple[Stage, Callable[[int], str]]] = {
     "ttir: percent signs": (Stage.TTIR, lambda size: _MLIR + "    " + "%" * size + "\n" + TAILS[Stage.TTIR]),
     "sass: loads and sums": (
         Stage.SASS,
-        body_of(
-            Stage.SASS,
-            lambda n: sass_line("LDG.E R2, [R2.64]", 2 * n) + sass_line("FADD R4, R2, R4", 2 * n + 1),
-        ),
+        body_of(Stage.SASS, lambda n: sass_line("LDG.E R2, [R2.64]", 2 * n) + sass_line("FADD R4, R2, R4", 2 * n + 1)),
     ),
     "sass: loops in sequence": (
         Stage.SASS,

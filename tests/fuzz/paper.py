@@ -81,10 +81,7 @@ def main() -> None:
             except Exception as error:  # noqa: BLE001 - whatever escapes is what is looked for
                 came["escaped"] += 1
                 print(f"{suffix} {number}: {type(error).__name__}: {error}"[:300], flush=True)
-        print(
-            f"{asked.count} of {suffix}: {', '.join(f'{count} {what}' for what, count in came.items())}",
-            flush=True,
-        )
+        print(f"{asked.count} of {suffix}: {', '.join(f'{count} {what}' for what, count in came.items())}", flush=True)
 
 
 if __name__ == "__main__":

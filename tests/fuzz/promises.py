@@ -92,14 +92,7 @@ def check_printed(said: Said, words: Sequence[str]) -> None:
 
 def check_written(place: Path) -> None:
     """Hold the files of a directory against what their names say that they are."""
-    kinds = {
-        ".html": "html",
-        ".svg": "svg",
-        ".xml": "junit",
-        ".sarif": "json",
-        ".json": "json",
-        ".md": "markdown",
-    }
+    kinds = {".html": "html", ".svg": "svg", ".xml": "junit", ".sarif": "json", ".json": "json", ".md": "markdown"}
     for file in place.iterdir():
         if file.suffix in kinds:
             check_document(file.read_text(encoding="utf-8"), kinds[file.suffix])

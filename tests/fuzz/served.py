@@ -143,8 +143,7 @@ def index(chance: random.Random, place: Path) -> str:
             keys = [key for (key,) in held.execute("SELECT key FROM facts")]
             for key, text in known.get(keys).items():
                 held.execute(
-                    "UPDATE facts SET value = ? WHERE key = ?",
-                    (_add_checksum(key, _changed(text, chance)), key),
+                    "UPDATE facts SET value = ? WHERE key = ?", (_add_checksum(key, _changed(text, chance)), key)
                 )
         held.close()
         said = run(words, index="on", home=home)
@@ -216,10 +215,7 @@ def run_text(text: str) -> str:
 def completion(chance: random.Random, place: Path) -> str:
     """Words of malice that a shell asks to be completed."""
     shell = chance.choice(("bash", "zsh", "fish"))
-    words = [
-        "inspect-kernel",
-        *(chance.choice((*WORDS, "inspect", "--", "-t", "rank", "'", '"')) for _ in range(3)),
-    ]
+    words = ["inspect-kernel", *(chance.choice((*WORDS, "inspect", "--", "-t", "rank", "'", '"')) for _ in range(3))]
     environment = {
         "_INSPECT_KERNEL_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": " ".join(words).replace("\0", ""),

@@ -59,8 +59,7 @@ def _names(chance: random.Random, place: Path) -> str:
     view = chance.choice(tuple(VIEWS))
     if "AWAY/baseline.json" in VIEWS[view]:
         check_command(
-            ["baseline", str(chance.choice((cache, place / "whole"))), "-o", str(away / "baseline.json")],
-            away,
+            ["baseline", str(chance.choice((cache, place / "whole"))), "-o", str(away / "baseline.json")], away
         )
     said = check_command([filled(word, names) for word in VIEWS[view]], away)
     check_written(away)
@@ -180,18 +179,9 @@ def _baselines(chance: random.Random, place: Path) -> str:
     kernel = _copied(place, chance)
     file, away = place / "baseline.json", place / "away"
     file.write_text(
-        damaged_document(json.loads(_recorded(_source(kernel))), chance),
-        encoding="utf-8",
-        errors="surrogatepass",
+        damaged_document(json.loads(_recorded(_source(kernel))), chance), encoding="utf-8", errors="surrogatepass"
     )
-    words = [
-        "check",
-        str(place / "cache"),
-        "-b",
-        str(file),
-        "--fail-on",
-        chance.choice(("any", "verdict", "code")),
-    ]
+    words = ["check", str(place / "cache"), "-b", str(file), "--fail-on", chance.choice(("any", "verdict", "code"))]
     words += ["-f", chance.choice(("text", "json", "markdown", "junit", "sarif", "github"))]
     if chance.random() < 0.3:
         words += ["-o", str(away / chance.choice(("r.sarif", "r.xml", "r.json", "r.md")))]

@@ -155,14 +155,7 @@ def test_a_cluster_or_scratch_that_no_gpu_has_is_refused_or_passed_over(metadata
 
 
 def test_rows_of_a_record_are_of_the_kinds_that_we_write(tmp_path: Path) -> None:
-    row = {
-        "place": 7,
-        "types": [7, "x", "x=i32"],
-        "constants": "x",
-        "options": [1],
-        "directory": "a",
-        "hash": [],
-    }
+    row = {"place": 7, "types": [7, "x", "x=i32"], "constants": "x", "options": [1], "directory": "a", "hash": []}
     (tmp_path / "inspect-kernel.json").write_text(json.dumps({"entries": [row]}))
     assert read_manifest(tmp_path) == [{"types": ["x=i32"], "directory": "a"}]
 

@@ -27,12 +27,7 @@ from artifact_inspector.analysis.order.placement import PreviousStage
 from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.order.verdict import judge_region
-from artifact_inspector.analysis.overlap.memory_events import (
-    GroupCommit,
-    IssuedOperation,
-    QueueWait,
-    RegisterReads,
-)
+from artifact_inspector.analysis.overlap.memory_events import GroupCommit, IssuedOperation, QueueWait, RegisterReads
 from artifact_inspector.analysis.overlap.queue_state import InFlightOperation, QueueState
 from artifact_inspector.analysis.shared.allocator import BufferRequest, place_buffers
 from artifact_inspector.analysis.shared.register_layouts import read_layout
@@ -195,13 +190,7 @@ def boards() -> object:
                 moved = Transfer(chance.choice((None, 4, 16)), queue)
                 used = names if queue is Queue.USE else ()
                 what = IssuedOperation(
-                    moved,
-                    chance.random() < 0.8,
-                    used,
-                    None,
-                    chance.random() < 0.2,
-                    None,
-                    chance.random() < 0.2,
+                    moved, chance.random() < 0.8, used, None, chance.random() < 0.2, None, chance.random() < 0.2
                 )
                 found.append(indices_of(board.issue(at, what, at, chance.randint(0, 1))))
             elif kind == "c":

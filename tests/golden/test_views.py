@@ -156,11 +156,7 @@ def aligned(left: str, right: str) -> object:
 
 
 def named(path: str) -> object:
-    return [
-        str(Candidate(saved(path).artifact)),
-        lines_of(saved(path).facts),
-        repr(graph_of(saved(path).artifact)),
-    ]
+    return [str(Candidate(saved(path).artifact)), lines_of(saved(path).facts), repr(graph_of(saved(path).artifact))]
 
 
 VIEWS: dict[str, Callable[[], object]] = {

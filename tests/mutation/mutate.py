@@ -29,17 +29,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.mutation.faults import (
-    ROOT,
-    Faulty,
-    Functions,
-    Mutant,
-    code_of,
-    functions,
-    lines_of,
-    mutants,
-    put_in,
-)
+from tests.mutation.faults import ROOT, Faulty, Functions, Mutant, code_of, functions, lines_of, mutants, put_in
 from tests.mutation.reach import OPTIONS, Reach, caches, piece_of, read
 
 BYTES = 6 << 30

@@ -59,10 +59,7 @@ DEVICES = {
 }
 REGISTERS = (8, 16, 24, 31, 32, 40, 41, 56, 64, 72, 80, 96, 97, 128, 129, 160, 168, 200, 232, 255)
 SHARED = (0, 1, 1024, 4096, 9000, 16384, 33000, 49152, 50000, 65536, 98304, 101376, 101377, 166912, 232448)
-LAUNCHES = [
-    *product(REGISTERS, SHARED, (1,), (1, 4, 8, 12)),
-    *product((32,), (0, 9000), (0, 2, 4, 16), (1, 3, 4, 32)),
-]
+LAUNCHES = [*product(REGISTERS, SHARED, (1,), (1, 4, 8, 12)), *product((32,), (0, 9000), (0, 2, 4, 16), (1, 3, 4, 32))]
 
 
 @pytest.fixture(scope="module")
@@ -92,22 +89,14 @@ def test_blocks_per_multiprocessor_are_those_of_the_occupancy_calculator(arch: s
         error, blocks, by_registers, by_shared, by_warps = map(int, answer.split())
         assert error == 0
         ours = find_occupancy(
-            parse_target(arch),
-            registers=registers,
-            shared_bytes=size,
-            warps_per_block=warps,
-            barriers=barriers,
+            parse_target(arch), registers=registers, shared_bytes=size, warps_per_block=warps, barriers=barriers
         )
         question = (arch, registers, size, barriers, warps)
         assert (ours.blocks, question) == (blocks, question)
         theirs = (by_registers, by_shared, by_warps)
         # Where no shared memory is used the calculator says INT_MAX.
         shared_allows = ours.blocks_by_resource.get("shared memory", 2**31 - 1)
-        assert (
-            ours.blocks_by_resource["registers"],
-            shared_allows,
-            ours.blocks_by_resource["warps"],
-        ) == theirs
+        assert (ours.blocks_by_resource["registers"], shared_allows, ours.blocks_by_resource["warps"]) == theirs
 
 
 AMD = [kernel for kernel in saved_kernels() if Stage.AMDGCN in kernel.stages]

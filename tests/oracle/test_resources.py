@@ -164,11 +164,7 @@ def test_the_note_of_a_saved_hsaco_says_what_its_text_says(kernel: Saved) -> Non
 
 @pytest.mark.parametrize(
     "arch",
-    [
-        "gfx90a",
-        "gfx1250",
-        *(pytest.param(arch, marks=pytest.mark.long) for arch in ("gfx942", "gfx950", "gfx1100")),
-    ],
+    ["gfx90a", "gfx1250", *(pytest.param(arch, marks=pytest.mark.long) for arch in ("gfx942", "gfx950", "gfx1100"))],
 )
 def test_the_note_of_a_compiled_hsaco_says_what_its_text_says(arch: str, tmp_path: Path) -> None:
     from artifact_inspector.compiling import compile_reference

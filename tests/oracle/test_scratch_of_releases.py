@@ -11,11 +11,7 @@ import pytest
 import scratch_of_releases
 from scratch_of_releases import Operation, spelled, whole
 
-from artifact_inspector.analysis.shared.scratch_memory import (
-    find_scratch_rules,
-    max_scratch_bytes,
-    scratch_bytes,
-)
+from artifact_inspector.analysis.shared.scratch_memory import find_scratch_rules, max_scratch_bytes, scratch_bytes
 from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
 from artifact_inspector.model.shared import SharedRole

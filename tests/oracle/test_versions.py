@@ -43,9 +43,7 @@ def sweep(tmp_path: Path, kernel: str, targets: list[str], versions: list[str]) 
 
 
 @pytest.mark.long
-def test_the_loads_of_the_gemv_stand_in_front_in_3_2_and_where_they_were_written_in_3_3(
-    tmp_path: Path,
-) -> None:
+def test_the_loads_of_the_gemv_stand_in_front_in_3_2_and_where_they_were_written_in_3_3(tmp_path: Path) -> None:
     results = sweep(tmp_path, "gemv_splitk", ["gfx942"], ["3.2.0", "3.3.1"])
     assert [(row.triton, row.message) for row in results] == [("3.2.0", None), ("3.3.1", None)]
     verdicts = {}

@@ -139,22 +139,13 @@ def said(*words: str) -> tuple[int, str]:
     ("words", "told"),
     [
         (["passes", "softmax"], "This command compiles for one GPU; 0 are given."),
-        (
-            ["passes", "softmax", "-t", "sm_80", "--what", "speed"],
-            "Unknown fact 'speed' for --what.",
-        ),
+        (["passes", "softmax", "-t", "sm_80", "--what", "speed"], "Unknown fact 'speed' for --what."),
         (["passes", "nowhere", "softmax", "-t", "sm_80"], "There is no cache directory nowhere."),
         (["passes", str(FIXTURES / "3.9.0" / "sm_80")], "This command compiles one kernel;"),
         (["bisect", "softmax", "-t", "sm_80", "--between", "3.9.0"], "A bisection needs two releases."),
-        (
-            ["diff", str(FIXTURES / "3.9.0"), str(FIXTURES / "3.6.0"), "--passes"],
-            "--passes compares two kernels.",
-        ),
+        (["diff", str(FIXTURES / "3.9.0"), str(FIXTURES / "3.6.0"), "--passes"], "--passes compares two kernels."),
         (["diff", "a", "b", "--passes", "--json"], "--passes prints text only, not json."),
-        (
-            ["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"],
-            "--passes prints text only, not JSON.",
-        ),
+        (["matrix", str(FIXTURES), "gemv_splitk", "--passes", "--json"], "--passes prints text only, not JSON."),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_2(words: list[str], told: str) -> None:
@@ -163,9 +154,7 @@ def test_what_cannot_be_asked_is_refused_with_2(words: list[str], told: str) -> 
     assert told in output
 
 
-def test_a_pass_that_did_not_run_is_refused_with_the_nearest_that_did(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pass_that_did_not_run_is_refused_with_the_nearest_that_did(monkeypatch: pytest.MonkeyPatch) -> None:
     from artifact_inspector.passes import subject
 
     monkeypatch.setattr(subject, "trace_passes", lambda *asked, **options: TRACE)

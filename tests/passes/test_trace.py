@@ -143,8 +143,7 @@ def test_the_pipeliner_gives_a_matmul_its_depth_and_its_waits() -> None:
     tile = {"BLOCK_SIZE_M": 32, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 32, "GROUP_SIZE_M": 8}
     request = KernelRequest("matmul_grouped", constexprs=tile, options={})
     found = trace_passes(
-        subject_of_request(request, parse_target("sm_80")),
-        (Topic.ORDER, Topic.PIPELINE, Topic.MATRIX, Topic.REGISTERS),
+        subject_of_request(request, parse_target("sm_80")), (Topic.ORDER, Topic.PIPELINE, Topic.MATRIX, Topic.REGISTERS)
     )
     step = changing(found, "loop1.verdict")[-1]
     assert step.argument == "tritongpu-pipeline"

@@ -80,11 +80,7 @@ def test_who_asks_for_no_kernel_gets_nothing_imported(pytester: pytest.Pytester)
         cwd=pytester.path,
         capture_output=True,
         text=True,
-        env={
-            "PYTHONPATH": str(ROOT),
-            "PATH": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "" if not PLUGIN else "1",
-        },
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "" if not PLUGIN else "1"},
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
@@ -256,10 +252,7 @@ def test_compile_kernel_compiles_each_kernel_once(run) -> None:
 @needs_triton
 @pytest.mark.parametrize(
     ("asked", "answer"),
-    [
-        ('"no_such_kernel", "sm_90"', "Unknown reference kernel 'no_such_kernel'"),
-        ('"softmax", "sm_1"', "sm_1"),
-    ],
+    [('"no_such_kernel", "sm_90"', "Unknown reference kernel 'no_such_kernel'"), ('"softmax", "sm_1"', "sm_1")],
 )
 def test_compile_kernel_says_what_is_wrong_in_the_line_of_the_test(run, asked: str, answer: str) -> None:
     text = said(run(f"def test_asked(compile_kernel):\n    compile_kernel({asked})\n"))

@@ -13,8 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pytest.md"
 FILE = re.compile(r"<!-- file (\S+) -->\n```py\n(.*?)```", re.S)
 SHOWN = re.compile(
-    r"(?P<head><!-- pytest -->\n```sh\npytest (?P<arguments>[^\n]+)\n```\n\n```text\n)(?P<output>.*?)```",
-    re.S,
+    r"(?P<head><!-- pytest -->\n```sh\npytest (?P<arguments>[^\n]+)\n```\n\n```text\n)(?P<output>.*?)```", re.S
 )
 
 

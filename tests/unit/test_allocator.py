@@ -14,10 +14,7 @@ def test_small_buffers_fill_the_gap_beside_a_big_one() -> None:
 
 
 def test_partitions_never_share_although_their_lines_do_not_meet() -> None:
-    apart = [
-        BufferRequest(64, 16, 0, 2, group=1, partition=0),
-        BufferRequest(64, 16, 4, 6, group=1, partition=1),
-    ]
+    apart = [BufferRequest(64, 16, 0, 2, group=1, partition=0), BufferRequest(64, 16, 4, 6, group=1, partition=1)]
     assert place_buffers(apart).size == 128
     assert place_buffers([request._replace(group=None) for request in apart]).size == 64
 

@@ -473,17 +473,11 @@ def test_the_generation_tells_which_counter_counts_a_transfer(line: str, gfx: st
     [
         ("buffer_load_dwordx4 v[2:5], v0, s[0:3], 0 offen sc0 nt", ("sc0", "nt")),
         ("global_load_dword v1, v[2:3], off offset:16 glc slc dlc", ("glc", "slc", "dlc")),
-        (
-            "global_load_b32 v1, v[2:3], off th:TH_LOAD_NT scope:SCOPE_SYS",
-            ("th:TH_LOAD_NT", "scope:SCOPE_SYS"),
-        ),
+        ("global_load_b32 v1, v[2:3], off th:TH_LOAD_NT scope:SCOPE_SYS", ("th:TH_LOAD_NT", "scope:SCOPE_SYS")),
         ("buffer_load_dwordx2 v[22:23], v19, s[4:7], 0 offen", ()),
         # these ask for the old value
         ("global_atomic_cmpswap v6, v[4:5], v[6:7], off sc0 sc1", ("sc1",)),
-        (
-            "global_atomic_add_u32 v1, v[2:3], v4, off th:TH_ATOMIC_RETURN scope:SCOPE_DEV",
-            ("scope:SCOPE_DEV",),
-        ),
+        ("global_atomic_add_u32 v1, v[2:3], v4, off th:TH_ATOMIC_RETURN scope:SCOPE_DEV", ("scope:SCOPE_DEV",)),
     ],
 )
 def test_modifiers_tell_the_cache_policy(line: str, cache: tuple[str, ...]) -> None:
@@ -529,43 +523,18 @@ def test_what_no_vector_memory_counter_counts_is_no_transfer(line: str) -> None:
             "m32n32k64",
             "fp8×fp8→f32",
         ),
-        (
-            "v_smfmac_f32_16x16x64_bf8_fp8 v[0:3], v[4:7], v[8:15], v16",
-            "v_smfmac",
-            "m16n16k64",
-            "bf8×fp8→f32",
-        ),
-        (
-            "v_wmma_f32_16x16x16_f16 v[9:16], v[81:88], v[65:72], v[9:16]",
-            "v_wmma",
-            "m16n16k16",
-            "f16×f16→f32",
-        ),
-        (
-            "v_wmma_bf16_16x16x16_bf16 v[9:16], v[81:88], v[65:72], v[9:16]",
-            "v_wmma",
-            "m16n16k16",
-            "bf16×bf16→bf16",
-        ),
+        ("v_smfmac_f32_16x16x64_bf8_fp8 v[0:3], v[4:7], v[8:15], v16", "v_smfmac", "m16n16k64", "bf8×fp8→f32"),
+        ("v_wmma_f32_16x16x16_f16 v[9:16], v[81:88], v[65:72], v[9:16]", "v_wmma", "m16n16k16", "f16×f16→f32"),
+        ("v_wmma_bf16_16x16x16_bf16 v[9:16], v[81:88], v[65:72], v[9:16]", "v_wmma", "m16n16k16", "bf16×bf16→bf16"),
         (
             "v_wmma_i32_16x16x16_iu8 v[9:16], v[81:84], v[65:68], v[9:16] neg_lo:[1,1,0]",
             "v_wmma",
             "m16n16k16",
             "iu8×iu8→i32",
         ),
-        (
-            "v_wmma_f32_16x16x16_fp8_bf8 v[0:7], v[8:9], v[10:11], v[0:7]",
-            "v_wmma",
-            "m16n16k16",
-            "fp8×bf8→f32",
-        ),
+        ("v_wmma_f32_16x16x16_fp8_bf8 v[0:7], v[8:9], v[10:11], v[0:7]", "v_wmma", "m16n16k16", "fp8×bf8→f32"),
         ("v_swmmac_f32_16x16x32_f16 v[0:7], v[8:11], v[12:19], v20", "v_swmmac", "m16n16k32", "f16×f16→f32"),
-        (
-            "v_wmma_f32_16x16x32_f16 v[56:63], v[166:173], v[102:109], v[56:63]",
-            "v_wmma",
-            "m16n16k32",
-            "f16×f16→f32",
-        ),
+        ("v_wmma_f32_16x16x32_f16 v[56:63], v[166:173], v[102:109], v[56:63]", "v_wmma", "m16n16k32", "f16×f16→f32"),
         (
             "v_wmma_f32_16x16x128_f8f6f4 v[0:7], v[8:23], v[24:31], v[0:7] matrix_b_fmt:MATRIX_FMT_FP4",
             "v_wmma",

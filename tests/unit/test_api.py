@@ -131,10 +131,7 @@ class JITFunction:
         (None, "None is not a compiled kernel. A launch returns None under TRITON_INTERPRET=1"),
         (3, "An int is not a compiled kernel."),
         (SimpleNamespace(asm="text"), "A SimpleNamespace is not a compiled kernel."),
-        (
-            JITFunction(),
-            "add_kernel is a kernel's source, not a compiled kernel. Inspect what a launch",
-        ),
+        (JITFunction(), "add_kernel is a kernel's source, not a compiled kernel. Inspect what a launch"),
     ],
 )
 def test_what_was_not_compiled_is_refused_with_a_remedy(thing: object, message: str) -> None:
@@ -206,10 +203,7 @@ def test_a_wrong_name_is_answered_with_those_that_there_are(matmul: Inspection) 
         (lambda: matmul.region("x"), "no region 'x'. It has straight (no-loads), loop@81 (pipelined(3))."),
         (lambda: matmul.stage("sass"), "no readable stage 'sass'. It has ttir, ttgir, llir, ptx."),
         (lambda: matmul.loop().at(Stage.AMDGCN), "no readable stage 'amdgcn'."),
-        (
-            lambda: inspect(FIXTURES / "3.6.0/sm_80/gemv_splitk").loop(),
-            "for sm_80 has no loop. Its regions are",
-        ),
+        (lambda: inspect(FIXTURES / "3.6.0/sm_80/gemv_splitk").loop(), "for sm_80 has no loop. Its regions are"),
     ):
         with pytest.raises(UsageError) as caught:
             ask()
@@ -280,8 +274,7 @@ def test_spills_fail_with_their_lines_and_unknown_ones_with_the_reason(matmul: I
     matmul.assert_no_spills()
     spilled = inspect(FIXTURES / "3.6.0/gfx942/register_spill")
     stores = re.findall(
-        r"scratch_store|buffer_store\S* .* off, s\[\d+:\d+\], ",
-        saved("3.6.0/gfx942/register_spill").text(Stage.AMDGCN),
+        r"scratch_store|buffer_store\S* .* off, s\[\d+:\d+\], ", saved("3.6.0/gfx942/register_spill").text(Stage.AMDGCN)
     )
     with pytest.raises(AssertionError) as caught:
         spilled.assert_no_spills()
@@ -342,10 +335,7 @@ def text_of(html: str) -> str:
 def test_the_html_is_the_timeline_and_the_report(matmul: Inspection) -> None:
     picture, _, report = matmul._repr_html_().partition("</svg>\n")
     assert picture.startswith("<svg")
-    assert [lane for lane in ("ttir", "ttgir", "llir", "ptx") if f">{lane}</text>" in picture] == [
-        "ttgir",
-        "ptx",
-    ]
+    assert [lane for lane in ("ttir", "ttgir", "llir", "ptx") if f">{lane}</text>" in picture] == ["ttgir", "ptx"]
     words = set(matmul.report(width=400).replace("█", " ").replace("▒", " ").replace("·", " ").split())
     assert words - set(re.split(r"[\s·]+", text_of(report))) == set()
     assert "shared memory  30720 B per block" in matmul.report()
@@ -373,12 +363,7 @@ def test_what_is_printed_fits_a_line(matmul: Inspection) -> None:
 
 def test_records_are_flat_of_the_same_columns_and_say_what_the_json_says() -> None:
     columns = set()
-    for path in (
-        MATMUL,
-        "3.6.0/gfx942/matmul_grouped",
-        "3.2.0/sm_75/gemv_splitk",
-        "3.6.0/sm_100/matmul_descriptor",
-    ):
+    for path in (MATMUL, "3.6.0/gfx942/matmul_grouped", "3.2.0/sm_75/gemv_splitk", "3.6.0/sm_100/matmul_descriptor"):
         view = inspect(FIXTURES / path)
         (document,) = encode(cache_document(view.cache, [view.details]))["kernels"]
         records = view.to_records()

@@ -153,9 +153,7 @@ def test_what_is_loaded_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation",
-    ["tt.expand_dims %r {axis = 0 : i32}", "tt.reshape %r", "tt.view %r"],
-    ids=lambda text: text[:9],
+    "operation", ["tt.expand_dims %r {axis = 0 : i32}", "tt.reshape %r", "tt.view %r"], ids=lambda text: text[:9]
 )
 def test_a_new_axis_of_one_element_leaves_the_run_along_the_other(operation: str) -> None:
     body = f"%x = {operation} : tensor<64xi32> -> tensor<1x64xi32>\ntt.use %x : tensor<1x64xi32>"

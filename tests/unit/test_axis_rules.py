@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifact_inspector.analysis.access.axis_rules import (
-    Axes,
-    apply_rule,
-    has_rule,
-    intersect,
-    sources_of_axes,
-)
+from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, has_rule, intersect, sources_of_axes
 from artifact_inspector.model.axes import AxisOperation, AxisRole, Hints
 
 MOST = 1 << 30

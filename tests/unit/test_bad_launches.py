@@ -114,11 +114,7 @@ def test_a_gpu_of_another_generation_runs_no_such_code() -> None:
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
-    [
-        (["BLOCK=2..1"], "empty"),
-        (["BLOCK"], "Invalid configuration"),
-        (["num_stages=a..b"], "Invalid configuration"),
-    ],
+    [(["BLOCK=2..1"], "empty"), (["BLOCK"], "Invalid configuration"), (["num_stages=a..b"], "Invalid configuration")],
 )
 def test_what_cannot_be_tried_is_told(words: list[str], complaint: str) -> None:
     result = run("rank", "--vary", *words)

@@ -229,24 +229,8 @@ def test_what_is_no_baseline_is_refused_by_name(text: str, message: str) -> None
         ("options", []),
         ("digests", {"ptx": None}),
         ("facts", [{"key": "x"}]),
-        (
-            "facts",
-            [
-                {
-                    "key": "x",
-                    "category": "no such",
-                    "label": "",
-                    "unit": "",
-                    "step": "",
-                    "region": "",
-                    "value": 1,
-                }
-            ],
-        ),
-        (
-            "facts",
-            [{"key": "x", "category": "mma", "label": "", "unit": "", "step": "", "region": "", "value": {}}],
-        ),
+        ("facts", [{"key": "x", "category": "no such", "label": "", "unit": "", "step": "", "region": "", "value": 1}]),
+        ("facts", [{"key": "x", "category": "mma", "label": "", "unit": "", "step": "", "region": "", "value": {}}]),
         ("triton_version", 3.6),
         ("num_warps", "four"),
         ("source", 1),

@@ -52,11 +52,7 @@ def test_loads_and_stores_of_local_memory_are_counted_by_width_and_offset():
     low, high = STL_0X28
     wide = (low, high + (1 << WIDTH))
     found = read_cubin(with_code(STL_0X20, STL_0X28, wide, LDL_0X24))
-    assert set(found.stack) == {
-        StackAccess(True, 0x20, 4),
-        StackAccess(True, 0x28, 4 + 8),
-        StackAccess(False, 0x24, 4),
-    }
+    assert set(found.stack) == {StackAccess(True, 0x20, 4), StackAccess(True, 0x28, 4 + 8), StackAccess(False, 0x24, 4)}
 
 
 def test_an_address_in_another_register_has_no_offset():

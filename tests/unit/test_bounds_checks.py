@@ -82,9 +82,7 @@ def test_the_compare_that_sends_an_offset_out_of_the_buffer_counts() -> None:
 def test_a_choice_between_two_offsets_is_no_bound() -> None:
     # The last step of a remainder.
     found = amdgcn(
-        "v_cmp_le_u32_e32 vcc, s0, v1",
-        "v_cndmask_b32_e32 v1, v1, v2, vcc",
-        "buffer_load_dword v1, v1, s[0:3], 0 offen",
+        "v_cmp_le_u32_e32 vcc, s0, v1", "v_cndmask_b32_e32 v1, v1, v2, vcc", "buffer_load_dword v1, v1, s[0:3], 0 offen"
     )
     assert lines(found, CheckKind.COMPARE) == []
 

@@ -80,8 +80,7 @@ def test_an_entry_of_every_release_says_what_its_metadata_says(tmp_path, version
 
 
 @pytest.mark.parametrize(
-    ("version", "arch"),
-    [("2.1", "sm_80"), ("2.2", "sm_80"), ("2.3", "sm_80"), ("3.2", "gfx942"), ("3.9.0", "gfx942")],
+    ("version", "arch"), [("2.1", "sm_80"), ("2.2", "sm_80"), ("2.3", "sm_80"), ("3.2", "gfx942"), ("3.9.0", "gfx942")]
 )
 def test_an_architecture_reads_the_same_whatever_the_release_wrote(tmp_path, version, arch):
     entry(tmp_path / "x", metadata=METADATA[version])
@@ -112,11 +111,7 @@ def test_files_go_by_stem_and_the_kernel_by_its_metadata(tmp_path):
         '{"num_warps": 4, "shared": 0, "triton_version": "3.6.0", "name": "_matmul_ogs_NNN_0d"}',
     )
     found = only(tmp_path)
-    assert (found.stem, found.name, found.display_name) == (
-        "_matmul_ogs",
-        "_matmul_ogs_NNN_0d",
-        "_matmul_ogs_NNN_0d",
-    )
+    assert (found.stem, found.name, found.display_name) == ("_matmul_ogs", "_matmul_ogs_NNN_0d", "_matmul_ogs_NNN_0d")
     assert found.files["ptx"].name == "_matmul_ogs.ptx"
 
 
@@ -170,12 +165,7 @@ def test_directories_more_than_six_levels_down_are_counted_not_read(tmp_path):
 
 
 def test_entries_are_sorted_by_name_target_and_hash_whatever_the_disk_says(tmp_path, monkeypatch):
-    for directory, stem, version in (
-        ("c", "b", "2.1"),
-        ("a", "b", "3.2"),
-        ("d", "a", "2.1"),
-        ("b", "b", "2.1"),
-    ):
+    for directory, stem, version in (("c", "b", "2.1"), ("a", "b", "3.2"), ("d", "a", "2.1"), ("b", "b", "2.1")):
         entry(tmp_path / directory, stem, METADATA[version].replace("gemv", stem))
     order = [(a.display_name, a.target.arch, a.directory) for a in open_cache(tmp_path).entries]
     assert order == [("a", "sm_80", "d"), ("b", "gfx942", "a"), ("b", "sm_80", "b"), ("b", "sm_80", "c")]
@@ -186,12 +176,7 @@ def test_a_failed_compile_is_partial_and_no_problem(tmp_path):
     (directory / "gemv.ttgir").write_text('#loc = loc("k.py":1:0)\nmodule attributes {ttg.target = "hip:gfx906"} {')
     found = only(tmp_path)
     assert (found.state, found.target.arch, found.hash) == ("partial", "gfx906", BASE32)
-    assert (found.triton_version, found.num_warps, found.shared_bytes, found.metadata) == (
-        None,
-        None,
-        None,
-        {},
-    )
+    assert (found.triton_version, found.num_warps, found.shared_bytes, found.metadata) == (None, None, None, {})
     assert open_cache(tmp_path).problems == ()
 
 
@@ -384,8 +369,7 @@ def test_nan_is_absent_and_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "metadata",
-    ['{"name": 7, "hash": [], "num_warps": null, "shared": null}', '{"name": "", "hash": ""}', "{}"],
+    "metadata", ['{"name": 7, "hash": [], "num_warps": null, "shared": null}', '{"name": "", "hash": ""}', "{}"]
 )
 def test_absent_and_odd_names_fall_back_to_stem_and_directory(tmp_path, metadata):
     entry(tmp_path / BASE32, metadata=metadata)
@@ -416,10 +400,7 @@ def test_a_file_name_that_is_not_utf_8_can_be_printed(tmp_path):
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [
-        (FileNotFoundError(2, "gone"), "was removed"),
-        (PermissionError(13, "Permission denied"), "Permission denied"),
-    ],
+    [(FileNotFoundError(2, "gone"), "was removed"), (PermissionError(13, "Permission denied"), "Permission denied")],
 )
 def test_an_entry_that_vanishes_or_is_closed_costs_only_itself(tmp_path, monkeypatch, error, said):
     entry(tmp_path / "good", "good")

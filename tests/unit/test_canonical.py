@@ -297,10 +297,7 @@ def test_scopes_that_look_alike_are_told_apart() -> None:
 
 
 def test_a_stack_and_a_pragma_are_no_places() -> None:
-    for one, other in (
-        (".local .align 8 .b8 d[16];", ".local .align 8 .b8 d[32];"),
-        ('.pragma "nounroll";', ""),
-    ):
+    for one, other in ((".local .align 8 .b8 d[16];", ".local .align 8 .b8 d[32];"), ('.pragma "nounroll";', "")):
         assert not alike(f"add.s32 %r1, %r2, 1;\n{one}", f"add.s32 %r1, %r2, 1;\n{other}", Stage.PTX)
 
 

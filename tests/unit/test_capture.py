@@ -94,10 +94,7 @@ def line_of(text: str, file: str = "script.py") -> int:
 def test_a_script_runs_untouched_once_for_each_target(program, tmp_path):
     command = program(SCALE, "\nfor _ in range(3):\n    wrapper(1000)\nwrapper(4096)\n")
     runs = capture_program(command, ["sm_80", "gfx942"], tmp_path / "out")
-    assert [(run.target.arch, run.status, run.problem) for run in runs] == [
-        ("sm_80", 0, None),
-        ("gfx942", 0, None),
-    ]
+    assert [(run.target.arch, run.status, run.problem) for run in runs] == [("sm_80", 0, None), ("gfx942", 0, None)]
     for run in runs:
         odd, even = run.kernels
         assert odd.signature == {"x": "*fp32:16", "n": "i32", "factor": "i32:1"}
@@ -319,8 +316,7 @@ def test_a_failing_program_keeps_its_status_its_traceback_and_its_kernels(progra
 @needs_triton
 def test_a_killed_program_keeps_what_was_captured_until_then(program, tmp_path):
     command = program(
-        SCALE,
-        "\nfor _ in range(5):\n    wrapper(1000)\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+        SCALE, "\nfor _ in range(5):\n    wrapper(1000)\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     (run,) = capture_program(command, ["sm_80"], tmp_path / "out")
     assert run.status == 128 + signal.SIGKILL
@@ -474,10 +470,7 @@ def test_a_block_is_captured_and_everything_is_as_before(module, tmp_path):
         assert torch.cuda.is_available()
         script.wrapper(1000)
         assert torch.ones(3, device="cuda").device == torch.device("cuda", 0)
-    assert [(kernel.name, kernel.target.arch) for kernel in kernels] == [
-        ("scale", "sm_90"),
-        ("scale", "gfx942"),
-    ]
+    assert [(kernel.name, kernel.target.arch) for kernel in kernels] == [("scale", "sm_90"), ("scale", "gfx942")]
     assert [kernel.launches[0].grid for kernel in kernels] == [(8, 1, 1)] * 2
     for place, old in zip(places, before, strict=True):
         # what was imported meanwhile stays
@@ -542,11 +535,7 @@ def test_what_a_vendor_does_not_know_is_refused_for_its_target_alone(module, tmp
 
 @pytest.mark.parametrize(
     ("targets", "configs", "said"),
-    [
-        ([], 3, "No target"),
-        (["sm_8O"], 3, "Did you mean sm_8"),
-        (["sm_80"], 0, "Cannot capture 0 configurations"),
-    ],
+    [([], 3, "No target"), (["sm_8O"], 3, "Did you mean sm_8"), (["sm_80"], 0, "Cannot capture 0 configurations")],
 )
 def test_a_request_that_makes_no_sense_is_refused(targets, configs, said, tmp_path):
     with pytest.raises(UsageError, match=said), capture(targets, tmp_path, configs=configs):

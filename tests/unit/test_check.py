@@ -112,26 +112,14 @@ def test_annotations_point_at_the_loop_in_the_source(directory: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["check", "cache", "-b", "none.json"], 3, "The baseline none.json could not be read"),
-        (
-            ["check", "cache", "facts.json"],
-            3,
-            "If facts.json is the baseline, write --baseline facts.json.",
-        ),
+        (["check", "cache", "facts.json"], 3, "If facts.json is the baseline, write --baseline facts.json."),
         (["check", "cache", "-b", "."], 3, "could not be read"),
         (["check", "nowhere", "-b", "facts.json"], 3, "There is no directory"),
         (["check", "cache", "-b", "facts.json", "--fail-on", "sorrow"], 2, "Unknown gate 'sorrow' for --fail-on"),
         (["check", "cache", "-b", "facts.json", "--format", "pdf"], 2, "Unknown format 'pdf'"),
-        (
-            ["check", "cache", "-b", "facts.json", "-o", "report.pdf"],
-            2,
-            "The suffix of report.pdf names no format",
-        ),
+        (["check", "cache", "-b", "facts.json", "-o", "report.pdf"], 2, "The suffix of report.pdf names no format"),
         (["check", "cache", "nothing", "-b", "facts.json"], 2, "is called 'nothing'"),
-        (
-            ["check", "cache", "-b", "facts.json", "-o", "no/where.json"],
-            3,
-            "no/where.json could not be written",
-        ),
+        (["check", "cache", "-b", "facts.json", "-o", "no/where.json"], 3, "no/where.json could not be written"),
         (["baseline", "cache", "-o", "no/where.json"], 3, "no/where.json could not be written"),
         (["baseline", "."], 0, None),
         (["baseline", "empty"], 3, "No kernels in empty."),
@@ -143,10 +131,7 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
 ) -> None:
     (directory / "empty").mkdir()
     result = run(*arguments)
-    assert (result.exit_code, result.exception is None or isinstance(result.exception, SystemExit)) == (
-        code,
-        True,
-    )
+    assert (result.exit_code, result.exception is None or isinstance(result.exception, SystemExit)) == (code, True)
     assert message is None or message in " ".join(result.stderr.split())
 
 

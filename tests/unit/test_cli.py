@@ -153,13 +153,7 @@ def test_a_directory_named_like_a_former_command_is_a_cache(tmp_path: Path, monk
     assert "interleaved" in run("graph").stdout
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (["--out", "{file}"], "--output"),
-        (["--out={file}"], "--output"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [(["--out", "{file}"], "--output"), (["--out={file}"], "--output")])
 def test_a_former_option_works_and_names_the_new_one(cache: Path, tmp_path: Path, old: list[str], new: str) -> None:
     file = tmp_path / "baseline.json"
     result = run("baseline", cache, *(word.format(file=file) for word in old))
@@ -457,11 +451,7 @@ def test_a_switch_of_ours_asks_for_no_value_in_the_help() -> None:
 
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [
-        ("inspect-kernel de", ["demo"]),
-        ("inspect-kernel {cache} tw", ["twice"]),
-        ("inspect-kernel {cache}", []),
-    ],
+    [("inspect-kernel de", ["demo"]), ("inspect-kernel {cache} tw", ["twice"]), ("inspect-kernel {cache}", [])],
 )
 def test_commands_and_names_are_completed_and_directories_left_to_the_shell(
     cache: Path, words: str, offered: list[str]
@@ -544,16 +534,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_the_options_of_compile_become_a_request(compiler: list[Any], tmp_path: Path) -> None:
-    options = [
-        "--signature",
-        "*fp16:16,i32",
-        "--const",
-        "BLOCK=64,D=tl.float16",
-        "-c",
-        "E=1",
-        "--num-warps",
-        "8",
-    ]
+    options = ["--signature", "*fp16:16,i32", "--const", "BLOCK=64,D=tl.float16", "-c", "E=1", "--num-warps", "8"]
     result = run("compile", "softmax", *options, "--option", "maxnreg=64", "--configs", "all", "-o", tmp_path)
     assert result.exit_code == 0, result.stderr
     (request,) = compiler
@@ -688,12 +669,7 @@ def test_a_list_loads_no_typer_and_is_what_the_application_prints() -> None:
 
 @pytest.mark.parametrize(
     ("name", "homes"),
-    [
-        ("bisect", {"passes", "compile"}),
-        ("demo", {"compile"}),
-        ("try", {"trial", "compile"}),
-        ("rank", {"rank"}),
-    ],
+    [("bisect", {"passes", "compile"}), ("demo", {"compile"}), ("try", {"trial", "compile"}), ("rank", {"rank"})],
 )
 def test_a_command_loads_what_it_needs_and_few_others(name: str, homes: set[str]) -> None:
     printed, modules = loaded(name, "--help")

@@ -38,10 +38,7 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Compiling
 def test_one_kernel_for_both_vendors_lands_in_one_cache(tmp_path):
     seen = []
     results = compile_reference(["softmax"], ["sm_80", "hip:gfx90a"], tmp_path, progress=seen.append)
-    assert [(result.kernel, result.target.arch) for result in results] == [
-        ("softmax", "sm_80"),
-        ("softmax", "gfx90a"),
-    ]
+    assert [(result.kernel, result.target.arch) for result in results] == [("softmax", "sm_80"), ("softmax", "gfx90a")]
     assert sorted(seen, key=id) == sorted(results, key=id)
     nvidia, amd = (result.directory for result in results)
     assert {nvidia.parent, amd.parent} == {tmp_path}
@@ -245,11 +242,7 @@ def test_constants_that_replace_all_that_is_tuned_need_no_configuration(source, 
     (result,) = compile_kernels([ask(source, constexprs=constants)], ["sm_80"], tmp_path / "c")
     assert result.config is None
     assert result.options == {}
-    assert (result.constants["BLOCK"], result.constants["EVEN"], result.constants["DTYPE"]) == (
-        64,
-        False,
-        "fp16",
-    )
+    assert (result.constants["BLOCK"], result.constants["EVEN"], result.constants["DTYPE"]) == (64, False, "fp16")
 
 
 @needs_triton

@@ -35,8 +35,7 @@ def ptx(*statements: str) -> FunctionCode:
     lines = (f"\t.loc 1 {line} 1\n\t{text};" for line, _, text in (one.partition(" ") for one in statements))
     body = "\n".join(lines)
     return code_of(
-        Stage.PTX,
-        f'.version 8.7\n.target sm_80\n.file 1 "k.py"\n.visible .entry k()\n{{\n{body}\n\tret;\n}}\n',
+        Stage.PTX, f'.version 8.7\n.target sm_80\n.file 1 "k.py"\n.visible .entry k()\n{{\n{body}\n\tret;\n}}\n'
     )
 
 

@@ -74,10 +74,7 @@ def test_the_condition_code_of_amd_is_among_the_operands_where_it_is_implied() -
     assert conditions.operands(instruction("s_cmp_lt_i32 s1, s2", reads=("s1", "s2"))).results == ("scc",)
     chosen = instruction("s_cselect_b32 s1, s2, s3", results=("s1",), reads=("s2", "s3"))
     assert conditions.operands(chosen) == (("s1",), ("s2", "s3", "scc"))
-    assert conditions.operands(instruction("v_dual_cndmask_b32 v1, v2, v3", reads=("v2",))).reads == (
-        "v2",
-        "vcc_lo",
-    )
+    assert conditions.operands(instruction("v_dual_cndmask_b32 v1, v2, v3", reads=("v2",))).reads == ("v2", "vcc_lo")
 
 
 def test_a_guard_that_is_constantly_true_turns_nothing_off() -> None:

@@ -162,10 +162,6 @@ def test_what_limits_a_kernel_is_what_its_findings_begin_with(name: str) -> None
 def test_sides_that_differ_in_num_stages_are_not_called_by_stages_of_the_compiler() -> None:
     left = saved("3.6.0/sm_80/softmax").facts
     right = with_fields(
-        left,
-        artifact=replace(left.artifact, num_stages=7, metadata={**left.artifact.metadata, "num_stages": 7}),
+        left, artifact=replace(left.artifact, num_stages=7, metadata={**left.artifact.metadata, "num_stages": 7})
     )
-    assert side_labels(compare_kernels(left, right)) == (
-        f"num_stages {left.artifact.num_stages}",
-        "num_stages 7",
-    )
+    assert side_labels(compare_kernels(left, right)) == (f"num_stages {left.artifact.num_stages}", "num_stages 7")

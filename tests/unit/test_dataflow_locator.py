@@ -63,10 +63,7 @@ def region(code: FunctionCode, reference: tuple[ReferenceRegion, ...], number: i
 
 
 def by_dataflow(
-    code: FunctionCode,
-    reference: tuple[ReferenceRegion, ...],
-    number: int = 0,
-    before: PreviousStage | None = None,
+    code: FunctionCode, reference: tuple[ReferenceRegion, ...], number: int = 0, before: PreviousStage | None = None
 ) -> Placement:
     there = region(code, reference, number)
     assert there.reference is not None
@@ -259,9 +256,7 @@ def test_copies_that_were_peeled_off_with_their_products_are_not_of_the_next_ite
         ]
 
 
-def test_more_rounds_than_are_told_apart_are_unknown_and_the_bound_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_rounds_than_are_told_apart_are_unknown_and_the_bound_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "ld.global.b32 %r{0}, [%rd1]", "add.f32 %f{0}, %f0, %r{0}"
     code = ptx(*(part.format(number) for number in range(3) for part in line))
     written = program(twice(twice(LOADED)))

@@ -89,16 +89,11 @@ def test_products_side_by_side_are_one_square_where_the_layout_names_no_extents(
 
 
 @pytest.mark.parametrize(
-    "tiling",
-    [None, tiled(4, 1, ctas=2), Tiling("blocked", (4, 1), (), 1, False)],
-    ids=["none", "cluster", "blocked"],
+    "tiling", [None, tiled(4, 1, ctas=2), Tiling("blocked", (4, 1), (), 1, False)], ids=["none", "cluster", "blocked"]
 )
 def test_a_layout_that_tells_nothing_covers_the_tile(tiling: Tiling | None) -> None:
     asked = dot(16, 16, 16, tiling)
-    assert (padded_flop_of(asked, (mma(),)), describe_redundancy(asked, (mma(),))) == (
-        extents(16, 16, 16),
-        "",
-    )
+    assert (padded_flop_of(asked, (mma(),)), describe_redundancy(asked, (mma(),))) == (extents(16, 16, 16), "")
 
 
 def test_a_dot_without_instructions_covers_its_tile() -> None:
@@ -119,21 +114,9 @@ def test_a_dot_was_cut_by_the_instruction_that_its_layout_names() -> None:
     ("asked", "issuers", "words"),
     [
         (dot(64, 16, 32, tiled(4, 1)), 4, ""),
-        (
-            dot(16, 16, 16, tiled(4, 1)),
-            4,
-            "4×1 warps of 16×8 cover 64×16, but the tile is 16×16: ×4 the work",
-        ),
-        (
-            dot(64, 8, 8, tiled(4, 1)),
-            4,
-            "4×1 warps of 16×8×16 cover 64×8×16, but the tile is 64×8×8: ×2 the work",
-        ),
-        (
-            dot(64, 8, 16, tiled(4, 1)),
-            8,
-            "2 times 4×1 warps of 16×8 cover 64×8, but the tile is 64×8: ×2 the work",
-        ),
+        (dot(16, 16, 16, tiled(4, 1)), 4, "4×1 warps of 16×8 cover 64×16, but the tile is 16×16: ×4 the work"),
+        (dot(64, 8, 8, tiled(4, 1)), 4, "4×1 warps of 16×8×16 cover 64×8×16, but the tile is 64×8×8: ×2 the work"),
+        (dot(64, 8, 16, tiled(4, 1)), 8, "2 times 4×1 warps of 16×8 cover 64×8, but the tile is 64×8: ×2 the work"),
         (
             dot(16, 8, 16, tiled(4, 1, 1, instruction=(1, 16, 8)), blocks=3),
             4,

@@ -172,10 +172,7 @@ def test_kernels_are_found_without_an_import() -> None:
     text = "raise SystemExit\n@triton.autotune([])\n@triton.jit\ndef a(x): pass\n@jit()\ndef b(): pass\ndef c(): pass\n"
     found = find_kernels(text)
     assert found is not None
-    assert [(kernel.name, kernel.first_line, kernel.def_line) for kernel in found] == [
-        ("a", 2, 4),
-        ("b", 5, 6),
-    ]
+    assert [(kernel.name, kernel.first_line, kernel.def_line) for kernel in found] == [("a", 2, 4), ("b", 5, 6)]
     assert find_kernels("def (") is None
     assert find_kernels("\0") is None
 

@@ -35,8 +35,7 @@ def python_with(path, version):
 
 
 @pytest.mark.parametrize(
-    ("text", "version"),
-    [("3.2.0", "3.2.0"), ("3.2", "3.2.0"), ("v3.3", "3.3.1"), ("2.1", "2.1.0"), ("4.1", "4.1.0")],
+    ("text", "version"), [("3.2.0", "3.2.0"), ("3.2", "3.2.0"), ("v3.3", "3.3.1"), ("2.1", "2.1.0"), ("4.1", "4.1.0")]
 )
 def test_a_version_may_be_short(text, version):
     assert parse_triton(text) == (version, None)

@@ -139,8 +139,7 @@ def test_behind_a_comma_a16_is_a_register() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opcode", "begin", "size", "lines"),
-    [("dwordx2", 124, 8, 2), ("dwordx3", 0, 12, 1), ("dwordx4", 4, 16, 1)],
+    ("opcode", "begin", "size", "lines"), [("dwordx2", 124, 8, 2), ("dwordx3", 0, 12, 1), ("dwordx4", 4, 16, 1)]
 )
 def test_an_access_need_not_lie_at_a_multiple_of_its_bytes(opcode: str, begin: int, size: int, lines: int) -> None:
     machine, counts, _ = run(

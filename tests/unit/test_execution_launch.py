@@ -17,12 +17,7 @@ from artifact_inspector.execution.launch import (
     evaluate_extent,
     place_tensors,
 )
-from artifact_inspector.execution.launch_requests import (
-    parse_argument,
-    parse_document,
-    parse_grid,
-    resolve_launch,
-)
+from artifact_inspector.execution.launch_requests import parse_argument, parse_document, parse_grid, resolve_launch
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 from artifact_inspector.model.text import SourceText
@@ -75,10 +70,7 @@ def test_an_expression_names_what_it_lacks() -> None:
 
 
 def test_a_document_holds_one_launch_or_several() -> None:
-    one = {
-        "grid": [4],
-        "args": {"x": {"shape": [8], "dtype": "torch.int32", "values": [1] * 8}, "M": 8, "b": None},
-    }
+    one = {"grid": [4], "args": {"x": {"shape": [8], "dtype": "torch.int32", "values": [1] * 8}, "M": 8, "b": None}}
     (request,) = parse_document(json.dumps(one), "launch.json")
     assert request.arguments["x"] == Tensor((8,), "int32", values=(1,) * 8)
     two = parse_document(json.dumps({"launches": [one, {**one, "hash": "abc"}]}), "launch.json")
@@ -86,8 +78,7 @@ def test_a_document_holds_one_launch_or_several() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", "3", '{"args": {}}', '{"grid": [1], "args": 3}', '{"grid": [1], "args": {"x": {"shape": 3}}}'],
+    "text", ["", "[]", "3", '{"args": {}}', '{"grid": [1], "args": 3}', '{"grid": [1], "args": {"x": {"shape": 3}}}']
 )
 def test_a_document_that_holds_no_launch_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
@@ -147,10 +138,7 @@ def test_an_argument_is_encoded_as_c_lays_it_out() -> None:
     ("kinds", "parts"),
     [
         (["!tt.tensordesc<64x32xf16>", "i32", "i32", "i64", "i64", "i32"], (0, 1, 2, 3)),
-        (
-            ["*fp16", "i64", "i64", "i64", "i64", "i1", "i32", "i32", "i64", "i64"],
-            (0, 1, 2, 3, -1, 0, 1, 2, 3),
-        ),
+        (["*fp16", "i64", "i64", "i64", "i64", "i1", "i32", "i32", "i64", "i64"], (0, 1, 2, 3, -1, 0, 1, 2, 3)),
         (["*fp16", "i64", "i32"], ()),
         (["i32", "i64"], ()),
     ],

@@ -27,12 +27,7 @@ def origins(reads: str, row: int, apart: int) -> np.ndarray:
         ("z" * 32, 8, 4096, (4, 4)),  # its last blocks of K: zeros only
         ("r" * 8 + "z" * 24, 8, 4096, (5, 5)),  # grouped_gemm: one row of the tile is left
         ("rrzz" * 8, 4, 2016, (12, 6)),  # matmul_uneven: K ends within the row
-        (
-            "r" * 16 + "z" * 16,
-            4,
-            512,
-            (10, 6),
-        ),  # a product of bytes: the rows that are read share their banks
+        ("r" * 16 + "z" * 16, 4, 512, (10, 6)),  # a product of bytes: the rows that are read share their banks
         ("r" * 8 + "z" * 24, 4, 256, (7, 5)),  # chunk_fwd_kernel_h of sequences of unequal length
     ],
 )

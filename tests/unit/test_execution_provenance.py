@@ -84,9 +84,7 @@ def test_a_place_that_was_read_may_be_beyond_its_tensor(tmp_path: Path) -> None:
     assert {one.cta for one in found.out_of_bounds} == {1}
 
 
-def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointers_not(
-    tmp_path: Path,
-) -> None:
+def test_values_that_were_not_given_are_asked_for_and_those_of_a_table_of_pointers_not(tmp_path: Path) -> None:
     found = predicted(tmp_path, OF_TABLE + LOAD, (ELSEWHERE, ELSEWHERE + 0x1000), X)
     assert not any("--launch" in said for said in describe_limits(found))
     lacking = replace(found, unknown={"global_load_sectors": "LDG at line 9 (k.py:4): values of idx"})

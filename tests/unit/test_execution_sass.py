@@ -382,10 +382,7 @@ def test_a_function_is_called_and_returns_to_who_called_it() -> None:
     machine, counts, ended = run(CALLED, threads=64)
     assert not ended
     assert value(machine, "R1") == [[0x111] * 64]
-    assert counts.warps_executed[12:14] == [
-        2,
-        2,
-    ]  # a call of each warp, though they returned to different places
+    assert counts.warps_executed[12:14] == [2, 2]  # a call of each warp, though they returned to different places
     assert counts.warps_executed[6:8] == [1, 1]
 
 

@@ -82,8 +82,7 @@ def test_ctas_count_together_what_they_count_lane_by_lane(name: str) -> None:
     launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
     found, expected = (
         predict_counters(
-            simulate_launch(loaded, launch, ctas=np.arange(min(launch.ctas, 300)), runs_in_parallel=how),
-            50 << 20,
+            simulate_launch(loaded, launch, ctas=np.arange(min(launch.ctas, 300)), runs_in_parallel=how), 50 << 20
         )
         for how in (True, False)
     )

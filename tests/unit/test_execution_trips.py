@@ -99,11 +99,7 @@ LOOPS = {
     """,
 }
 """Loops of which trips can run side by side."""
-ONE_BY_ONE = (
-    "a loop stands in a loop",
-    "a guard turns off",
-    "some trips copy nothing, and some lanes write zeros",
-)
+ONE_BY_ONE = ("a loop stands in a loop", "a guard turns off", "some trips copy nothing, and some lanes write zeros")
 """Those of which too few trips in a row are alike."""
 REFUSING = {
     "a number grows threefold": """

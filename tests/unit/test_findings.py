@@ -20,9 +20,7 @@ from artifact_inspector.model import OrderVerdict, Stage
 A_KERNEL = "3.6.0/sm_75/matmul_grouped"
 
 
-def test_a_rule_that_fails_is_a_named_problem_and_the_others_still_speak(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_rule_that_fails_is_a_named_problem_and_the_others_still_speak(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(_kernel: KernelFacts) -> Iterator[Remark]:
         raise KeyError("nothing here")
         yield

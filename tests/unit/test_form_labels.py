@@ -45,10 +45,7 @@ def test_a_constant_is_told_where_forms_differ_in_it() -> None:
 def test_a_block_that_the_tile_shows_is_not_told_again() -> None:
     wide = A_DOT._replace(tiles=(Tile("dot 64×64×32"),))
     for name in ("BLOCK_M", "BM"):
-        forms = [
-            Compiled(an_artifact(constants={name: 128}), A_DOT),
-            Compiled(an_artifact(constants={name: 64}), wide),
-        ]
+        forms = [Compiled(an_artifact(constants={name: 128}), A_DOT), Compiled(an_artifact(constants={name: 64}), wide)]
         assert labels(*forms) == ["128×64×32 f16 w4 s3", "64×64×32 f16 w4 s3"]
 
 

@@ -69,8 +69,7 @@ def test_a_region_has_what_stands_in_it_and_nothing_else(matmul: Inspection) -> 
 
 
 @pytest.mark.parametrize(
-    "path",
-    [MATMUL, "3.6.0/gfx942/matmul_grouped", "3.6.0/sm_90/flash_attention", "3.2.0/sm_75/gemv_splitk"],
+    "path", [MATMUL, "3.6.0/gfx942/matmul_grouped", "3.6.0/sm_90/flash_attention", "3.2.0/sm_75/gemv_splitk"]
 )
 def test_every_store_takes_data_and_every_compute_counted_is_a_node_at_each_stage(path: str) -> None:
     kernel = Inspection(saved(path).facts, open_cache(ROOT / "fixtures" / path))
@@ -79,10 +78,7 @@ def test_every_store_takes_data_and_every_compute_counted_is_a_node_at_each_stag
         for kind in ("global_load", "matrix", "float", "global_store"):
             assert len(by_kind(graph, kind)) == facts.counts[kind], (stage, kind)
         for store in by_kind(graph, "global_store"):
-            assert any(edge["kind"] == "data" for *_, edge in graph.in_edges(store, data=True)), (
-                stage,
-                store,
-            )
+            assert any(edge["kind"] == "data" for *_, edge in graph.in_edges(store, data=True)), (stage, store)
 
 
 def test_at_the_last_stage_a_matrix_instruction_takes_the_copies(matmul: Inspection) -> None:

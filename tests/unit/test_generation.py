@@ -8,11 +8,7 @@ import pytest
 from works import dot, mma, replace_op, tiled
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.matrix.generation import (
-    MatrixGeneration,
-    count_packed_dots,
-    describe_generation,
-)
+from artifact_inspector.analysis.matrix.generation import MatrixGeneration, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, Tiling
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.formats import format_of
@@ -32,11 +28,7 @@ def with_types(work: MatrixWork, types: str, **more: object) -> MatrixWork:
 
 def test_an_older_generation_is_named_beside_the_newest() -> None:
     found = generation("sm_90", [mma(4)])
-    assert (found.description, found.reason, found.is_newest) == (
-        "mma.sync, where sm_90 has wgmma",
-        "",
-        False,
-    )
+    assert (found.description, found.reason, found.is_newest) == ("mma.sync, where sm_90 has wgmma", "", False)
     assert found.lines == (10, 20)
 
 

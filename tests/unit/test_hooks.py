@@ -129,10 +129,7 @@ def test_a_cache_hook_hears_before_the_compile_so_kernels_come_at_the_end(triton
 def test_a_version_whose_hooks_tell_nothing_says_what_to_do_instead(triton: ModuleType) -> None:
     triton.__version__ = "2.1.0"  # type: ignore[attr-defined]
     triton.jit.JITFunction.cache_hook = None
-    with (
-        pytest.raises(CompileError, match=r"Triton 2\.1\.0 does not report .* inspect\(kernel\[grid\]"),
-        watch(),
-    ):
+    with pytest.raises(CompileError, match=r"Triton 2\.1\.0 does not report .* inspect\(kernel\[grid\]"), watch():
         pass
 
 

@@ -26,9 +26,7 @@ def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
         cache_directory()
 
 
-def test_what_is_kept_is_for_nobody_else_and_a_place_that_cannot_be_written_is_no_fault(
-    tmp_path: Path,
-) -> None:
+def test_what_is_kept_is_for_nobody_else_and_a_place_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
     write_private(tmp_path / "sass" / "one", b"text")
     assert (tmp_path / "sass" / "one").read_bytes() == b"text"
     assert (tmp_path / "sass").stat().st_mode & 0o077 == 0

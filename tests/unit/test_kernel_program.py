@@ -41,14 +41,7 @@ def program(kernel: str = "k", text: str = TEXT) -> KernelProgram:
 
 
 def test_tiles_are_told_once_in_the_order_of_the_text_and_of_every_function() -> None:
-    assert program().tiles == (
-        "load 16×64",
-        "load 16×32",
-        "dot 16×8×32",
-        "dot 4×16×8×32",
-        "store 16×8",
-        "atomic 16×8",
-    )
+    assert program().tiles == ("load 16×64", "load 16×32", "dot 16×8×32", "dot 4×16×8×32", "store 16×8", "atomic 16×8")
 
 
 def test_arguments_and_place_are_those_of_the_kernel_by_its_name() -> None:

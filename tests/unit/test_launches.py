@@ -93,9 +93,7 @@ def test_only_launches_of_the_target_that_is_asked_for_are_taken(tuned: Cache) -
     assert one.kernel_hash == "b" * 64
 
 
-def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_one_that_was(
-    tuned: Cache,
-) -> None:
+def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_one_that_was(tuned: Cache) -> None:
     only = parse_filters(["sm_80", "w8"])
     with pytest.raises(UsageError, match="other variants of this kernel: scale aaaaaa for sm_80, grid 7,1,1") as caught:
         read_requests([], None, None, tuned, "scale", only)

@@ -147,10 +147,7 @@ def test_directories_of_ended_owners_are_removed(tmp_path: Path, prefix: str) ->
         if (tmp_path / name).exists():
             os.utime(tmp_path / name, (0, 0))
     remove_stale(tmp_path, prefix)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{prefix}{machine}-{os.getpid()}-abc12_34",
-        f"{prefix}other",
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {f"{prefix}{machine}-{os.getpid()}-abc12_34", f"{prefix}other"}
 
 
 def test_a_running_compile_of_another_container_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,10 +142,7 @@ def test_memory_of_a_partition_is_its_own() -> None:
     at = body.index(other("q"))
     body[at : at + 1] = [ALLOC, load("a"), other("q")]
     memory, index = use_of(*["ttg.warp_yield {0}" if line == "DEFAULT" else line for line in body])
-    assert lived(*["ttg.warp_yield {0}" if line == "DEFAULT" else line for line in body]) == (
-        ALLOC,
-        load("a"),
-    )
+    assert lived(*["ttg.warp_yield {0}" if line == "DEFAULT" else line for line in body]) == (ALLOC, load("a"))
     block = memory.code.flow.block_of[index]
     operation, number = memory.partition[block]
     assert (text_at(memory, operation).partition("(")[0], number) == ("ttg.warp_specialize", 2)

@@ -104,10 +104,7 @@ def test_a_barrier_wait_loop_is_one_wait_whatever_stands_around_it():
         r'  tail call void asm sideeffect "\0A{\0A\09@!$2 bra.uni skipWait;\0A\09.reg .pred complete;\0A\09waitLoop:\0A\09mbarrier.try_wait.parity.shared::cta.b64 complete, [$0], $1;\0A\09@!complete bra.uni waitLoop;\0A\09skipWait:\0A}\0A", "r,r,b"(ptr addrspace(3) getelementptr (i8, ptr addrspace(3) @global_smem, i32 98304), i32 %9, i1 %67) #7'
     )
     assert FORMAT.wait(wait, NOTHING) == WaitOp(
-        "mbarrier.try_wait",
-        None,
-        Queue.PHASE,
-        "getelementptr (i8, ptr addrspace(3) @global_smem, i32 98304)",
+        "mbarrier.try_wait", None, Queue.PHASE, "getelementptr (i8, ptr addrspace(3) @global_smem, i32 98304)"
     )
     assert wait.operands == Operands((), ("%9", "%67"))
 
@@ -124,16 +121,10 @@ def test_a_comment_inside_asm_is_no_statement():
     [
         (r"mov.u64 $0, 0x0;\0A\09createpolicy.fractional.L2::evict_last.b64 $0, 1.0;", "OTHER"),
         (r"mov.u32 $0, %ctaid.y;", "MOVE"),
-        (
-            r"{ \0A.reg .b32 a; \0A.reg .f16 a<2>; \0Acvt.rn.f16x2.e4m3x2 a, $1; \0Amov.b32 {a0, a1}, a;\0A}",
-            "MOVE",
-        ),
+        (r"{ \0A.reg .b32 a; \0A.reg .f16 a<2>; \0Acvt.rn.f16x2.e4m3x2 a, $1; \0Amov.b32 {a0, a1}, a;\0A}", "MOVE"),
         (r"{\0A.reg .u64 a<5>; \0Amov.u64 a0, 64;\0Ashl.b64 a1, a0, 3;\0Aor.b64 $0, a1, a3; \0A}", "INTEGER"),
         (r"fence.proxy.async.shared::cta;", "OTHER"),
-        (
-            "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], 8, [$2];",
-            "OTHER",
-        ),
+        ("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], 8, [$2];", "OTHER"),
         ("tcgen05.ld.sync.aligned.32x32b.x32.b32 {$0}, [$1];", "OTHER"),
         ("", "OTHER"),
     ],
@@ -176,15 +167,11 @@ def test_asm_without_an_event_is_one_quiet_instruction(template, expected):
 )
 def test_ptx_inside_asm_is_an_event_of_its_own_kind(statement, expected):
     found = one(f'  %5 = call i32 asm sideeffect "{statement}", "=r,r"(i32 %1)')
-    assert (found.opcode, found.kind.name) == (
-        re.sub(r"^@\S+ ", "", statement).split()[0].rstrip(";"),
-        expected,
-    )
+    assert (found.opcode, found.kind.name) == (re.sub(r"^@\S+ ", "", statement).split()[0].rstrip(";"), expected)
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["add.s32 $0, $1, $2;", "min.u32 $0, $1, $2;", "mul.lo.u64 $0, $1, 64;", "setp.lt.s32 p, $0, $1;"],
+    "statement", ["add.s32 $0, $1, $2;", "min.u32 $0, $1, $2;", "mul.lo.u64 $0, $1, 64;", "setp.lt.s32 p, $0, $1;"]
 )
 def test_integers_inside_asm_are_no_compute(statement):
     assert kind(f'  %5 = call i32 asm "{statement}", "=r,r"(i32 %1)') == "INTEGER"
@@ -317,11 +304,7 @@ def test_intrinsics_are_known_by_family(name, expected):
         ("  %5 = fadd contract <8 x float> %3, splat (float f0x3FB8AA3B)", "fadd", "FLOAT"),
         ("  %5 = fpext half %3 to float", "fpext", "MOVE"),
         ("  %5 = phi float [ 0.0, %2 ]", "phi", "MOVE"),
-        (
-            "  %5 = getelementptr inbounds nuw i8, ptr addrspace(3) @global_smem, i32 %3",
-            "getelementptr",
-            "INTEGER",
-        ),
+        ("  %5 = getelementptr inbounds nuw i8, ptr addrspace(3) @global_smem, i32 %3", "getelementptr", "INTEGER"),
         ('  fence syncscope("workgroup") release, !dbg !18, !mmra !19', "fence", "OTHER"),
         (
             '  %5 = atomicrmw fadd ptr addrspace(1) %0, float %3 syncscope("agent") monotonic, align 4',
@@ -345,11 +328,7 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
 @pytest.mark.parametrize(
     ("line", "target", "expected"),
     [
-        (
-            "  call void @llvm.nvvm.cp.async.wait.group(i32 2)",
-            "",
-            WaitOp("cp.async.wait_group", 2, Queue.GROUP),
-        ),
+        ("  call void @llvm.nvvm.cp.async.wait.group(i32 2)", "", WaitOp("cp.async.wait_group", 2, Queue.GROUP)),
         (
             "  call void @llvm.nvvm.cp.async.wait.all()",
             "",
@@ -370,26 +349,14 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
             "",
             WaitOp("wgmma.wait_group", 1, Queue.MATRIX),
         ),
-        (
-            "  call void @llvm.nvvm.tcgen05.wait.ld() #2",
-            "",
-            WaitOp("tcgen05.wait", None, Queue.TENSOR_MEMORY),
-        ),
+        ("  call void @llvm.nvvm.tcgen05.wait.ld() #2", "", WaitOp("tcgen05.wait", None, Queue.TENSOR_MEMORY)),
         (
             '  call void asm sideeffect "tcgen05.wait::st.sync.aligned;", ""() #4',
             "",
             WaitOp("tcgen05.wait", None, Queue.TENSOR_MEMORY),
         ),
-        (
-            "  call void @llvm.amdgcn.wait.asyncmark(i16 1)",
-            "gfx950",
-            WaitOp("wait.asyncmark", 1, Queue.GROUP),
-        ),
-        (
-            "  call void @llvm.amdgcn.s.wait.asynccnt(i16 3)",
-            "gfx1250",
-            WaitOp("s_wait_asynccnt", 3, Queue.COPIES),
-        ),
+        ("  call void @llvm.amdgcn.wait.asyncmark(i16 1)", "gfx950", WaitOp("wait.asyncmark", 1, Queue.GROUP)),
+        ("  call void @llvm.amdgcn.s.wait.asynccnt(i16 3)", "gfx1250", WaitOp("s_wait_asynccnt", 3, Queue.COPIES)),
         ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", vmcnt(0)),
         ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", vmcnt(16)),
         ("  call void @llvm.amdgcn.s.waitcnt(i32 2039)", "gfx1100", vmcnt(1)),
@@ -548,10 +515,7 @@ define amdgpu_kernel void @k(half addrspace(1)* inreg %0, i32 %1) local_unnamed_
     ("line", "attributes"),
     [
         ('target triple = "amdgpu9.42-amd-amdhsa"', {"triple": "amdgpu9.42-amd-amdhsa", "target": "gfx942"}),
-        (
-            'target triple = "amdgpu11.00-amd-amdhsa"',
-            {"triple": "amdgpu11.00-amd-amdhsa", "target": "gfx1100"},
-        ),
+        ('target triple = "amdgpu11.00-amd-amdhsa"', {"triple": "amdgpu11.00-amd-amdhsa", "target": "gfx1100"}),
         ('target triple = "amdgcn-amd-amdhsa"', {"triple": "amdgcn-amd-amdhsa"}),
         ('attributes #0 = { nounwind "target-cpu"="gfx90a" }', {"target": "gfx90a"}),
         ("", {}),
@@ -577,10 +541,7 @@ def test_a_text_without_a_function_is_an_error_at_its_start(text):
         ("define void @k() {\n  %1 = \n  ret void\n}", "line 2: not an instruction: %1 ="),
         ("define void @k() {\n  br label %9\n}", "line 2: branch to %9, which is not a block"),
         ("define void @k() {\n  %1 = add i32 1, 2\n}", "line 2: block 0 has no terminator"),
-        (
-            "define void @k() {\n  ret void\n}\ndefine void @matm",
-            "line 4: the function has no readable header",
-        ),
+        ("define void @k() {\n  ret void\n}\ndefine void @matm", "line 4: the function has no readable header"),
     ],
 )
 def test_what_is_passed_over_is_named_with_its_line(text, problem):
@@ -642,10 +603,7 @@ def test_every_row_of_the_table_starts_as_llvm_writes_its_names():
         ("  %2 = load atomic i32, ptr addrspace(1) %0 monotonic, align 4", Transfer(4, Queue.USE)),
         # LLVM 14 has typed pointers
         ("  %2 = load <4 x half>, <4 x half> addrspace(1)* %0, align 8", Transfer(8, Queue.USE)),
-        (
-            "  %2 = load half addrspace(1)*, half addrspace(1)* addrspace(1)* %0, align 8",
-            Transfer(8, Queue.USE),
-        ),
+        ("  %2 = load half addrspace(1)*, half addrspace(1)* addrspace(1)* %0, align 8", Transfer(8, Queue.USE)),
         (
             "  %2 = load <4 x float>, ptr addrspace(1) %0, align 16, !dbg !18, !nontemporal !3",
             Transfer(16, Queue.USE, ("nontemporal",)),

@@ -117,10 +117,7 @@ def test_a_tile_smaller_than_the_block_can_load_at_once_is_a_cause() -> None:
     # 256 elements of 2 bytes for 4 · 32 threads: 4 bytes each.
     pairs = BLOCKED.replace("sizePerThread = [8]", "sizePerThread = [2]")
     found = explained(
-        OFFSETS.replace("1024", "256") + address("%p", elements=256),
-        "ld.global.b32",
-        elements=256,
-        layout=pairs,
+        OFFSETS.replace("1024", "256") + address("%p", elements=256), "ld.global.b32", elements=256, layout=pairs
     )
     assert reasons(found) == [(NarrowReason.TILE, 4, "")]
 

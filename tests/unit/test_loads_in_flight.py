@@ -197,12 +197,7 @@ def test_what_was_loaded_in_front_of_a_loop_to_be_used_behind_it_keeps_no_drain_
     )
     loop = loop_of(in_flight(text, Stage.PTX))
     (wait,) = loop.waits
-    assert (wait.in_flight_before, wait.in_flight_after, wait.drains, loop.drains) == (
-        1,
-        0,
-        True,
-        (wait.line,),
-    )
+    assert (wait.in_flight_before, wait.in_flight_after, wait.drains, loop.drains) == (1, 0, True, (wait.line,))
     assert loop.levels[-1] == (wait.line, 1)  # that load flies on
 
 
@@ -281,8 +276,7 @@ def test_a_part_of_what_is_loaded_is_a_use() -> None:
 
 
 @pytest.mark.parametrize(
-    "move",
-    ["mov.b32 %r5, %r2", "mov.b32 {%rs1, %rs2}, %r2", "mov.b64 %rd5, {%r1, %r2}", "@%p3 mov.b32 %r5, %r2"],
+    "move", ["mov.b32 %r5, %r2", "mov.b32 {%rs1, %rs2}, %r2", "mov.b64 %rd5, {%r1, %r2}", "@%p3 mov.b32 %r5, %r2"]
 )
 def test_a_move_is_no_use(move: str) -> None:
     source = "%rs2" if "rs2" in move else "%rd5" if "rd5" in move else "%r5"
@@ -292,12 +286,7 @@ def test_a_move_is_no_use(move: str) -> None:
 
 def test_the_value_for_a_mask_that_is_off_ends_no_load() -> None:
     # Triton up to 3.2 writes the other value behind the load, under the opposite predicate.
-    body = (
-        "@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ]",
-        "@!%p1 mov.u32 %r1, %r3",
-        FMA,
-        "add.f32 %r5, %r1, %r1",
-    )
+    body = ("@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ]", "@!%p1 mov.u32 %r1, %r3", FMA, "add.f32 %r5, %r1, %r1")
     assert in_flight(ptx(*body), Stage.PTX)["straight"].distance == (2, 2)
 
 
@@ -314,11 +303,7 @@ def test_a_load_that_nothing_uses_is_left_out() -> None:
 
 
 def test_a_load_through_a_loaded_address_waits_for_it() -> None:
-    body = (
-        "ld.global.b64 { %rd5 }, [ %rd1 + 0 ]",
-        "ld.global.b32 { %r1 }, [ %rd5 + 0 ]",
-        "add.f32 %r2, %r1, %r1",
-    )
+    body = ("ld.global.b64 { %rd5 }, [ %rd1 + 0 ]", "ld.global.b32 { %r1 }, [ %rd5 + 0 ]", "add.f32 %r2, %r1, %r1")
     assert in_flight(ptx(*body), Stage.PTX)["straight"].max_loads == 1
 
 
@@ -343,10 +328,7 @@ def test_a_phi_hands_a_load_over_the_back_edge() -> None:
 
 def test_phis_of_one_block_move_all_at_once() -> None:
     # Two registers in a row: what is loaded is used two trips later, whichever phi stands first.
-    old, new = (
-        "%old = phi float [ 0.0, %0 ], [ %new, %loop ]",
-        "%new = phi float [ 0.0, %0 ], [ %next, %loop ]",
-    )
+    old, new = ("%old = phi float [ 0.0, %0 ], [ %new, %loop ]", "%new = phi float [ 0.0, %0 ], [ %next, %loop ]")
     for phis in ((old, new), (new, old)):
         body = ("%next = load float, ptr addrspace(1) %p, align 4", "%used = fadd float %old, %old")
         text = llir("br label %loop", "loop:", *phis, *body, "br i1 %c, label %loop, label %end", "end:", "ret void")
@@ -392,14 +374,7 @@ def test_the_order_of_blocks_in_the_text_does_not_matter() -> None:
         GLOBAL, "s_branch .LBB0_1", ".LBB0_1:", GLOBAL, "s_branch .LBB0_2", ".LBB0_2:", "s_waitcnt vmcnt(1)"
     )
     turned = amdgcn(
-        GLOBAL,
-        "s_branch .LBB0_1",
-        ".LBB0_2:",
-        "s_waitcnt vmcnt(1)",
-        "s_endpgm",
-        ".LBB0_1:",
-        GLOBAL,
-        "s_branch .LBB0_2",
+        GLOBAL, "s_branch .LBB0_1", ".LBB0_2:", "s_waitcnt vmcnt(1)", "s_endpgm", ".LBB0_1:", GLOBAL, "s_branch .LBB0_2"
     )
     waits = [in_flight(text, Stage.AMDGCN)["straight"].waits[0] for text in (straight, turned)]
     assert [(w.in_flight_before, w.in_flight_after) for w in waits] == [(2, 1), (2, 1)]
@@ -436,17 +411,9 @@ def tma(*body: str, slots: int = 2) -> tuple[str, ...]:
     initialised = [
         line
         for slot in range(slots)
-        for line in (
-            f"add.s32 %r2{slot}, %r10, {4096 + 8 * slot}",
-            f"mbarrier.init.shared::cta.b64 [%r2{slot}], 1",
-        )
+        for line in (f"add.s32 %r2{slot}, %r10, {4096 + 8 * slot}", f"mbarrier.init.shared::cta.b64 [%r2{slot}], 1")
     ]
-    turn = (
-        "shl.b32 %r13, %r14, 3",
-        "add.s32 %r15, %r10, %r13",
-        "add.s32 %r11, %r15, 4096",
-        "add.s32 %r12, %r15, 8192",
-    )
+    turn = ("shl.b32 %r13, %r14, 3", "add.s32 %r15, %r10, %r13", "add.s32 %r11, %r15, 4096", "add.s32 %r12, %r15, 8192")
     return ("mov.b32 %r10, global_smem", *initialised, "$L__BB0_1:", *turn, *body, "@%p1 bra $L__BB0_1")
 
 
@@ -507,11 +474,7 @@ def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
 def test_a_barrier_behind_an_array_is_not_one_of_it() -> None:
     # The array has two barriers, at 4096 and 4104. One more stands at 4120, behind a gap: a wait for it
     # ends no phase of the array.
-    single = (
-        "mov.b32 %r10, global_smem",
-        "add.s32 %r40, %r10, 4120",
-        "mbarrier.init.shared::cta.b64 [%r40], 1",
-    )
+    single = ("mov.b32 %r10, global_smem", "add.s32 %r40, %r10, 4120", "mbarrier.init.shared::cta.b64 [%r40], 1")
     body = tma(expect("%r11"), TMA + "[%r11]", wait_for("%r40"), FMA, wait_for("%r11"))
     loop = loop_of(in_flight(ptx(*single, *body), Stage.PTX))
     assert [(w.in_flight_before, w.in_flight_after) for w in loop.waits] == [(1, 0)]

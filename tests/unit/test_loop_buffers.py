@@ -165,14 +165,8 @@ def test_of_machine_code_the_width_of_a_load_is_what_a_thread_moves(load: str, w
 @pytest.mark.parametrize(
     ("layout", "width"),
     [
-        (
-            "#ttg.blocked<{sizePerThread = [2, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>",
-            128,
-        ),
-        (
-            "#ttg.blocked<{sizePerThread = [2, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [0, 1]}>",
-            32,
-        ),
+        ("#ttg.blocked<{sizePerThread = [2, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>", 128),
+        ("#ttg.blocked<{sizePerThread = [2, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [0, 1]}>", 32),
         ("#ttg.linear<{register = [[0, 1]], lane = [], warp = [], block = []}>", 0),
     ],
 )

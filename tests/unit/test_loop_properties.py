@@ -48,12 +48,7 @@ MATMUL = f"      %u = tt.load %x : {P}\n      %v = tt.load %y : {P}\n      {DOT}
 
 def test_a_counted_loop_is_told_with_the_line_where_it_begins() -> None:
     found = form(loop(MATMUL))
-    assert (found.line, found.is_counted, found.inner_loop_line, found.unchanged_value_line) == (
-        8,
-        True,
-        None,
-        None,
-    )
+    assert (found.line, found.is_counted, found.inner_loop_line, found.unchanged_value_line) == (8, True, None, None)
     assert found.requested_stages is None
 
 

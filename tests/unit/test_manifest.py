@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from artifact_inspector.compiling.ask import manifest
-from artifact_inspector.compiling.ask.manifest import (
-    add_to_manifest,
-    create_directory,
-    read_launches,
-    read_manifest,
-)
+from artifact_inspector.compiling.ask.manifest import add_to_manifest, create_directory, read_launches, read_manifest
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.execution.launch_requests import parse_recorded
 from artifact_inspector.files.records import MANIFEST, MAX_RECORD_BYTES
@@ -83,8 +78,7 @@ def test_a_record_of_200_mb_keeps_every_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "elements",
-    [[0] * 300, [-128, 127] * 150, [-129] * 300, [1 << 31] * 257, [-(1 << 63)] * 300, [(1 << 64) - 1] * 300],
+    "elements", [[0] * 300, [-128, 127] * 150, [-129] * 300, [1 << 31] * 257, [-(1 << 63)] * 300, [(1 << 64) - 1] * 300]
 )
 def test_numpy_reads_the_files(tmp_path: Path, elements: list[int]) -> None:
     add_to_manifest(tmp_path, (), [launch(0, elements)])

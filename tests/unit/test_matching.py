@@ -11,14 +11,7 @@ import pytest
 from saved import FIXTURES
 
 from artifact_inspector.comparison.corpus import Corpus
-from artifact_inspector.comparison.matching import (
-    Axis,
-    Candidate,
-    Matching,
-    find_differences,
-    match,
-    parse_axes,
-)
+from artifact_inspector.comparison.matching import Axis, Candidate, Matching, find_differences, match, parse_axes
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import Artifact, cache_in_memory, open_cache
 from artifact_inspector.model import TritonVersion

@@ -25,16 +25,11 @@ def test_a_product_moves_each_operand_and_the_result_once() -> None:
 
 
 def test_each_matrix_may_have_a_type_of_its_own() -> None:
-    assert parse_product("3x5 @ 5x7", ["fp16", "int4", "fp32"]).bytes == (
-        30,
-        18,
-        84,
-    )  # 35 nibbles are 17.5 bytes
+    assert parse_product("3x5 @ 5x7", ["fp16", "int4", "fp32"]).bytes == (30, 18, 84)  # 35 nibbles are 17.5 bytes
 
 
 @pytest.mark.parametrize(
-    ("word", "bits"),
-    [("fp16", 16), ("bf16", 16), ("fp8e4nv", 8), ("int4", 4), ("i8", 8), ("tf32", 32), ("fp32", 32)],
+    ("word", "bits"), [("fp16", 16), ("bf16", 16), ("fp8e4nv", 8), ("int4", 4), ("i8", 8), ("tf32", 32), ("fp32", 32)]
 )
 def test_a_type_has_its_bits(word: str, bits: int) -> None:
     assert parse_product("8x8@8x8", [word]).bits == (bits, bits, bits)
@@ -60,13 +55,7 @@ def test_without_a_time_only_bytes_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("product", "types"),
-    [
-        ("4096", "fp16"),
-        ("1x4@5x6", "fp16"),
-        ("0x4@4x6", "fp16"),
-        ("1x4@4x6", "half"),
-        ("1x4@4x6", "fp16,fp16"),
-    ],
+    [("4096", "fp16"), ("1x4@5x6", "fp16"), ("0x4@4x6", "fp16"), ("1x4@4x6", "half"), ("1x4@4x6", "fp16,fp16")],
 )
 def test_what_is_no_product_is_named(product: str, types: str) -> None:
     with pytest.raises(UsageError):

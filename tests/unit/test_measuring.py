@@ -122,11 +122,7 @@ def test_a_kernel_that_adds_starts_from_zero(file):
 @needs_torch
 def test_without_an_expected_result_nothing_is_checked(file):
     (row,) = rows(file, kernel="tuned", workload="lazy_workload")
-    assert (row.measurement.deviation, row.measurement.tolerance, row.measurement.milliseconds) == (
-        None,
-        None,
-        2.0,
-    )
+    assert (row.measurement.deviation, row.measurement.tolerance, row.measurement.milliseconds) == (None, None, 2.0)
 
 
 @needs_torch

@@ -56,11 +56,7 @@ def test_a_load_is_in_flight_from_its_issue_to_the_first_use_of_its_register() -
 
 def test_each_load_is_a_statement_of_its_own_unless_one_line_of_assembly_holds_several() -> None:
     two = (LOAD, "ld.global.f32 %f2, [%rd1]", LOAD, "add.f32 %f3, %f1, %f2")
-    assert [what.joins_previous for _, what in flat(*two) if isinstance(what, IssuedOperation)] == [
-        False,
-        False,
-        False,
-    ]
+    assert [what.joins_previous for _, what in flat(*two) if isinstance(what, IssuedOperation)] == [False, False, False]
 
 
 def test_a_load_that_nothing_uses_has_no_registers() -> None:
@@ -94,12 +90,7 @@ def test_a_register_that_is_overwritten_is_let_go() -> None:
 
 def test_a_register_that_is_filled_again_may_be_used_again() -> None:
     again = (LOAD, "add.f32 %f2, %f1, %f1", LOAD, "add.f32 %f3, %f1, %f1")
-    assert kinds(*again) == [
-        (0, "IssuedOperation"),
-        (1, "RegisterReads"),
-        (2, "IssuedOperation"),
-        (3, "RegisterReads"),
-    ]
+    assert kinds(*again) == [(0, "IssuedOperation"), (1, "RegisterReads"), (2, "IssuedOperation"), (3, "RegisterReads")]
 
 
 def test_copies_are_closed_into_groups_and_waited_for() -> None:
@@ -202,7 +193,4 @@ def test_machine_code_waits_for_the_scoreboards_that_count_its_loads_alone() -> 
 
 def test_each_copy_is_a_statement_of_its_own() -> None:
     copy = "cp.async.cg.shared.global [%r1], [%rd1], 16"
-    assert [what.joins_previous for _, what in flat(copy, copy) if isinstance(what, IssuedOperation)] == [
-        False,
-        False,
-    ]
+    assert [what.joins_previous for _, what in flat(copy, copy) if isinstance(what, IssuedOperation)] == [False, False]

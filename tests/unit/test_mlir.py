@@ -121,10 +121,7 @@ def test_several_results_are_named_one_by_one() -> None:
         ("%a = tt.load %p : f16", AccessOperands(("%p",), (), ())),
         ("tt.store %p, %v, %m : f16", AccessOperands(("%p",), ("%m",), ("%v",))),
         ("tt.store %p, %v : f16", AccessOperands(("%p",), (), ("%v",))),
-        (
-            "%o = tt.atomic_rmw fadd, relaxed, gpu, %p, %v, %m : f32",
-            AccessOperands(("%p",), ("%m",), ("%v",)),
-        ),
+        ("%o = tt.atomic_rmw fadd, relaxed, gpu, %p, %v, %m : f32", AccessOperands(("%p",), ("%m",), ("%v",))),
         ("%a = amdg.buffer_load %p[%off], %m, %o : f16", AccessOperands(("%p", "%off"), ("%m",), ("%o",))),
         ("amdg.buffer_store %v, %p[%off], %m : f16", AccessOperands(("%p", "%off"), ("%m",), ("%v",))),
         (
@@ -238,12 +235,7 @@ def test_a_while_decides_in_front_of_its_body() -> None:
           scf.yield %next, %k_1 : f32, i32
         }
     """)
-    assert edges(found) == {
-        "0:entry": ["while"],
-        "1:while": ["do", "after"],
-        "2:do": ["while"],
-        "3:after": [],
-    }
+    assert edges(found) == {"0:entry": ["while"], "1:while": ["do", "after"], "2:do": ["while"], "3:after": []}
     assert flows(found) >= {
         ("%acc", "%r#0", False),
         ("%acc", "%acc_1", False),
@@ -551,10 +543,7 @@ def test_triton_2_0_leaves_out_the_dialect_of_functions_returns_and_selections()
             Transfer(64, Queue.USE, ("cg", "evict_first"), is_per_block=True),
         ),
         ("%a = tt.load %p : !tt.ptr<i64>", Transfer(8, Queue.USE, is_per_block=True)),
-        (
-            "%a = tt.load %p {cache = 1 : i32, evict = 1 : i32} : bf16",
-            Transfer(2, Queue.USE, is_per_block=True),
-        ),
+        ("%a = tt.load %p {cache = 1 : i32, evict = 1 : i32} : bf16", Transfer(2, Queue.USE, is_per_block=True)),
         (
             "%a = tt.load %p {boundaryCheck = array<i32: 0, 1>} : !tt.ptr<tensor<128x64xf16>>",
             Transfer(16384, Queue.USE, is_per_block=True),

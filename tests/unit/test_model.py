@@ -21,13 +21,7 @@ def test_a_word_is_printed_written_and_compared_as_its_text(word: StringEnum) ->
 
 
 def test_there_are_words_for_verdicts_kinds_and_bases() -> None:
-    assert {words.__name__ for words in WORDS} >= {
-        "OrderVerdict",
-        "RegionKind",
-        "Basis",
-        "Severity",
-        "PipelineKind",
-    }
+    assert {words.__name__ for words in WORDS} >= {"OrderVerdict", "RegionKind", "Basis", "Severity", "PipelineKind"}
 
 
 def test_only_verdicts_about_several_rounds_speak_of_their_order() -> None:

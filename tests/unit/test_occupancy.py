@@ -74,11 +74,7 @@ MEASURED = [
 @pytest.mark.parametrize(("registers", "barriers", "shared", "warps", "blocks"), MEASURED)
 def test_blocks_are_those_that_an_h200_answers(registers, barriers, shared, warps, blocks):
     found = find_occupancy(
-        parse_target("H200"),
-        registers=registers,
-        shared_bytes=shared,
-        warps_per_block=warps,
-        barriers=barriers,
+        parse_target("H200"), registers=registers, shared_bytes=shared, warps_per_block=warps, barriers=barriers
     )
     assert (found.unit, found.blocks, found.warps) == ("SM", blocks, blocks * warps)
     assert found.missing == ()
@@ -166,11 +162,7 @@ def test_blocks_without_tensor_memory_are_resident_and_wait():
     ask = {"registers": 64, "shared_bytes": 0, "warps_per_block": 4}
     # 512 columns a multiprocessor (PTX ISA, Tensor Memory)
     found = find_occupancy(parse_target("B200"), **ask, tensor_columns=256)
-    assert (found.blocks, found.limited_by, found.blocks_by_resource["tensor memory"]) == (
-        8,
-        ("registers",),
-        2,
-    )
+    assert (found.blocks, found.limited_by, found.blocks_by_resource["tensor memory"]) == (8, ("registers",), 2)
     assert find_occupancy(parse_target("B200"), **ask, tensor_columns=0).blocks == 8
 
 

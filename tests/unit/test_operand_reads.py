@@ -17,10 +17,7 @@ def test_the_reads_of_a_tf32_dot_are_told_apart_by_operand(target: str, rows: in
     assert len(re.findall(r"^\s*ldmatrix\.", text, re.M)) == rows
     assert len(re.findall(r"^\s*ld\.shared\.b32", text, re.M)) == words
     reads = kernel.facts.stages[Stage.PTX].work["loop@41"].operand_reads
-    assert (sum(found.row_reads for found in reads), sum(found.word_reads for found in reads)) == (
-        rows,
-        words,
-    )
+    assert (sum(found.row_reads for found in reads), sum(found.word_reads for found in reads)) == (rows, words)
     assert all(not (found.row_reads and found.word_reads) for found in reads)
     for found in reads:
         inside = text.split("\n")[found.lines[0] - 1 : found.lines[1]]

@@ -81,19 +81,13 @@ def test_load_compute_load_compute_is_interleaved() -> None:
 
 def test_load_load_compute_compute_is_clustered() -> None:
     found = straight(TWO_ROUNDS, (LOAD_A, LOAD_B, DOT_A, DOT_B))
-    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs]) == (
-        "clustered",
-        [(1, 0)],
-    )
+    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs]) == ("clustered", [(1, 0)])
 
 
 def test_a_statement_that_became_several_loads_counts_with_their_share() -> None:
     halves = (f"%b = tt.load %q : {P} @3", LOAD_A, DOT_A, f"%c = tt.load %q : {P} @3", DOT_B)
     found = straight(TWO_ROUNDS, halves)
-    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs]) == (
-        "mixed",
-        [(0.5, 0.5)],
-    )
+    assert (found.verdict, [(p.issued_before, p.issued_after) for p in found.pairs]) == ("mixed", [(0.5, 0.5)])
     assert found.phrase == "mixed (f=0.5 g=0.5)"
 
 

@@ -37,17 +37,11 @@ LOOPS = {1: (1, 2), 3: (3, 4)}
 
 
 def test_loops_are_told_by_what_they_hold_in_any_order() -> None:
-    assert matched(made(".", "L21 F22 b20", ".", "L11 F12 b10", ".", to=LOOPS), TWO) == {
-        0: "loop@20",
-        1: "loop@10",
-    }
+    assert matched(made(".", "L21 F22 b20", ".", "L11 F12 b10", ".", to=LOOPS), TWO) == {0: "loop@20", 1: "loop@10"}
 
 
 def test_loads_and_computes_tell_a_loop_that_closes_nowhere() -> None:
-    assert matched(made(".", "L11 F12 b", ".", "L21 F22 b", ".", to=LOOPS), TWO) == {
-        0: "loop@10",
-        1: "loop@20",
-    }
+    assert matched(made(".", "L11 F12 b", ".", "L21 F22 b", ".", to=LOOPS), TWO) == {0: "loop@10", 1: "loop@20"}
 
 
 def test_where_a_loop_closes_weighs_more_than_what_it_holds() -> None:

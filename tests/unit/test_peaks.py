@@ -32,8 +32,7 @@ def test_the_name_that_a_driver_gives_finds_the_product(device, product):
 
 
 @pytest.mark.parametrize(
-    "device",
-    ["NVIDIA GH200 480GB", "NVIDIA GeForce RTX 4090 D", "NVIDIA A100X", "NVIDIA GB200", "NVIDIA L40", ""],
+    "device", ["NVIDIA GH200 480GB", "NVIDIA GeForce RTX 4090 D", "NVIDIA A100X", "NVIDIA GB200", "NVIDIA L40", ""]
 )
 def test_another_product_has_no_peaks_of_its_relatives(device):
     assert find_peaks(device) is None

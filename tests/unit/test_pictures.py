@@ -19,15 +19,7 @@ from artifact_inspector.facts.timetable import find_timetable
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.pictures._block_row import lay_out
 from artifact_inspector.pictures._canvas import STYLE, Canvas
-from artifact_inspector.pictures._colours import (
-    DARK,
-    FAMILIES,
-    FAMILY_OF,
-    INK,
-    LIGHT,
-    NUMBERED_FILLS,
-    contrast,
-)
+from artifact_inspector.pictures._colours import DARK, FAMILIES, FAMILY_OF, INK, LIGHT, NUMBERED_FILLS, contrast
 from artifact_inspector.pictures.occupancy import occupancy_bars
 from artifact_inspector.pictures.pair_timelines import pair_timelines
 from artifact_inspector.pictures.shared_map import shared_map
@@ -162,13 +154,7 @@ def _moved(event: Event, by: int) -> Event:
 
 @pytest.mark.parametrize(
     "hostile",
-    [
-        "</title><script>alert(1)</script>",
-        '"><img src=x onerror=alert(1)>',
-        "\u202egnp.exe",
-        "a\x00\x1b[2J",
-        "]]>&lt;",
-    ],
+    ["</title><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202egnp.exe", "a\x00\x1b[2J", "]]>&lt;"],
 )
 def test_what_a_cache_says_is_text(hostile: str) -> None:
     scene = find_scene(facts(MATMUL), None, (Stage.PTX,))

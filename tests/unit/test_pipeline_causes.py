@@ -213,11 +213,7 @@ def test_loads_that_cannot_be_told_apart_have_no_cause() -> None:
 
 # -- what is lost on the way -----------------------------------------------------------
 
-PLANNED = {
-    "waits": (WaitFacts(21, "ttg.async_wait", 2, Queue.GROUP),),
-    "copies": (20, 22),
-    "commits": {Queue.GROUP: 2},
-}
+PLANNED = {"waits": (WaitFacts(21, "ttg.async_wait", 2, Queue.GROUP),), "copies": (20, 22), "commits": {Queue.GROUP: 2}}
 DRAINED = {
     "waits": (WaitFacts(50, "cp.async.wait_group", 0, Queue.GROUP),),
     "copies": (48,),

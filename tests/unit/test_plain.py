@@ -28,13 +28,7 @@ from artifact_inspector.compiling import ConstantText
 
 A_KERNEL = "3.6.0/sm_80/masked_add"
 RESULT = CompileResult(
-    "k",
-    parse_target("T4"),
-    0.5,
-    Path("cache/AB"),
-    None,
-    types=("x=*fp16:16",),
-    constants={"BLOCK": 64, "L": [1]},
+    "k", parse_target("T4"), 0.5, Path("cache/AB"), None, types=("x=*fp16:16",), constants={"BLOCK": 64, "L": [1]}
 )
 REQUEST = KernelRequest("k.py:k", {"x": "*fp16"}, {"A": ConstantText("tl.float16"), "B": 1}, {"num_warps": 8}, "all")
 

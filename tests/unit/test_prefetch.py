@@ -20,11 +20,7 @@ B = replace(A, index=1, name="b")
 
 
 def located(
-    loads: list[int],
-    computes: list[int],
-    front: list[int] | None = None,
-    front_computes: int = 0,
-    **changes: Any,
+    loads: list[int], computes: list[int], front: list[int] | None = None, front_computes: int = 0, **changes: Any
 ) -> LocatedRound:
     """A round of one statement."""
     statement = LocatedStatement(replace(A, **changes), loads, front or [])
@@ -116,11 +112,7 @@ def test_a_peeled_iteration_takes_one_off_where_the_stage_before_says_so() -> No
 
 @pytest.mark.parametrize(
     ("loads", "computes", "stand"),
-    [
-        ([0], [1, 2], CopyPosition.BEFORE),
-        ([3], [1, 2], CopyPosition.AFTER),
-        ([2], [1, 3], CopyPosition.BETWEEN),
-    ],
+    [([0], [1, 2], CopyPosition.BEFORE), ([3], [1, 2], CopyPosition.AFTER), ([2], [1, 3], CopyPosition.BETWEEN)],
 )
 def test_loads_stand_before_between_or_after_the_computes(
     loads: list[int], computes: list[int], stand: CopyPosition

@@ -8,17 +8,7 @@ import pytest
 
 from artifact_inspector.errors import ParseError
 from artifact_inspector.formats.ptx.parser import FORMAT, OPCODES, parse
-from artifact_inspector.model import (
-    EventKind,
-    Function,
-    Instruction,
-    MatrixOp,
-    Module,
-    Queue,
-    Stage,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import EventKind, Function, Instruction, MatrixOp, Module, Queue, Stage, Transfer, WaitOp
 from artifact_inspector.model.text import SourceText
 
 NOTHING = Module(Stage.PTX, "k.ptx", (), {})
@@ -366,10 +356,7 @@ def test_statements_indented_with_spaces_are_told_apart() -> None:
 def test_a_cut_off_file_keeps_what_stands_in_it() -> None:
     found = module("\tmov.b32 \t%r1, 0;\n\tld.global.b32 { %r2 }, [ %rd", tail="")
     assert [each.opcode for each in found.functions[0].instructions] == ["mov.b32"]
-    assert found.problems == (
-        "line 9: statement without an end",
-        "line 3: function k is not closed",
-    )
+    assert found.problems == ("line 9: statement without an end", "line 3: function k is not closed")
 
 
 def test_a_cut_off_file_is_not_whole_however_much_else_is_wrong() -> None:
@@ -430,14 +417,8 @@ def test_data_sections_cost_next_to_nothing() -> None:
         ("red.global.gpu.relaxed.add.f32 [ %rd1 + 0 ], %r1", Transfer(4, None)),
         ("atom.shared.add.f32 %f1, [%r1], %f2", None),
         # PTX ISA, cp.async: the operand behind the addresses is cp-size
-        (
-            "cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10, %r2",
-            Transfer(16, Queue.GROUP, ("cg",)),
-        ),
-        (
-            "cp.async.ca.shared::cta.global.L2::128B [%r1], [%rd1], 8",
-            Transfer(8, Queue.GROUP, ("ca", "L2::128B")),
-        ),
+        ("cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10, %r2", Transfer(16, Queue.GROUP, ("cg",))),
+        ("cp.async.ca.shared::cta.global.L2::128B [%r1], [%rd1], 8", Transfer(8, Queue.GROUP, ("ca", "L2::128B"))),
         (
             "@%p4 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r20],"
             " [%rd6, {%r153, %r21}], [%r19]",
@@ -488,19 +469,9 @@ def test_a_transfer_tells_bytes_queue_cache_and_barrier(statement: str, expected
         ("mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32", "mma.sync", "m8n8k4×4", "f16×f16→f32"),
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "mma.sync", "m8n8k4", "f64×f64→f64"),
         ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", "mma.sync", "m16n8k256", "b1×b1→s32"),
-        (
-            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
-            "mma.sp",
-            "m16n8k32",
-            "f16×f16→f32",
-        ),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "mma.sp", "m16n8k32", "f16×f16→f32"),
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16", "wmma.mma", "m16n16k16", "f16×f16→f32"),
-        (
-            "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32.satfinite",
-            "wmma.mma",
-            "m8n32k16",
-            "s8×s8→s32",
-        ),
+        ("wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32.satfinite", "wmma.mma", "m8n32k16", "s8×s8→s32"),
     ],
 )
 def test_a_warp_issues_mma(opcode: str, op: str, shape: str, types: str) -> None:

@@ -16,12 +16,7 @@ from artifact_inspector.execution.timing import ranking
 from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, walk_cta
-from artifact_inspector.execution.timing.ranking import (
-    RankedLaunch,
-    _throughput,
-    rank_launches,
-    sort_by_score,
-)
+from artifact_inspector.execution.timing.ranking import RankedLaunch, _throughput, rank_launches, sort_by_score
 from artifact_inspector.execution.timing.sampling import choose_ctas
 from artifact_inspector.execution.timing.variations import request_for_variations
 from artifact_inspector.report.ranking import RankingReport

@@ -59,9 +59,7 @@ def test_places_and_names_of_files_are_no_change(tmp_path: Path) -> None:
     assert found.reached is False
 
 
-def test_a_change_that_the_compiler_undoes_names_the_stage_from_which_on_all_is_the_same(
-    tmp_path: Path,
-) -> None:
+def test_a_change_that_the_compiler_undoes_names_the_stage_from_which_on_all_is_the_same(tmp_path: Path) -> None:
     copied = copy(NVIDIA, tmp_path / "copy")
     edit(copied, "ttir", "tt.divisibility = 16", "tt.divisibility = 32")
     found = reach(FIXTURES / NVIDIA, copied)
@@ -77,9 +75,7 @@ def test_other_code_is_told_with_the_facts_that_differ() -> None:
     assert "MMA" in describe_effect(found)
 
 
-def test_a_launch_that_takes_more_shared_memory_is_another_one_though_the_code_is_the_same(
-    tmp_path: Path,
-) -> None:
+def test_a_launch_that_takes_more_shared_memory_is_another_one_though_the_code_is_the_same(tmp_path: Path) -> None:
     copied = copy(NVIDIA, tmp_path / "copy")
     (file,) = copied.rglob("matmul_kernel.json")
     metadata = json.loads(file.read_text())

@@ -67,9 +67,7 @@ def test_a_link_to_what_never_ends_is_read_as_nothing_or_refused(tmp_path: Path,
                 assert read_stage(found, "ttir").source.text == ""
 
 
-def test_a_pipe_in_place_of_a_stage_is_missed_and_one_that_comes_later_is_not_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_pipe_in_place_of_a_stage_is_missed_and_one_that_comes_later_is_not_waited_for(tmp_path: Path) -> None:
     directory = entry(tmp_path / "x")
     os.mkfifo(directory / "k.llir")
     assert open_cache(tmp_path).problems == (("x/k.llir", "not a regular file: it is not read"),)

@@ -121,11 +121,7 @@ def test_the_steps_to_a_consumer_end_somewhere() -> None:
 def test_loops_are_named_by_line_and_numbered_where_that_does_not_tell_them_apart() -> None:
     one = "scf.for %i = %n to %n step %n  : i32 {\n}"
     assert loop_names(tensor_code(f"{one} @5\n{one} @6", head=HEAD)) == ["loop@5", "loop@6"]
-    assert loop_names(tensor_code(f"{one} @5\n{one} @5\n{one} @5", head=HEAD)) == [
-        "loop@5",
-        "loop@5#2",
-        "loop@5#3",
-    ]
+    assert loop_names(tensor_code(f"{one} @5\n{one} @5\n{one} @5", head=HEAD)) == ["loop@5", "loop@5#2", "loop@5#3"]
     assert loop_names(tensor_code(f"{one}\n{one}", head=HEAD)) == ["loop#1", "loop#2"]
 
 

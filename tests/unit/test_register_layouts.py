@@ -76,10 +76,7 @@ def test_all_threads_together_hold_the_whole_tensor(shape: str, text: str, threa
     assert len(span((*found.register, *found.lane, *found.warp))) == (rows * columns).bit_length() - 1
 
 
-@pytest.mark.parametrize(
-    ("operand", "shape", "copies"),
-    [(0, "64x16xf16", False), (1, "16x8xf16", True)],
-)
+@pytest.mark.parametrize(("operand", "shape", "copies"), [(0, "64x16xf16", False), (1, "16x8xf16", True)])
 def test_warps_along_the_rows_hold_the_right_operand_alike(operand: int, shape: str, copies: bool) -> None:
     found = known(shape, f"#ttg.dot_op<{{opIdx = {operand}, parent = {MMA}, kWidth = 2}}>")
     assert (found.warp == (0, 0)) is copies

@@ -30,10 +30,7 @@ HEADER = 'tt.func public @k(%x_ptr: !tt.ptr<f32> {tt.divisibility = 8 : i32} loc
         ("3.6.0/sm_80/masked_add", {"AI006 n divisible by 16", "AI022 n divisible by 16"}),
         ("3.6.0/sm_80/register_spill", {"AI007 maxnreg=255", "AI007 num_warps=2", "AI007 num_stages=2"}),
         ("3.6.0/sm_80/flash_attention", {"AI002 num_stages=3"}),
-        (
-            "3.6.0/sm_80/unaligned_columns",
-            {"AI006 x_ptr, stride, cols divisible by 16", "AI022 cols divisible by 16"},
-        ),
+        ("3.6.0/sm_80/unaligned_columns", {"AI006 x_ptr, stride, cols divisible by 16", "AI022 cols divisible by 16"}),
     ],
 )
 def test_a_finding_names_the_switch_that_its_own_figures_suggest(kernel: str, switches: set[str]) -> None:
@@ -120,9 +117,7 @@ def test_what_was_tried_is_a_document(tried: dict) -> None:
 @needs_triton
 def test_a_text_that_this_release_cannot_read_costs_its_own_rows(tmp_path: Path) -> None:
     answer = CliRunner().invoke(
-        cli.app,
-        ["findings", str(FIXTURES / "3.6.0" / "sm_80" / "flash_attention"), "--try"],
-        env={"COLUMNS": "200"},
+        cli.app, ["findings", str(FIXTURES / "3.6.0" / "sm_80" / "flash_attention"), "--try"], env={"COLUMNS": "200"}
     )
     assert answer.exit_code == 0, answer.output
     assert "num_stages=3: " in answer.stdout

@@ -46,11 +46,7 @@ from artifact_inspector.report.phrases import (
     legend,
     mma_count,
 )
-from artifact_inspector.report.waits import (
-    describe_copies,
-    describe_waits,
-    load_depths,
-)
+from artifact_inspector.report.waits import describe_copies, describe_waits, load_depths
 
 
 def _count_letters(signature: str) -> dict[str, int]:
@@ -214,9 +210,7 @@ def test_mma_tells_the_region_from_the_file_and_scalars_from_matrix_operations()
     assert mma_count(a_kernel(a_stage(Stage.PTX, a_region("M16", matrix=16), counts=counts))) == "16"
     above = a_stage(Stage.TTGIR, a_region("M1"), counts={"matrix": 1, "float": 0})
     below = a_stage(
-        Stage.PTX,
-        a_region("F900 L2 F24", matrix=0, fused_multiply_adds=512),
-        counts={"matrix": 0, "float": 924},
+        Stage.PTX, a_region("F900 L2 F24", matrix=0, fused_multiply_adds=512), counts={"matrix": 0, "float": 924}
     )
     assert mma_count(a_kernel(above, below)) == "0, FMA 512"
 
@@ -249,10 +243,7 @@ def test_an_order_that_may_be_another_is_no_change() -> None:
         a_stage(Stage.TTGIR, a_region("L1", "clustered", order_changed=None)),
     )
     assert list(describe_changes(kernel, "loop@9")) == [
-        (
-            "order change unknown",
-            "at ttgir (Triton's GPU passes): interleaved before, clustered now",
-        )
+        ("order change unknown", "at ttgir (Triton's GPU passes): interleaved before, clustered now")
     ]
 
 
@@ -324,15 +315,7 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(width: int, monkeypatch:
     long = " ".join(["L144", "F256"] * 40)
     rounds = (
         RoundFacts(
-            2,
-            11,
-            12,
-            13,
-            14,
-            ("kernels_for_versions.py:99", "kernels_for_versions.py:100"),
-            ("a", "b"),
-            (),
-            (2, 2),
+            2, 11, 12, 13, 14, ("kernels_for_versions.py:99", "kernels_for_versions.py:100"), ("a", "b"), (), (2, 2)
         ),
     )
     region = a_region(long, rounds=rounds, region_notes=(RegionNote("a remark that goes on and on " * 6),))
@@ -356,8 +339,7 @@ def test_a_pipe_gets_long_rows_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
-    [(Completeness.BINARY_ONLY, "binary only"), (Completeness.PARTIAL, "ends at ttgir")],
+    ("state", "said"), [(Completeness.BINARY_ONLY, "binary only"), (Completeness.PARTIAL, "ends at ttgir")]
 )
 def test_entries_that_are_not_whole_are_rows_that_say_so(
     state: Completeness, said: str, monkeypatch: pytest.MonkeyPatch
@@ -414,10 +396,7 @@ def test_the_parts_of_a_specialised_loop_are_one_block(monkeypatch: pytest.Monke
         a_region("W1 A3", "warp-specialised", id="loop@9/loads", rounds=(loads,)),
         a_region("W1 M4", "warp-specialised", rounds=(computes,)),
     ]
-    waits = (
-        a_wait(7, "mbarrier.try_wait", None, "loop@9/loads"),
-        a_wait(8, "mbarrier.try_wait", None, "loop@9"),
-    )
+    waits = (a_wait(7, "mbarrier.try_wait", None, "loop@9/loads"), a_wait(8, "mbarrier.try_wait", None, "loop@9"))
     kernel = a_kernel(a_stage(Stage.TTIR, a_region("L1 M1", "serial")), a_stage(Stage.PTX, *parts, waits=waits))
     lines = printed(KernelReport(a_cache(kernel), kernel), 120, monkeypatch).splitlines()
     assert [line.split()[0] for line in lines if line.startswith("loop@")] == ["loop@9"]
@@ -492,10 +471,7 @@ def test_the_lexer_changes_no_character(stage: Stage, text: str) -> None:
 
 def test_narrowing_keeps_one_region_and_the_named_stages() -> None:
     regions = (a_region("L1"), a_region("L1", id="straight"))
-    waits = (
-        a_wait(1, "cp.async.wait_group", 0, "straight"),
-        a_wait(2, "cp.async.wait_group", 2, "loop@9"),
-    )
+    waits = (a_wait(1, "cp.async.wait_group", 0, "straight"), a_wait(2, "cp.async.wait_group", 2, "loop@9"))
     kernel = a_kernel(a_stage(Stage.TTIR, *regions), a_stage(Stage.PTX, *regions, waits=waits))
     left = narrow(kernel, [Stage.PTX], "straight")
     assert list(left.stages) == [Stage.PTX]
@@ -509,9 +485,7 @@ def test_stages_are_read_in_lists_and_any_case() -> None:
     assert parse_stages(["PTX,ttir", "llir"]) == (Stage.PTX, Stage.TTIR, Stage.LLIR)
 
 
-def test_a_narrow_table_of_compiles_cuts_the_directory_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_narrow_table_of_compiles_cuts_the_directory_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     row = CompileResult("matmul", parse_target("gfx1100"), 1.0, Path("A" * 52), None)
     rows = [dataclasses.replace(row, config="BM=64 num_warps=4", triton=triton) for triton in ("3.9.0", "3.6.0")]
     text = printed(compiled_table(rows, Path("cache")), 80, monkeypatch)

@@ -69,10 +69,7 @@ def test_what_a_scoreboard_holds_is_waited_for_under_the_name_of_what_set_it() -
         Activity.MEMORY: 2 + max(4, 8) + 40 - 2,
         Activity.ARITHMETIC: 4,
     }
-    assert lane_of([PRODUCT, SUM], [0.0]).cycles == {
-        Activity.MATRIX: 50 + 33,
-        Activity.ARITHMETIC: 4,
-    }
+    assert lane_of([PRODUCT, SUM], [0.0]).cycles == {Activity.MATRIX: 50 + 33, Activity.ARITHMETIC: 4}
 
 
 def test_the_cycles_of_a_lane_fill_its_time_without_a_gap() -> None:
@@ -131,10 +128,7 @@ def test_the_picture_says_that_it_is_a_model_and_what_each_letter_means() -> Non
 
 def test_a_launch_s_page_shows_it() -> None:
     launch: Any = SimpleNamespace(
-        cta_order=None,
-        shared_accesses=(),
-        counters=SimpleNamespace(intensity=None, flop=None),
-        kernel="kernel",
+        cta_order=None, shared_accesses=(), counters=SimpleNamespace(intensity=None, flop=None), kernel="kernel"
     )
     assert not list(draw_launch(launch, None))
     (drawing,) = draw_launch(launch, None, made())

@@ -168,10 +168,7 @@ TWICE = loaded("a", 3) + loaded("b", 3) + f"\n%d = arith.mulf %a, %b : {T} @4\nt
 
 def test_loads_at_one_place_are_shared_in_equal_runs_and_an_odd_number_is_a_guess() -> None:
     _, reference = program(TWICE)
-    for letters, runs, guessed in (
-        ("L3 L3 L3 L3 F4", [[0, 1], [2, 3]], False),
-        ("L3 L3 L3 F4", [[0], [1, 2]], True),
-    ):
+    for letters, runs, guessed in (("L3 L3 L3 L3 F4", [[0, 1], [2, 3]], False), ("L3 L3 L3 F4", [[0], [1, 2]], True)):
         code = made(letters)
         found = locate_rounds(code, straight(code, reference), None, exact=False)
         assert loads(found) == [runs]

@@ -144,11 +144,7 @@ HAND = [
     ("0023e2000d101d48", "0000 000010 001 111 1 0001", ControlInfo(1, False, None, 1, 2, 0)),  # LDGSTS
     ("000e2a0000000000", "0000 000000 111 000 1 0101", ControlInfo(5, False, 0, None, 0, 0)),  # LDGDEPBAR
     ("044ff00000001808", "0001 000100 111 111 1 1000", ControlInfo(8, False, None, None, 4, 1)),  # HMMA.16816
-    (
-        "000fc20008004200",
-        "0000 000000 111 111 0 0001",
-        ControlInfo(1, True, None, None, 0, 0),
-    ),  # LDSM.16.MT88.4
+    ("000fc20008004200", "0000 000000 111 111 0 0001", ControlInfo(1, True, None, None, 0, 0)),  # LDSM.16.MT88.4
     ("000fe80000000000", "0000 000000 111 111 1 0100", ControlInfo(4, False, None, None, 0, 0)),  # DEPBAR.LE
     ("000fc80003f24070", "0000 000000 111 111 0 0100", ControlInfo(4, True, None, None, 0, 0)),  # ISETP.GT
     # sm_90
@@ -259,10 +255,7 @@ def test_functions_of_one_section_are_told_apart() -> None:
     more = "        /*0020*/                   RET.REL.NODEC R2 `(k) ;\n"
     text = f"{HEAD}{written('NOP', 'EXIT')}\n{inner}{more}.L_x_9:\n"
     found = parse(SourceText("k", text), Stage.SASS).functions
-    assert [(x.name, x.line, len(x.instructions)) for x in found] == [
-        ("k", 5, 2),
-        ("$__internal_0_$trap", 12, 1),
-    ]
+    assert [(x.name, x.line, len(x.instructions)) for x in found] == [("k", 5, 2), ("$__internal_0_$trap", 12, 1)]
 
 
 def test_marks_of_inlined_calls_make_a_chain_innermost_first() -> None:
@@ -355,10 +348,7 @@ def test_a_memory_operation_says_what_it_moves(statement: str, expected: Transfe
         ("HMMA.16816.F32 R8, R4, R2, R8", MatrixOp("HMMA", "mma", 16, 8, 16, 1, "f16×f16→f32", "warp")),
         ("HMMA.1688.F32.TF32 R8, R4, R2, R8", MatrixOp("HMMA", "mma", 16, 8, 8, 1, "tf32×tf32→f32", "warp")),
         ("HMMA.884.F16.F16.STEP1 R8, R4, R2, R8", MatrixOp("HMMA", "mma", 8, 8, 4, 2, "f16×f16→f16", "warp")),
-        (
-            "IMMA.16832.S8.S8.SAT R8, R4.ROW, R2.COL, R8",
-            MatrixOp("IMMA", "mma", 16, 8, 32, 1, "s8×s8→s32", "warp"),
-        ),
+        ("IMMA.16832.S8.S8.SAT R8, R4.ROW, R2.COL, R8", MatrixOp("IMMA", "mma", 16, 8, 32, 1, "s8×s8→s32", "warp")),
         ("DMMA.884 R8, R4, R2, R8", MatrixOp("DMMA", "mma", 8, 8, 4, 1, "f64×f64→f64", "warp")),
         (
             "QGMMA.64x64x32.F32.E5M2.E5M2 R24, gdesc[UR4], R24",
@@ -384,10 +374,7 @@ def test_a_wait_on_a_scoreboard_waits_for_what_was_committed_to_it() -> None:
     ("statement", "expected"),
     [
         ("WARPGROUP.DEPBAR.LE gsb0, 0x1", WaitOp("WARPGROUP.DEPBAR.LE", 1, Queue.MATRIX)),
-        (
-            "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4+0x10], R3",
-            WaitOp("SYNCS.PHASECHK", None, Queue.PHASE, "UR4+0x10"),
-        ),
+        ("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4+0x10], R3", WaitOp("SYNCS.PHASECHK", None, Queue.PHASE, "UR4+0x10")),
         ("DEPBAR {5,4,3,2,1,0}", None),
     ],
 )
@@ -465,11 +452,7 @@ def test_a_disassembly_is_recognised_by_its_head(text: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "HGMMA.64x99999999x16.F32 R24, gdesc[UR4], R24",
-        f"FADD R{'9' * 5000}, R1, R2",
-        "DEPBAR.LE SB0, " + "9" * 5000,
-    ],
+    ["HGMMA.64x99999999x16.F32 R24, gdesc[UR4], R24", f"FADD R{'9' * 5000}, R1, R2", "DEPBAR.LE SB0, " + "9" * 5000],
 )
 def test_a_number_beyond_all_sense_names_nothing(statement: str) -> None:
     odd = one(statement)

@@ -132,11 +132,7 @@ def test_an_answer_is_of_its_schema_bounded_and_twice_the_same(name: str) -> Non
 def test_a_kernel_is_told_with_what_stands_in_its_files() -> None:
     items = answer("inspect", CALLS["inspect"])["items"]
     summary = items[0]
-    assert (summary["kernel"], summary["target"], summary["order"]) == (
-        "matmul_kernel",
-        "sm_80",
-        "pipelined(3)",
-    )
+    assert (summary["kernel"], summary["target"], summary["order"]) == ("matmul_kernel", "sm_80", "pipelined(3)")
     assert [item["stage"] for item in items if item["part"] == "order"][:2] == ["ttir", "ttgir"]
     (resources,) = (item for item in items if item["part"] == "resources")
     assert resources["registers"] == summary["registers"] == 95
@@ -224,10 +220,7 @@ def test_nothing_outside_of_the_roots_is_touched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a" * 5000, "~nobody-here/x", "a\0b"])
 def test_a_name_that_no_file_can_have_is_refused_in_words(name: str, tmp_path: Path) -> None:
-    for said in (
-        refusal("list", {"cache": name}, tmp_path),
-        refusal("diff", {"a": name, "b": name}, tmp_path),
-    ):
+    for said in (refusal("list", {"cache": name}, tmp_path), refusal("diff", {"a": name, "b": name}, tmp_path)):
         assert said
 
 
@@ -303,9 +296,7 @@ def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None
     import sys
 
     command = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "artifact_inspector", "mcp", "--root", str(FIXTURES)],
-        cwd=tmp_path,
+        command=sys.executable, args=["-m", "artifact_inspector", "mcp", "--root", str(FIXTURES)], cwd=tmp_path
     )
     (result,) = asyncio.run(_asked(command, ("explain", {"word": "clustered"})))
     assert not result.is_error

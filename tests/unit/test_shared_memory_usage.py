@@ -159,10 +159,7 @@ def test_the_states_of_partitions_are_those_of_whole_groups_of_four_warps(warps:
 
 
 def test_a_barrier_is_called_one() -> None:
-    body = [
-        alloc("b", "1", "#bar", "i64"),
-        "    ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #bar, #smem, mutable>",
-    ]
+    body = [alloc("b", "1", "#bar", "i64"), "    ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #bar, #smem, mutable>"]
     (entry,) = bill("\n".join(body)).entries
     assert (entry.bytes, entry.purpose) == (8, "mbarrier")
 
@@ -294,30 +291,10 @@ def test_nothing_takes_no_memory() -> None:
 @pytest.mark.parametrize(
     ("layout", "triton", "stated", "alignment"),
     [
-        (
-            "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>",
-            (3, 3),
-            None,
-            1024,
-        ),
-        (
-            "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>",
-            (3, 4),
-            None,
-            1024,
-        ),
-        (
-            "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>",
-            (3, 4),
-            None,
-            512,
-        ),
-        (
-            "#ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16}>",
-            (3, 4),
-            None,
-            128,
-        ),
+        ("#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>", (3, 3), None, 1024),
+        ("#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>", (3, 4), None, 1024),
+        ("#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>", (3, 4), None, 512),
+        ("#ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16}>", (3, 4), None, 128),
         (
             "#ttg.shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], hasLeadingOffset = true}>",
             (3, 1),

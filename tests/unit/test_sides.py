@@ -130,14 +130,7 @@ def test_a_side_that_is_left_without_kernels_is_refused_with_what_there_is(
     assert remedy in (raised.value.remedy or "")
 
 
-@pytest.mark.parametrize(
-    ("words", "left"),
-    [
-        (["w4"], {4}),
-        (["warps=4"], {4}),
-        (["num_warps=8"], {8}),
-    ],
-)
+@pytest.mark.parametrize(("words", "left"), [(["w4"], {4}), (["warps=4"], {4}), (["num_warps=8"], {8})])
 def test_warps_choose(words: list[str], left: set[int]) -> None:
     assert {x.num_warps for x in narrowed(*words)} == left
 

@@ -11,11 +11,7 @@ from artifact_inspector.compiling.signature import (
 )
 from artifact_inspector.errors import UsageError
 
-PARAMETERS = (
-    ParameterDeclaration("x_ptr"),
-    ParameterDeclaration("n"),
-    ParameterDeclaration("BLOCK", constexpr=True),
-)
+PARAMETERS = (ParameterDeclaration("x_ptr"), ParameterDeclaration("n"), ParameterDeclaration("BLOCK", constexpr=True))
 
 
 def arguments(text, constants=None, parameters=PARAMETERS, **given):
@@ -32,11 +28,7 @@ def test_entries_by_position_name_the_arguments_that_are_no_constexpr():
 
 def test_a_literal_stands_for_a_constexpr_in_its_place_as_in_tritons_own_notation():
     assert arguments("*fp16, i32, 64").constants == {(2,): 64}
-    between = (
-        ParameterDeclaration("x"),
-        ParameterDeclaration("BLOCK", constexpr=True),
-        ParameterDeclaration("n"),
-    )
+    between = (ParameterDeclaration("x"), ParameterDeclaration("BLOCK", constexpr=True), ParameterDeclaration("n"))
     assert arguments("*fp16, 64, i32", parameters=between).types == {"x": "*fp16", "n": "i32"}
     assert arguments("*fp16, i32", {"BLOCK": 64}, between).types == {"x": "*fp16", "n": "i32"}
 
@@ -87,15 +79,7 @@ def test_annotations_and_defaults_fill_in_what_a_launch_would_see():
         ParameterDeclaration("J", constexpr=True, default=8),
     )
     found = arguments("", parameters=parameters)
-    assert found.types == {
-        "a": "*fp32",
-        "d": "i32",
-        "e": "i32",
-        "f": "i64",
-        "g": "i1",
-        "h": "fp32",
-        "i": "i64",
-    }
+    assert found.types == {"a": "*fp32", "d": "i32", "e": "i32", "f": "i64", "g": "i1", "h": "fp32", "i": "i64"}
     assert found.constants == {(1,): None, (2,): 1, (9,): 8}
     assert found.hints == {(3,): 16}
 

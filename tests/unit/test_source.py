@@ -10,8 +10,7 @@ TEXT = SourceText("cache/k.ttir", "one\n\ttwo\n\nfour")
 
 
 @pytest.mark.parametrize(
-    ("offset", "line", "column"),
-    [(0, 1, 1), (2, 1, 3), (3, 1, 4), (4, 2, 1), (5, 2, 2), (9, 3, 1), (13, 4, 4)],
+    ("offset", "line", "column"), [(0, 1, 1), (2, 1, 3), (3, 1, 4), (4, 2, 1), (5, 2, 2), (9, 3, 1), (13, 4, 4)]
 )
 def test_an_offset_has_a_line_and_a_column_from_one_on(offset: int, line: int, column: int) -> None:
     span = TEXT.position(offset)

@@ -52,8 +52,7 @@ def measures(code: FunctionCode, what: Mapping[int, What], threads: int | None =
 def test_straight_code_is_measured_as_it_is_passed() -> None:
     code = made("L F L F . F")
     (found,) = measures(
-        code,
-        {0: filled("a"), 2: filled("b"), 3: RegisterReads(frozenset("a")), 5: RegisterReads(frozenset("b"))},
+        code, {0: filled("a"), 2: filled("b"), 3: RegisterReads(frozenset("a")), 5: RegisterReads(frozenset("b"))}
     )
     assert (found.loads, found.bytes, found.computes) == (2, 2 * 4 * 32, 3)
     assert found.levels == {0: (0, 1), 2: (1, 2), 3: (2, 1), 5: (1, 0)}

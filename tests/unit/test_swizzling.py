@@ -44,27 +44,15 @@ def layout(
     [
         (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (16,)), ConversionReach.THREAD),
         (layout((1, 2), (4, 8), (16,)), layout((2, 1), (4, 8), (16,)), ConversionReach.THREAD),
-        (
-            layout((1, 2), (4, 8), (16,)),
-            layout((1, 2), (5, 8), (16,)),
-            ConversionReach.THREAD,
-        ),  # 4 ^ 5 is a register's
+        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (5, 8), (16,)), ConversionReach.THREAD),  # 4 ^ 5 is a register's
         (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (17,)), ConversionReach.THREAD),
         (layout((1, 2), (4, 8), (16,)), layout((1, 4), (2, 8), (16,)), ConversionReach.WARP),
         (layout((1, 2), (4, 8), (16,)), layout((1, 2), (8, 4), (16,)), ConversionReach.WARP),
-        (
-            layout((1, 2), (4, 8), (16,)),
-            layout((1, 2), (4, 8), (20,)),
-            ConversionReach.WARP,
-        ),  # 16 ^ 20 is a lane's
+        (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 8), (20,)), ConversionReach.WARP),  # 16 ^ 20 is a lane's
         (layout((1,), (4, 8), (16,)), layout((1, 2), (4, 8), (16,)), ConversionReach.BLOCK),
         (layout((1, 2), (4, 8), (16,)), layout((1, 2), (4, 16), (8,)), ConversionReach.BLOCK),
         (layout((1, 2), (4, 8), (16,)), layout((16, 2), (4, 8), (1,)), ConversionReach.BLOCK),
-        (
-            layout((1, 2), (4, 8), (0,)),
-            layout((1, 2), (4, 8), (1,)),
-            ConversionReach.BLOCK,
-        ),  # handed on by one of them
+        (layout((1, 2), (4, 8), (0,)), layout((1, 2), (4, 8), (1,)), ConversionReach.BLOCK),  # handed on by one of them
         (layout((1, 2), (4, 8), (1,)), layout((1, 2), (4, 8), (0,)), ConversionReach.THREAD),
         (layout((1, 2), (4, 8), (0,)), layout((2, 1), (4, 8), (0,)), ConversionReach.THREAD),
     ],

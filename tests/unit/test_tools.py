@@ -121,16 +121,7 @@ def test_a_command_that_is_asked_to_end_leaves_nothing_behind(tmp_path: Path) ->
     shutil.copytree(FIXTURES / "3.6.0" / "sm_100" / "softmax", cache, ignore=shutil.ignore_patterns("*.sass"))
     scratch.mkdir()
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "artifact_inspector",
-            str(cache),
-            "--sass",
-            "--nvdisasm",
-            str(tool),
-            "--no-index",
-        ],
+        [sys.executable, "-m", "artifact_inspector", str(cache), "--sass", "--nvdisasm", str(tool), "--no-index"],
         env={**os.environ, "TMPDIR": str(scratch)},
         stdout=subprocess.DEVNULL,
     )

@@ -74,10 +74,7 @@ def test_what_may_be_two_configurations_has_both_times(tuned: Path) -> None:
     (artifact,) = cache.entries
     # without tiles nothing tells a BLOCK_N of 32 from one of 64
     (found,) = entry_timings(
-        read_autotune_results(cache),
-        cache,
-        replace(artifact, constants={"BLOCK_M": 128}),
-        [Tile("load 32×64×128")],
+        read_autotune_results(cache), cache, replace(artifact, constants={"BLOCK_M": 128}), [Tile("load 32×64×128")]
     )
     assert (found.milliseconds, found.is_fastest) == ((0.1, 0.2), False)
     assert timing_cell([found]) == "0.1–0.2"

@@ -41,11 +41,7 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "moved.py").write_text(_KERNEL)
     out = home / "cache"
     compile_kernel(
-        f"{home / 'moved.py'}:moved",
-        "gfx942",
-        signature="*fp32:16, *fp32:16",
-        constexprs={"N": 64},
-        out_dir=out,
+        f"{home / 'moved.py'}:moved", "gfx942", signature="*fp32:16, *fp32:16", constexprs={"N": 64}, out_dir=out
     )
     return out
 
@@ -97,19 +93,7 @@ def rewrite_assembly(cache: Path, assembly: str) -> None:
     file.write_text(text.replace(_SLOT, f'"{assembly}"'))
 
 
-RANK = (
-    "rank",
-    ".",
-    "moved",
-    "--try",
-    "num_warps=2",
-    "--grid",
-    "1",
-    "--arg",
-    "x=fp32[64]",
-    "--arg",
-    "y=fp32[64]",
-)
+RANK = ("rank", ".", "moved", "--try", "num_warps=2", "--grid", "1", "--arg", "x=fp32[64]", "--arg", "y=fp32[64]")
 
 
 @needs_triton
@@ -151,13 +135,7 @@ def test_options_on_record_do_not_reach_a_tool(cache: Path, tmp_path: Path) -> N
     rewrite_record(cache, options=options)
     clean = json.loads(command(cache, *RANK, *named).stdout)
     rewrite_record(
-        cache,
-        options={
-            **options,
-            "ir_override": str(other),
-            "extern_libs": {"evil": str(other)},
-            "ptx_options": "-G",
-        },
+        cache, options={**options, "ir_override": str(other), "extern_libs": {"evil": str(other)}, "ptx_options": "-G"}
     )
     hostile = json.loads(command(cache, *RANK, *named).stdout)
     assert hostile["rank"] == clean["rank"]

@@ -69,11 +69,7 @@ def test_without_a_cubin_the_reason_is_given():
     [
         (A100, True, "the binary in the cache could not be read"),
         (None, False, "no binary in the cache, and the GPU is unknown"),
-        (
-            MI300X,
-            True,
-            "no AMDGCN text in the cache, and the hsaco could not be read",
-        ),
+        (MI300X, True, "no AMDGCN text in the cache, and the hsaco could not be read"),
     ],
 )
 def test_the_reason_is_true_of_the_cache(target, unreadable, reason):

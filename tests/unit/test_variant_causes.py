@@ -76,11 +76,7 @@ def test_without_a_record_the_tiles_are_what_is_left_of_constants() -> None:
         Compiled(replace(ARTIFACT, constants={}), PROGRAM._replace(tiles=(Tile(f"load {n}"),))) for n in (128, 256)
     )
     (found,) = find_reasons(ours, theirs)
-    assert (found.key_part.cause, found.left, found.right) == (
-        KeyPartKind.CONSTANT,
-        Tile("load 128"),
-        Tile("load 256"),
-    )
+    assert (found.key_part.cause, found.left, found.right) == (KeyPartKind.CONSTANT, Tile("load 128"), Tile("load 256"))
 
 
 def test_what_no_file_tells_is_said_to_be_untold() -> None:

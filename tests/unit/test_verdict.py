@@ -100,17 +100,8 @@ def test_code_without_loads_or_computes_is_told_as_that() -> None:
 
 def test_lines_signature_and_words_are_those_of_the_region() -> None:
     found = facts("L3 F4 S5 L6 F7 S8")
-    assert (found.lines, found.signature, found.named_signature) == (
-        (1, 6),
-        "L1 F1 S1 L1 F1 S1",
-        "L(a) F L(b) F",
-    )
-    assert (found.matrix, found.fused_multiply_adds, found.unroll_factor, found.is_in_program) == (
-        0,
-        0,
-        1,
-        True,
-    )
+    assert (found.lines, found.signature, found.named_signature) == ((1, 6), "L1 F1 S1 L1 F1 S1", "L(a) F L(b) F")
+    assert (found.matrix, found.fused_multiply_adds, found.unroll_factor, found.is_in_program) == (0, 0, 1, True)
     first, second = found.rounds
     assert (first.first_load, first.last_load, first.first_compute, first.last_compute) == (1, 1, 2, 2)
     assert (second.sources, second.names, second.distances) == (("k.py:6",), ("b",), (0,))
@@ -126,11 +117,7 @@ AHEAD = {1: (1, 2)}
 def test_a_loop_whose_loads_all_run_ahead_is_pipelined_and_one_with_some_partly() -> None:
     body = ("A22 A23", "F24 F25 A22 A23 b21", "S27")
     whole = facts(*body, to=AHEAD, body=LOOP, name="loop@21")
-    assert (whole.verdict, whole.distance, whole.copy_position) == (
-        OrderVerdict.PIPELINED,
-        1,
-        CopyPosition.AFTER,
-    )
+    assert (whole.verdict, whole.distance, whole.copy_position) == (OrderVerdict.PIPELINED, 1, CopyPosition.AFTER)
     assert [item.distances for item in whole.rounds] == [(1, 1)]
     part = facts("A22", "A23 F24 F25 A22 b21", "S27", to=AHEAD, body=LOOP, name="loop@21")
     assert (part.verdict, part.distance) == (OrderVerdict.PARTLY_PIPELINED, 1)

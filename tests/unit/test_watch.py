@@ -149,13 +149,7 @@ def watched(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
             "--every",
             "0.05",
         ]
-        settings = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYTHONUNBUFFERED": "1",
-            "TERM": "xterm",
-            "COLUMNS": "150",
-        }
+        settings = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "TERM": "xterm", "COLUMNS": "150"}
         started.append(subprocess.Popen([*words, *options], stdout=stdout, stderr=subprocess.PIPE, env=settings))
         return started[-1]
 

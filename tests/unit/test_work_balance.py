@@ -45,10 +45,7 @@ def test_unknown_warps_leave_the_identity_open() -> None:
 def test_one_instruction_of_unknown_work_leaves_the_identity_open() -> None:
     unread = replace(mma(3), op="tcgen05.mma.kind::f16", matrix=None)
     found = check_work_balance({"r": (dot(128, 32, 32),)}, {"r": (mma(16), unread)})["r"]
-    assert (found.is_balanced, found.explanation) == (
-        None,
-        "unknown amount of work in tcgen05.mma.kind::f16 ×3",
-    )
+    assert (found.is_balanced, found.explanation) == (None, "unknown amount of work in tcgen05.mma.kind::f16 ×3")
 
 
 def test_iterations_in_one_pass_are_expected_where_the_loop_is_known_to_be_unrolled() -> None:
@@ -58,10 +55,7 @@ def test_iterations_in_one_pass_are_expected_where_the_loop_is_known_to_be_unrol
 
 def test_a_loop_that_is_gone_holds_as_often_as_its_iterations_stand_in_a_row() -> None:
     found = judge(dot(128, 32, 32), mma(48), dissolved={"r"})
-    assert (found.reason, found.explanation) == (
-        BalanceReason.UNROLLED,
-        "the loop was removed: 3 iterations in a row",
-    )
+    assert (found.reason, found.explanation) == (BalanceReason.UNROLLED, "the loop was removed: 3 iterations in a row")
 
 
 @pytest.mark.parametrize(("precision", "products"), [("tf32x3", 3), ("bf16x3", 3), ("bf16x6", 6), ("bf16x9", 9)])
@@ -225,10 +219,7 @@ def test_work_that_moved_to_another_partition_is_found_there() -> None:
     dots = {"one": (dot(128, 128, 16),)}
     works = {"one": (dot(64, 128, 16),), "two": (dot(64, 128, 16),)}
     found = check_work_balance(dots, works, parents={"one": None, "two": None})
-    assert (found["one"].reason, found["one"].explanation) == (
-        BalanceReason.ELSEWHERE,
-        "some of it is in two",
-    )
+    assert (found["one"].reason, found["one"].explanation) == (BalanceReason.ELSEWHERE, "some of it is in two")
     assert found["two"].explanation == "also contains some of one"
 
 
@@ -237,11 +228,7 @@ def test_a_loop_is_unrolled_where_the_iteration_left_over_stands_around_it() -> 
     parents = {"straight": None, "loop": "straight"}
     dots = {"straight": (), "loop": (dot(128, 32, 32),)}
     found = check_work_balance(dots, {"straight": (mma(16),), "loop": (mma(32),)}, parents=parents)
-    assert (found["loop"].reason, found["loop"].is_balanced, found["loop"].ratio) == (
-        BalanceReason.UNROLLED,
-        True,
-        1.0,
-    )
+    assert (found["loop"].reason, found["loop"].is_balanced, found["loop"].ratio) == (BalanceReason.UNROLLED, True, 1.0)
     assert found["straight"].explanation == "also contains 1 iteration of loop (remainder of unrolling)"
     alone = check_work_balance(dots, {"straight": (), "loop": (mma(32),)}, parents=parents)
     assert alone["loop"].reason is BalanceReason.UNEXPLAINED
@@ -268,10 +255,7 @@ def test_a_loop_under_another_name_is_not_taken_for_gone() -> None:
 def test_a_dot_whose_line_has_no_instruction_was_removed() -> None:
     dots = {"r": (dot(128, 32, 32), dot(64, 64, 64, sources=("k.py:7",)))}
     found = check_work_balance(dots, {"r": (mma(16),)})["r"]
-    assert (found.reason, found.explanation) == (
-        BalanceReason.REMOVED,
-        "the dot of k.py:7 has no instruction",
-    )
+    assert (found.reason, found.explanation) == (BalanceReason.REMOVED, "the dot of k.py:7 has no instruction")
     # Without lines nothing tells which it is.
     blind = {"r": tuple(replace(work, sources=()) for work in dots["r"])}
     assert check_work_balance(blind, {"r": (mma(16, sources=()),)})["r"].reason is BalanceReason.UNEXPLAINED

@@ -136,14 +136,7 @@ def count_accesses(accesses: Iterable[MemoryAccess]) -> AccessCounts:
         if access.transfer is not None:
             cache.update(access.transfer.cache)
     return AccessCounts(
-        dict(loads),
-        dict(copies),
-        dict(stores),
-        dict(tiles),
-        dict(tile_stores),
-        predicated,
-        folded,
-        dict(cache),
+        dict(loads), dict(copies), dict(stores), dict(tiles), dict(tile_stores), predicated, folded, dict(cache)
     )
 
 

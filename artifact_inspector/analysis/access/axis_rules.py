@@ -94,11 +94,7 @@ def intersect(left_axes: Axes, right_axes: Axes) -> Axes:
     """The properties that both values have."""
     divisors = []
     for a, b, run, other_run in zip(
-        left_axes.divisibility,
-        right_axes.divisibility,
-        left_axes.contiguity,
-        right_axes.contiguity,
-        strict=True,
+        left_axes.divisibility, right_axes.divisibility, left_axes.contiguity, right_axes.contiguity, strict=True
     ):
         # [0, 1] and [16, 17, 18, 19]: the runs become 2 long, and 18 is not a multiple of 16.
         divisors.append(gcd(a, b) if run == other_run else gcd(a, b, run, other_run))

@@ -11,16 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from artifact_inspector.analysis.flow.source_locations import Chain, chain_of
-from artifact_inspector.model import (
-    LOADS,
-    EventKind,
-    Frame,
-    Function,
-    Instruction,
-    LanguageSemantics,
-    Location,
-    Module,
-)
+from artifact_inspector.model import LOADS, EventKind, Frame, Function, Instruction, LanguageSemantics, Location, Module
 
 _Key = tuple[EventKind, int | None, Chain]
 """Kind, bytes per thread and source location (lines only) of a load."""

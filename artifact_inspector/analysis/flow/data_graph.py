@@ -58,11 +58,7 @@ class DataGraph:
         del self._code  # the code may cache this graph, and a reference cycle would delay freeing both
 
     def _add(self, index: int, instruction: Instruction) -> None:
-        kind, reads, results = (
-            instruction.kind,
-            self._code.values.reads[index],
-            self._code.values.results[index],
-        )
+        kind, reads, results = (instruction.kind, self._code.values.reads[index], self._code.values.results[index])
         home = self._code.flow.loop_at(index)
         for value in results:
             self.loop_of_node[value] = home

@@ -30,13 +30,7 @@ class FunctionCode:
     Lists are computed on first use and cached, because several analyses use them.
     """
 
-    def __init__(
-        self,
-        function: Function,
-        language: LanguageSemantics,
-        *,
-        is_complete: bool = True,
-    ) -> None:
+    def __init__(self, function: Function, language: LanguageSemantics, *, is_complete: bool = True) -> None:
         """Prepare a function.
 
         `language` is that of the function's module. `is_complete` is False for a truncated file, which may

@@ -12,11 +12,7 @@ from typing import NamedTuple
 from artifact_inspector.model import EventKind, Frame, Function, LanguageSemantics, Module
 from artifact_inspector.model.tile import Tile
 
-_MOVES = {
-    EventKind.GLOBAL_LOAD: "load",
-    EventKind.GLOBAL_STORE: "store",
-    EventKind.ATOMIC: "atomic",
-}
+_MOVES = {EventKind.GLOBAL_LOAD: "load", EventKind.GLOBAL_STORE: "store", EventKind.ATOMIC: "atomic"}
 
 
 class KernelProgram(NamedTuple):

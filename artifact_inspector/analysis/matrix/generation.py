@@ -9,12 +9,7 @@ from math import prod
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.analysis.order.regions import Region, count_with_trait
-from artifact_inspector.hardware.matrix import (
-    MIN_WGMMA_M,
-    UNIT_NAMES,
-    WARPS_PER_WARPGROUP,
-    supports_element_type,
-)
+from artifact_inspector.hardware.matrix import MIN_WGMMA_M, UNIT_NAMES, WARPS_PER_WARPGROUP, supports_element_type
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, EventKind, MatrixUnit, Trait
 

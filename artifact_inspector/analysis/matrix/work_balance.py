@@ -267,9 +267,7 @@ def _explain_from_region(side: RegionMatrixWork) -> _ImbalanceCause | None:
         factor = _PRODUCTS.get(dot.precision or "", 1)
         if factor > 1 and actual == padded_flop * factor:
             return _ImbalanceCause(
-                BalanceReason.EMULATED,
-                f"{dot.precision} needs {factor} products for each one",
-                side.unroll_factor,
+                BalanceReason.EMULATED, f"{dot.precision} needs {factor} products for each one", side.unroll_factor
             )
     along_path = sum(work.flop_along_path for work in side.instructions)
     if side.dots and along_path == side.padded_flop_along_path * side.unroll_factor:
@@ -317,8 +315,7 @@ def _explain_surplus(side: RegionMatrixWork, others: list[RegionMatrixWork]) -> 
     if moved:
         return _ImbalanceCause(BalanceReason.PEELED, f"also contains {moved}", side.unroll_factor)
     copied = next(
-        (neighbour for neighbour in others if neighbour.dot_flop and surplus == neighbour.iteration_flop),
-        None,
+        (neighbour for neighbour in others if neighbour.dot_flop and surplus == neighbour.iteration_flop), None
     )
     if copied is None:
         return None
@@ -426,8 +423,7 @@ def _describe_excess(excess: int, others: list[RegionMatrixWork]) -> str:
         for neighbour in others
     ]
     candidates = sorted(
-        (candidate for candidate in candidates if candidate[1] > 0),
-        key=lambda candidate: not candidate[0].is_dissolved,
+        (candidate for candidate in candidates if candidate[1] > 0), key=lambda candidate: not candidate[0].is_dissolved
     )
     for size in range(1, min(len(candidates), MAX_COMBINED_LOOPS) + 1):
         for combination in combinations(candidates, size):

@@ -20,12 +20,7 @@ from artifact_inspector.analysis.order.placement import (
     sources_of,
     too_many_rounds,
 )
-from artifact_inspector.analysis.order.reference_regions import (
-    STRAIGHT,
-    LoadStatement,
-    ReferenceRegion,
-    equal_runs,
-)
+from artifact_inspector.analysis.order.reference_regions import STRAIGHT, LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.order.rounds import find_rounds, set_bit_indices
@@ -67,9 +62,7 @@ def locate_by_structure(code: FunctionCode, region: Region, reference: Reference
             [
                 LocatedStatement(statement, share)
                 for statement, share in zip(
-                    reference_round.statements,
-                    equal_runs(loads, len(reference_round.statements)),
-                    strict=True,
+                    reference_round.statements, equal_runs(loads, len(reference_round.statements)), strict=True
                 )
             ],
             list(stage_round.computes),
@@ -98,10 +91,7 @@ def locate_by_structure(code: FunctionCode, region: Region, reference: Reference
 
 
 def find_computes_using(
-    code: FunctionCode,
-    region: Region,
-    rounds: Sequence[Sequence[int]],
-    also: frozenset[EventKind] = frozenset(),
+    code: FunctionCode, region: Region, rounds: Sequence[Sequence[int]], also: frozenset[EventKind] = frozenset()
 ) -> dict[int, int]:
     """The computes of a region that are the first to use its loads, each with its rounds as a bit set.
 
@@ -238,11 +228,7 @@ def _without_prologues(code: FunctionCode, region_loads: list[int]) -> list[int]
 
 
 def _split_by_rounds(
-    code: FunctionCode,
-    region: Region,
-    region_loads: list[int],
-    rounds: list[LocatedRound],
-    reference: ReferenceRegion,
+    code: FunctionCode, region: Region, region_loads: list[int], rounds: list[LocatedRound], reference: ReferenceRegion
 ) -> list[list[int]] | None:
     """The loads of a region split by round; None if the owner of a load cannot be determined.
 

@@ -117,8 +117,7 @@ class IntegerComputes:
         """The integer computes that are the first to use the data of loads, on the path to their anchor."""
         users = self._users(node for load in loads for node in self._graph.results[load])
         return sorted(
-            (index for index in users if self._leads_to(index, anchor)),
-            key=self._code.flow.position.__getitem__,
+            (index for index in users if self._leads_to(index, anchor)), key=self._code.flow.position.__getitem__
         )
 
     def _leads_to(self, compute: int, anchor: int) -> bool:

@@ -173,8 +173,7 @@ class _LoopMatcher:
             for region_index in self._regions_by_signature[signature][:MAX_CANDIDATES]
         )
         return next(
-            (region_index for region_index in assigned_regions if not self._conflicts(region_index, natural)),
-            None,
+            (region_index for region_index in assigned_regions if not self._conflicts(region_index, natural)), None
         )
 
     def _first_free_region(self, signature: _LoopSignature) -> int | None:
@@ -302,10 +301,7 @@ def _match_by_order(code: FunctionCode, loops: list[ReferenceRegion]) -> dict[in
     for candidates, regions in (
         (list(range(len(flow.loops))), loops),
         (eventful, eventful_regions),
-        (
-            [e for e in eventful if EventKind.MATRIX in kinds[e]],
-            [r for r in eventful_regions if r.has_matrix],
-        ),
+        ([e for e in eventful if EventKind.MATRIX in kinds[e]], [r for r in eventful_regions if r.has_matrix]),
     ):
         depths = [flow.loops[loop].depth for loop in candidates]
         if depths == [region.depth for region in regions]:

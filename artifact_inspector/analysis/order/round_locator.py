@@ -11,11 +11,7 @@ from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.scalar_data import find_scalar_data
 from artifact_inspector.analysis.flow.source_locations import Chain, without_column
 from artifact_inspector.analysis.order.compute_locator import ComputeLocator
-from artifact_inspector.analysis.order.dataflow_locator import (
-    locate_by_dataflow,
-    locate_by_runs,
-    locate_by_structure,
-)
+from artifact_inspector.analysis.order.dataflow_locator import locate_by_dataflow, locate_by_runs, locate_by_structure
 from artifact_inspector.analysis.order.placement import (
     LocatedRound,
     LocatedStatement,

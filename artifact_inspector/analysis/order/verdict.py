@@ -25,16 +25,7 @@ from artifact_inspector.analysis.order.region_facts import RegionFacts, RegionNo
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.round_locator import locate_rounds
 from artifact_inspector.analysis.order.round_sequence import RoundSequence, compare_rounds
-from artifact_inspector.model import (
-    COMPUTES,
-    LOADS,
-    Basis,
-    EventKind,
-    OrderVerdict,
-    RegionKind,
-    SourceLine,
-    Trait,
-)
+from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, OrderVerdict, RegionKind, SourceLine, Trait
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _SIGNATURE_KINDS = frozenset(kind for kind in EventKind if kind.letter)

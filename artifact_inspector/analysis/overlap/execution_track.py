@@ -133,14 +133,7 @@ def _steps(walk: InFlightWalk, prefix: str, rounds: Mapping[int, int]) -> Iterat
         if last is not None:
             yield last
         last = EventRun(
-            instruction.kind,
-            1,
-            index,
-            (instruction.line, instruction.line),
-            position,
-            position + 1,
-            region,
-            number,
+            instruction.kind, 1, index, (instruction.line, instruction.line), position, position + 1, region, number
         )
     if last is not None:
         yield last

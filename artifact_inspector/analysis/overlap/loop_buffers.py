@@ -16,27 +16,12 @@ from artifact_inspector.analysis.flow.source_locations import Chain
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.loop_properties import LoopProperties, find_loop_properties
 from artifact_inspector.analysis.overlap.waits import WaitFacts, find_wait
-from artifact_inspector.model import (
-    EventKind,
-    Instruction,
-    LanguageSemantics,
-    Module,
-    Queue,
-    Stage,
-    TensorType,
-    Trait,
-)
+from artifact_inspector.model import EventKind, Instruction, LanguageSemantics, Module, Queue, Stage, TensorType, Trait
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole
 
 _SHARED_KINDS = frozenset(
-    {
-        EventKind.ASYNC_COPY,
-        EventKind.SHARED_LOAD,
-        EventKind.SHARED_STORE,
-        EventKind.MATRIX,
-        EventKind.WAIT,
-    }
+    {EventKind.ASYNC_COPY, EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.MATRIX, EventKind.WAIT}
 )
 _VIEWS = (SharedRole.BUFFER, SharedRole.VIEW)
 _COLLECTED_KINDS = _SHARED_KINDS | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
@@ -97,8 +82,7 @@ class LoopBuffers:
                     return queue
         wait_queues = [wait.queue for wait in self.waits if wait.queue.completes_loads]
         return next(
-            (queue for queue in wait_queues if queue is not Queue.PHASE),
-            wait_queues[0] if wait_queues else None,
+            (queue for queue in wait_queues if queue is not Queue.PHASE), wait_queues[0] if wait_queues else None
         )
 
     @property
@@ -342,10 +326,7 @@ class _SharedAllocations:
         ]
         inner: int | None = loop
         while inner is not None:
-            start, parent = (
-                self.code.function.blocks[flow.loops[inner].header].start,
-                flow.loops[inner].parent,
-            )
+            start, parent = (self.code.function.blocks[flow.loops[inner].header].start, flow.loops[inner].parent)
             front = [index for index in copies if index < start and flow.loop_at(index) == parent]
             if front:
                 return front

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
 from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers
-from artifact_inspector.analysis.overlap.pipeline_causes import (
-    Evidence,
-    LoopHistory,
-    find_cause,
-    find_lost_pipelining,
-)
+from artifact_inspector.analysis.overlap.pipeline_causes import Evidence, LoopHistory, find_cause, find_lost_pipelining
 from artifact_inspector.analysis.overlap.waits import iterations_left, least_depth, round_iterations
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Backend, OrderVerdict, PipelineKind, Queue, Stage, TritonVersion

@@ -213,8 +213,7 @@ def _cause_of_load(loop: LoopHistory, load: LoopLoad) -> PipelineCause | None:
     at = (Evidence(loop.first_stage, load.line),)
     if load.is_conditional:
         return PipelineCause(
-            f"{load.label} is under a branch of the loop, and only unconditional loads are pipelined",
-            at,
+            f"{load.label} is under a branch of the loop, and only unconditional loads are pipelined", at
         )
     if not load.levels:
         # Triton, AssignLatencies.cpp: only the operands A and B of a dot count, not the accumulator.
@@ -225,8 +224,7 @@ def _cause_of_load(loop: LoopHistory, load: LoopLoad) -> PipelineCause | None:
     level = min(load.levels)
     if loop.effective_num_stages is not None and level and level >= loop.effective_num_stages - 1:
         return PipelineCause(
-            f"{load.label} addresses loads of a dot, and num_stages {loop.effective_num_stages} has no stage for it",
-            at,
+            f"{load.label} addresses loads of a dot, and num_stages {loop.effective_num_stages} has no stage for it", at
         )
     for stage in (Stage.TTGIR, loop.stage):
         bits, line = _load_width(loop, stage, load)

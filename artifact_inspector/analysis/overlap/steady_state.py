@@ -93,11 +93,7 @@ class RegionMeasurement:
 
 
 def walk_function(
-    code: FunctionCode,
-    regions: Sequence[Region],
-    module: Module,
-    language: LanguageSemantics,
-    threads: int | None,
+    code: FunctionCode, regions: Sequence[Region], module: Module, language: LanguageSemantics, threads: int | None
 ) -> InFlightWalk:
     """The walk through a function.
 
@@ -113,11 +109,7 @@ class InFlightWalk:
     """A walk through a function that tracks the loads in flight and measures them by region."""
 
     def __init__(
-        self,
-        code: FunctionCode,
-        events: list[tuple[MemoryEvent, ...]],
-        regions: Sequence[Region],
-        threads: int | None,
+        self, code: FunctionCode, events: list[tuple[MemoryEvent, ...]], regions: Sequence[Region], threads: int | None
     ) -> None:
         self.code, self.regions, self.events, self.threads = code, regions, events, threads
         self._blocks, self._flow = code.function.blocks, code.flow

@@ -114,11 +114,7 @@ def _live_out(function: Function, reads: Sequence[int], kills: Sequence[int]) ->
 
 
 def _live_at_instructions(
-    function: Function,
-    reads: Sequence[int],
-    writes: Sequence[int],
-    kills: Sequence[int],
-    live_out: Sequence[int],
+    function: Function, reads: Sequence[int], writes: Sequence[int], kills: Sequence[int], live_out: Sequence[int]
 ) -> list[int]:
     """Registers live before each instruction, plus those that it writes."""
     live_sets = [0] * len(function.instructions)

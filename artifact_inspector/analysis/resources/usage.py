@@ -91,12 +91,7 @@ def find_resources(
     if amdgcn is not None or isinstance(binary, Hsaco) or is_amd:
         hsaco = binary if isinstance(binary, Hsaco) else None
         return _amd(
-            target,
-            metadata,
-            amdgcn,
-            named_target,
-            hsaco,
-            _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN,
+            target, metadata, amdgcn, named_target, hsaco, _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN
         )
     if isinstance(binary, Cubin):
         return _nvidia(target, metadata, ptx, binary, "")
@@ -116,11 +111,7 @@ _NVIDIA_ONLY = ResourceFigure(None, "NVIDIA only")
 
 
 def _nvidia(
-    target: Target | None,
-    metadata: Mapping[str, object],
-    ptx: Figures | None,
-    cubin: Cubin | None,
-    missing: str,
+    target: Target | None, metadata: Mapping[str, object], ptx: Figures | None, cubin: Cubin | None, missing: str
 ) -> Resources:
     """The resources of an NVIDIA kernel. `missing` says why there is no cubin."""
     contradictions: list[Contradiction] = []

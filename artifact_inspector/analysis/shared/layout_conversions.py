@@ -17,14 +17,7 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     find_scratch_rules,
 )
 from artifact_inspector.analysis.shared.swizzling import ConversionReach, find_conversion_reach
-from artifact_inspector.model import (
-    EventKind,
-    LanguageSemantics,
-    Module,
-    SourceLine,
-    TensorType,
-    TritonVersion,
-)
+from artifact_inspector.model import EventKind, LanguageSemantics, Module, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 
 _OF_DOTS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.DOT_OPERAND})
@@ -55,11 +48,7 @@ class LayoutConversion:
 
 
 def find_conversions(
-    code: FunctionCode,
-    region: Region,
-    module: Module,
-    language: LanguageSemantics,
-    triton: TritonVersion | None = None,
+    code: FunctionCode, region: Region, module: Module, language: LanguageSemantics, triton: TritonVersion | None = None
 ) -> tuple[LayoutConversion, ...]:
     """The conversions directly in a region, in execution order.
 

@@ -26,14 +26,7 @@ from artifact_inspector.analysis.shared.swizzling import (
     swapped_bits,
     swizzled_elements,
 )
-from artifact_inspector.model import (
-    Instruction,
-    LanguageSemantics,
-    Module,
-    Release,
-    TensorType,
-    TritonVersion,
-)
+from artifact_inspector.model import Instruction, LanguageSemantics, Module, Release, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
@@ -80,12 +73,7 @@ def find_scratch_rules(module: Module, language: LanguageSemantics, triton: Trit
 
 
 def scratch_bytes(
-    instruction: Instruction,
-    module: Module,
-    language: LanguageSemantics,
-    rules: ScratchRules,
-    *,
-    is_used: bool,
+    instruction: Instruction, module: Module, language: LanguageSemantics, rules: ScratchRules, *, is_used: bool
 ) -> int | None:
     """Bytes that an operation uses while it runs; None if unknown.
 
@@ -147,10 +135,7 @@ def _conversion_sizes(source: Layout, target: Layout, bits: int, rules: ScratchR
         return {padded}
     # Between 3.4 and 3.5 one method replaced the other.
     access_options = ((), rules.accesses(width))
-    return {
-        padded,
-        *(swizzled_elements(source, target, width, *accesses) * width // 8 for accesses in access_options),
-    }
+    return {padded, *(swizzled_elements(source, target, width, *accesses) * width // 8 for accesses in access_options)}
 
 
 def _is_unmodelled(source: Layout, target: Layout, far: ConversionReach, rules: ScratchRules) -> bool:

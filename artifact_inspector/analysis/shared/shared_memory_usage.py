@@ -258,11 +258,7 @@ class _AllocationReader:
             offset=None,
         )
         request = self._request(
-            index,
-            size,
-            _alignment(use, memory, self.rules),
-            self.memory.time_of(first),
-            self.memory.time_of(last) + 1,
+            index, size, _alignment(use, memory, self.rules), self.memory.time_of(first), self.memory.time_of(last) + 1
         )
         return _SizedAllocation(entry, request, index)
 

@@ -87,11 +87,7 @@ TRANSPOSED = WideAccess((2, 3, 4), (0, 1))
 
 
 def swizzled_elements(
-    source: Layout,
-    target: Layout,
-    bits: int,
-    stores: Sequence[WideAccess] = (),
-    loads: Sequence[WideAccess] = (),
+    source: Layout, target: Layout, bits: int, stores: Sequence[WideAccess] = (), loads: Sequence[WideAccess] = ()
 ) -> int:
     """Elements of one pass of a swizzled conversion.
 
@@ -136,9 +132,7 @@ def _wide(
         if max(access.contiguous + access.address) >= len(lane):
             return None  # a warp with fewer lanes than any GPU has
     vector = _shared_row(
-        (a, source.lane, pair[0].contiguous),
-        (b, target.lane, pair[1].contiguous),
-        (_VECTOR // bits).bit_length() - 1,
+        (a, source.lane, pair[0].contiguous), (b, target.lane, pair[1].contiguous), (_VECTOR // bits).bit_length() - 1
     )
     if vector is None:
         return None

@@ -10,13 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.captured import (
-    CapturedKernel,
-    Note,
-    find_kernels,
-    find_launches,
-    find_notes,
-)
+from artifact_inspector.compiling.ask.captured import CapturedKernel, Note, find_kernels, find_launches, find_notes
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.ask.manifest import CAPTURED_PREFIX, add_to_manifest, create_directory
 from artifact_inspector.compiling.ask.process import current_interpreter

@@ -260,16 +260,7 @@ def _install(directory: Path, python: str, packages: Sequence[str]) -> str:
     if uv := shutil.which("uv"):
         steps = [
             [uv, "venv", "--quiet", "--python", python, str(directory)],
-            [
-                uv,
-                "pip",
-                "install",
-                "--quiet",
-                "--python",
-                str(directory / "bin" / "python"),
-                "--no-deps",
-                *packages,
-            ],
+            [uv, "pip", "install", "--quiet", "--python", str(directory / "bin" / "python"), "--no-deps", *packages],
         ]
     else:
         steps = [

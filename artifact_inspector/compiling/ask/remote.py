@@ -50,11 +50,7 @@ def run_remote_requests(
     interpreter = current_interpreter() if version is None else find_interpreter(*version)
     pending: dict[tuple[int, str], dict[str | None, int]] = {}
     lookup_rows = run_requests(
-        interpreter,
-        [{**ask, "look": True} for ask in requests],
-        workers=1,
-        time_limit=time_limit,
-        planned=planned,
+        interpreter, [{**ask, "look": True} for ask in requests], workers=1, time_limit=time_limit, planned=planned
     )
     for row in lookup_rows:
         if row.get("pending"):
@@ -75,12 +71,7 @@ def run_remote_requests(
             for number, row, files in future.result():
                 index = pending[number, row["target"]].get(row.get("config"))
                 if index is not None:  # otherwise a configuration that the cache already has
-                    yield {
-                        **row,
-                        "ask": number,
-                        "index": index,
-                        **_store_entry(row, files, requests[number]["out"]),
-                    }
+                    yield {**row, "ask": number, "index": index, **_store_entry(row, files, requests[number]["out"])}
     finally:
         client.cancel(futures)
         client.close()

@@ -99,8 +99,7 @@ def kernel_path_of(kernel: Any) -> str:
         inner = getattr(function, "fn", None)
         if inner is None:
             raise UsageError(
-                f"{kernel!r} is not a Triton kernel.",
-                "Pass a function under @triton.jit, or 'FILE.py:KERNEL'.",
+                f"{kernel!r} is not a Triton kernel.", "Pass a function under @triton.jit, or 'FILE.py:KERNEL'."
             )
         function = inner
     file = function.__code__.co_filename

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.captured import (
-    CapturedKernel,
-    Note,
-    find_kernels,
-    find_launches,
-    find_notes,
-)
+from artifact_inspector.compiling.ask.captured import CapturedKernel, Note, find_kernels, find_launches, find_notes
 from artifact_inspector.compiling.ask.capturing import (
     DEFAULT_CONFIGS,
     DEFAULT_DIRECTORY,
@@ -249,12 +243,7 @@ class _ProgramProcess:
         if self._process is None:
             problem = (f"The program was stopped {stopped} before it ran for {self.target}.", None)
         return ProgramRun(
-            self.target,
-            status,
-            output.read_text(errors="replace") if output.exists() else "",
-            kernels,
-            notes,
-            problem,
+            self.target, status, output.read_text(errors="replace") if output.exists() else "", kernels, notes, problem
         )
 
     def end(self) -> None:

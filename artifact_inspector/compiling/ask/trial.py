@@ -41,10 +41,7 @@ def older_kernel_state(request: KernelRequest, revision: str) -> KernelState:
     Raises:
         UsageError: the file or revision does not exist, or the revision does not have the file.
     """
-    own_path_match, other_path_match = (
-        _KERNEL_PATH.fullmatch(request.kernel_path),
-        _KERNEL_PATH.fullmatch(revision),
-    )
+    own_path_match, other_path_match = (_KERNEL_PATH.fullmatch(request.kernel_path), _KERNEL_PATH.fullmatch(revision))
     own_file, name = (Path(own_path_match[1]), own_path_match[2] or "") if own_path_match is not None else (None, "")
     if other_path_match is not None:
         path = Path(other_path_match[1])

@@ -118,12 +118,7 @@ class Recorder:
 
     def write_note(self, text: str, target: Target | None = None, location: str | None = None) -> None:
         """Write a difference from a run on a GPU, once."""
-        event = {
-            "event": "note",
-            "text": text,
-            "place": location,
-            "target": None if target is None else str(target),
-        }
+        event = {"event": "note", "text": text, "place": location, "target": None if target is None else str(target)}
         key = json.dumps(event)
         with self._lock:
             if key in self._written_keys:

@@ -23,12 +23,7 @@ from typing import Any
 from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.compiling.capture.compile_input import describe_compile
-from artifact_inspector.compiling.capture.driver import (
-    Launcher,
-    RefusedKernel,
-    make_driver_class,
-    read_registers,
-)
+from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches
 from artifact_inspector.compiling.capture.recorder import Recorder
@@ -56,12 +51,7 @@ class TritonStandIn:
     """
 
     def __init__(
-        self,
-        targets: Sequence[Target],
-        recorder: Recorder,
-        directory: Path,
-        configs: int | None,
-        time_limit: float,
+        self, targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
     ) -> None:
         self.targets = tuple(targets)
         self.recorder = recorder
@@ -342,12 +332,7 @@ class TritonStandIn:
     def _report(self, kernel: str, target: Target, **described: Any) -> None:
         call_site = find_call_site()
         self.recorder.write_event(
-            "compiled",
-            kernel=kernel,
-            target=str(target),
-            place=call_site.line,
-            caller=call_site.caller,
-            **described,
+            "compiled", kernel=kernel, target=str(target), place=call_site.line, caller=call_site.caller, **described
         )
 
 

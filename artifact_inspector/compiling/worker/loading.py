@@ -21,12 +21,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from artifact_inspector.compiling.reference import Reference
-from artifact_inspector.compiling.signature import (
-    MISSING,
-    ParameterDeclaration,
-    ValueUnknownError,
-    read_literal,
-)
+from artifact_inspector.compiling.signature import MISSING, ParameterDeclaration, ValueUnknownError, read_literal
 from artifact_inspector.errors import CompileError, UsageError
 
 # Options of Triton 3.2 and 3.3 that partition warps; the default is 0.
@@ -114,17 +109,10 @@ def load_kernel(kernel_path: str) -> ImportedKernel:
             if not configs and reference is not None:
                 configs = tuple(_read_config(config) for config in reference.configs)
             return ImportedKernel(
-                kernel_path,
-                layer.__name__,
-                layer,
-                _read_parameters(layer),
-                configs,
-                tuple(heuristics),
-                reference,
+                kernel_path, layer.__name__, layer, _read_parameters(layer), configs, tuple(heuristics), reference
             )
     raise UsageError(
-        f"{name} in {module_path} is a {type(decorated_kernel).__name__}, not a Triton kernel.",
-        _list_kernels(module),
+        f"{name} in {module_path} is a {type(decorated_kernel).__name__}, not a Triton kernel.", _list_kernels(module)
     )
 
 
@@ -217,8 +205,7 @@ def _run_import(module_path: str, load: Callable[[], T]) -> T:
                 "program with `inspect-kernel capture`."
             )
         raise CompileError(
-            f"{module_path} does not import: {type(error).__name__}: {error}{_traceback_location(error)}.",
-            remedy,
+            f"{module_path} does not import: {type(error).__name__}: {error}{_traceback_location(error)}.", remedy
         ) from error
 
 

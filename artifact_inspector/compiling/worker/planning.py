@@ -68,13 +68,7 @@ def plan_jobs(request: Mapping[str, Any]) -> Iterator[CompileJob | dict[str, Any
         kernel = load_kernel(request["place"])
         variants = list(_variants(kernel, request))
     except InspectorError as error:
-        refusal = {
-            **describe_error(error),
-            "seconds": 0.0,
-            "cached": False,
-            "directory": None,
-            "details": None,
-        }
+        refusal = {**describe_error(error), "seconds": 0.0, "cached": False, "directory": None, "details": None}
         for target in targets:
             yield {**_row_label(request["place"].rpartition(":")[2], target, None), **refusal}
         return
@@ -92,12 +86,7 @@ def _plan_saved_text(request: Mapping[str, Any], target: Target) -> CompileJob:
         for name, value in request["options"].items()
         if name in option_names
     }
-    label = {
-        **_row_label(Path(text_path).stem, target, None),
-        "types": [],
-        "constants": {},
-        "options": options,
-    }
+    label = {**_row_label(Path(text_path).stem, target, None), "types": [], "constants": {}, "options": options}
     compile_into = partial(_compile_into, lambda: text_path, None, options, target, request)
     return CompileJob(label, f"{out}\n{text_path}\n{label}", out, compile_into)
 
@@ -122,11 +111,7 @@ def _variants(
     reference_constants: dict[str, Any] = {}
     if reference is not None:
         reference_constants = dict(reference.constexprs)
-        reference_options = {
-            "num_warps": reference.num_warps,
-            "num_stages": reference.num_stages,
-            **reference.options,
-        }
+        reference_options = {"num_warps": reference.num_warps, "num_stages": reference.num_stages, **reference.options}
     overrides: Mapping[str, str] = request.get("changed", {})
     parameter_names = {parameter.name for parameter in kernel.parameters}
     requested_options = {
@@ -142,11 +127,7 @@ def _variants(
                 f"Did you mean {similar_names[0]}?" if similar_names else f"It has {', '.join(sorted(option_names))}.",
             )
     for config in _select_configs(kernel, request["configs"], {**reference_constants, **constants_of_request}):
-        constants = {
-            **reference_constants,
-            **(config.constants if config is not None else {}),
-            **constants_of_request,
-        }
+        constants = {**reference_constants, **(config.constants if config is not None else {}), **constants_of_request}
         entries = _apply_overrides(kernel, items, constants, overrides)
         arguments = bind_arguments(kernel.name, kernel.parameters, entries, constants, kernel.derive)
         config_options = config.options if config is not None else {}
@@ -154,10 +135,7 @@ def _variants(
 
 
 def _apply_overrides(
-    kernel: ImportedKernel,
-    items: Sequence[SignatureEntry],
-    constants: dict[str, Any],
-    overrides: Mapping[str, str],
+    kernel: ImportedKernel, items: Sequence[SignatureEntry], constants: dict[str, Any], overrides: Mapping[str, str]
 ) -> Sequence[SignatureEntry]:
     """The signature with changed parameters; changed constants are stored in `constants`."""
     if not overrides:

@@ -89,12 +89,7 @@ def stand_in_for_torch() -> None:
     torch.nn = _TorchModule("torch.nn")
     torch.nn.Module = type("Module", (), {})
     torch.Tensor = type("Tensor", (), {})
-    sys.modules |= {
-        "torch": torch,
-        "torch.cuda": torch.cuda,
-        "torch.nn": torch.nn,
-        "torch.autograd": torch.autograd,
-    }
+    sys.modules |= {"torch": torch, "torch.cuda": torch.cuda, "torch.nn": torch.nn, "torch.autograd": torch.autograd}
     sys.meta_path.append(_TorchFinder())
 
 

@@ -62,8 +62,7 @@ def make_source(function: Any, arguments: BoundArguments, target: Target) -> _La
     for name, type_ in arguments.types.items():
         if not isinstance(type_, str):
             raise UsageError(
-                f"{name} is a tuple, which Triton {triton.__version__} does not support.",
-                "Use Triton 3.3 or newer.",
+                f"{name} is a tuple, which Triton {triton.__version__} does not support.", "Use Triton 3.3 or newer."
             )
     ones = frozenset(
         path[0]
@@ -144,10 +143,5 @@ def _types_by_index(source: _LaunchSource, types: Mapping[str, Any]) -> dict[int
     """Types by index, including arguments that equal 1, since Triton makes their constants from the hint."""
     index = source.function.arg_names.index
     return dict(
-        sorted(
-            {
-                **{index(name): type_ for name, type_ in types.items()},
-                **dict.fromkeys(source.ones, "i32"),
-            }.items()
-        )
+        sorted({**{index(name): type_ for name, type_ in types.items()}, **dict.fromkeys(source.ones, "i32")}.items())
     )

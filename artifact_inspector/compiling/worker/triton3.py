@@ -167,6 +167,5 @@ def _refuse_tuples(types: Mapping[str, ArgumentType]) -> None:
     for name, type_ in types.items():
         if not isinstance(type_, str):
             raise UsageError(
-                f"{name} is a tuple, which Triton {triton.__version__} does not support.",
-                "Use Triton 3.3 or newer.",
+                f"{name} is a tuple, which Triton {triton.__version__} does not support.", "Use Triton 3.3 or newer."
             )

@@ -99,24 +99,11 @@ def _float_reader(statement: AmdgcnStatement, position: int) -> Reader:
     read_bits = word_reader(operand)
     if not operand.is_negated and not operand.is_absolute:
         return read_bits
-    and_mask, xor_mask = (
-        0x7FFFFFFF if operand.is_absolute else 0xFFFFFFFF,
-        0x80000000 if operand.is_negated else 0,
-    )
+    and_mask, xor_mask = (0x7FFFFFFF if operand.is_absolute else 0xFFFFFFFF, 0x80000000 if operand.is_negated else 0)
     return lambda machine: apply(lambda v: (v & and_mask) ^ xor_mask, read_bits(machine))
 
 
-_UNSUPPORTED_MODIFIERS = (
-    "clamp",
-    "mul",
-    "div",
-    "src0_sel",
-    "src1_sel",
-    "op_sel",
-    "quad_perm",
-    "row_shr",
-    "row_shl",
-)
+_UNSUPPORTED_MODIFIERS = ("clamp", "mul", "div", "src0_sel", "src1_sel", "op_sel", "quad_perm", "row_shr", "row_shl")
 
 
 def _float_operation(function: Callable[..., Known], operand_count: int) -> RunBuilder:

@@ -79,10 +79,7 @@ def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> St
         if isinstance(lane, UnknownValue) or (
             isinstance(value, UnknownValue) and not isinstance(value.unknown_bits, np.ndarray)
         ):
-            write(
-                machine,
-                UnknownValue(0, FULL, (lane if isinstance(lane, UnknownValue) else value).missing_inputs),
-            )
+            write(machine, UnknownValue(0, FULL, (lane if isinstance(lane, UnknownValue) else value).missing_inputs))
         elif isinstance(value, UnknownValue):
             data, bad = (read_value(machine, plane, lane, mask) for plane in (value.data, value.unknown_bits))
             write(machine, UnknownValue(data, bad, value.missing_inputs) if np.any(bad) else data)

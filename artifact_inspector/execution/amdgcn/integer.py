@@ -34,12 +34,7 @@ from artifact_inspector.execution.amdgcn.operands import (
     write_sum_halves,
     write_wide,
 )
-from artifact_inspector.execution.interpreter.conversions import (
-    apply_distinct,
-    as_predicate,
-    to_number,
-    truncate,
-)
+from artifact_inspector.execution.interpreter.conversions import apply_distinct, as_predicate, to_number, truncate
 from artifact_inspector.execution.interpreter.values import FULL, Known, UnknownValue, Value, apply, as_signed
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
@@ -87,8 +82,7 @@ def _add_builder(sign: int, *, is_swapped: bool = False, has_carry_in: bool = Fa
             elif not is_vector:
                 carry_out = apply(lambda x, y, c: _overflows(x, y, c, sign), a, b, carry_in) if is_signed else total
                 machine.write_register(
-                    "scc",
-                    as_predicate(carry_out if is_signed else apply(lambda v: (v >> 32 & 1) != 0, carry_out)),
+                    "scc", as_predicate(carry_out if is_signed else apply(lambda v: (v >> 32 & 1) != 0, carry_out))
                 )
 
         return scalar_or_vector_run(statement, run)
@@ -387,10 +381,7 @@ def _build_shift_add(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> St
 
         def run(machine: Machine) -> None:
             write_sum_halves(
-                machine,
-                destination_registers,
-                shifted_sum(machine, lower),
-                shifted_sum(machine, wide_readers),
+                machine, destination_registers, shifted_sum(machine, lower), shifted_sum(machine, wide_readers)
             )
 
         return under_exec(run)

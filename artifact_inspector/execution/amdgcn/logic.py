@@ -228,8 +228,7 @@ def _build_move(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun
         readers = [word_reader(source_operand, half) for half in range(2)]
 
         return scalar_or_vector_run(
-            statement,
-            lambda machine: write_all(machine, target.names, [reader(machine) for reader in readers]),
+            statement, lambda machine: write_all(machine, target.names, [reader(machine) for reader in readers])
         )
     write = word_writer(statement)
     reader = source_readers(statement, 1, 1)[0]
@@ -281,9 +280,7 @@ def _build_compare(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> Step
     def as_number(value: Known) -> Known:
         if bits < 64:
             return truncate(
-                value,
-                16 if has_constant and isinstance(value, int) and value < 1 << 16 else bits,
-                is_signed=is_signed,
+                value, 16 if has_constant and isinstance(value, int) and value < 1 << 16 else bits, is_signed=is_signed
             )
         if is_signed:
             return value
@@ -328,17 +325,11 @@ def _build_float_compare(statement: AmdgcnStatement, _meaning: OpcodeSemantics) 
 
 def _build_bit_test(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     value_reader = wide_reader(statement.operands[0]) if meaning.bits == 64 else word_reader(statement.operands[0])
-    bit_reader, expected_bit, bit_mask = (
-        word_reader(statement.operands[1]),
-        int(meaning.condition),
-        meaning.bits - 1,
-    )
+    bit_reader, expected_bit, bit_mask = (word_reader(statement.operands[1]), int(meaning.condition), meaning.bits - 1)
 
     def run(machine: Machine) -> None:
         is_expected = apply(
-            lambda v, at: (v >> (at & bit_mask) & 1) == expected_bit,
-            value_reader(machine),
-            bit_reader(machine),
+            lambda v, at: (v >> (at & bit_mask) & 1) == expected_bit, value_reader(machine), bit_reader(machine)
         )
         machine.write_register("scc", as_predicate(is_expected))
 

@@ -42,11 +42,7 @@ def _constant_offset(statement: AmdgcnStatement) -> int:
 
 
 def _write_loaded(
-    machine: Machine,
-    names: tuple[str, ...],
-    values: list[Value],
-    meaning: OpcodeSemantics,
-    in_range: Mask = True,
+    machine: Machine, names: tuple[str, ...], values: list[Value], meaning: OpcodeSemantics, in_range: Mask = True
 ) -> None:
     """Write loaded words to registers; 0 for lanes outside the range of the buffer."""
     for name, value in zip(names, values, strict=False):
@@ -359,10 +355,7 @@ def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
     def run(machine: Machine) -> None:
         lanes = find_lane_accesses(machine, address_readers[0](machine))
         store_shared(
-            machine,
-            lanes,
-            meaning.size,
-            [machine.unknown_value("the result of an atomic")] * _word_count(meaning),
+            machine, lanes, meaning.size, [machine.unknown_value("the result of an atomic")] * _word_count(meaning)
         )
         for name in names:
             machine.write_register(name, machine.unknown_value("the result of an atomic"))
@@ -379,10 +372,7 @@ def _scratch_address_reader(statement: AmdgcnStatement, first: int) -> Reader:
         for o in statement.operands[first:]
         if o.kind in (AmdgcnOperandKind.VECTOR, AmdgcnOperandKind.SCALAR, AmdgcnOperandKind.NUMBER) and len(o.names) < 2
     ]
-    readers, constant_offset = (
-        [word_reader(operand) for operand in address_operands],
-        _constant_offset(statement),
-    )
+    readers, constant_offset = ([word_reader(operand) for operand in address_operands], _constant_offset(statement))
 
     def read_address(machine: Machine) -> Value:
         address: Value = constant_offset

@@ -47,10 +47,7 @@ def word_reader(operand: AmdgcnOperand, word_offset: int = 0) -> Reader:
     if operand.kind in (AmdgcnOperandKind.NUMBER, AmdgcnOperandKind.FLOAT):
         number = (operand.value >> 32 * word_offset if word_offset else operand.value) & FULL
         return lambda _machine: number
-    if word_offset < len(operand.names) and operand.kind not in (
-        AmdgcnOperandKind.LABEL,
-        AmdgcnOperandKind.OTHER,
-    ):
+    if word_offset < len(operand.names) and operand.kind not in (AmdgcnOperandKind.LABEL, AmdgcnOperandKind.OTHER):
         name = operand.names[word_offset]
         if name == "scc":
             return lambda machine: apply(to_number, machine.read_register("scc"))
@@ -67,10 +64,7 @@ def wide_reader(operand: AmdgcnOperand) -> Reader:
     if operand.kind in (AmdgcnOperandKind.NUMBER, AmdgcnOperandKind.FLOAT):
         number = operand.value
         return lambda _machine: number
-    low_reader, high_reader = (
-        word_reader(operand),
-        word_reader(operand, 1) if len(operand.names) > 1 else _read_zero,
-    )
+    low_reader, high_reader = (word_reader(operand), word_reader(operand, 1) if len(operand.names) > 1 else _read_zero)
     return lambda machine: join_words(low_reader(machine), high_reader(machine))
 
 

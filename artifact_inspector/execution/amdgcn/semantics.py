@@ -20,19 +20,9 @@ from artifact_inspector.execution.amdgcn.integer import INTEGER
 from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
 from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, under_exec
-from artifact_inspector.execution.interpreter.program import (
-    MALFORMED_OPERAND_ERRORS,
-    DecodedProgram,
-    ProgramStep,
-)
+from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    InputNames,
-    UnknownValue,
-    Value,
-    is_entirely_unknown,
-)
+from artifact_inspector.execution.interpreter.values import FULL, InputNames, UnknownValue, Value, is_entirely_unknown
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, encode_argument
 from artifact_inspector.formats.amdgcn import parser as language
 from artifact_inspector.formats.amdgcn.kernel import InitialState
@@ -57,10 +47,7 @@ _STEP_KINDS: Mapping[EventKind, str] = {
     EventKind.SCALAR_LOAD: "scalar_load",
 }  # fmt: skip
 _BRANCH_ACTIONS = (Action.BRANCH, Action.BRANCH_IF, Action.SET_PC)
-_SCRATCH_ACTIONS = {
-    EventKind.LOCAL_LOAD: Action.LOAD_SCRATCH,
-    EventKind.LOCAL_STORE: Action.STORE_SCRATCH,
-}
+_SCRATCH_ACTIONS = {EventKind.LOCAL_LOAD: Action.LOAD_SCRATCH, EventKind.LOCAL_STORE: Action.STORE_SCRATCH}
 _MATRIX_TYPES: Mapping[str, str] = {
     "f16": "fp16", "bf16": "bf16", "xf32": "tf32", "f32": "fp32", "f64": "fp64", "fp8": "fp8", "bf8": "fp8",
     "i8": "int8", "iu8": "int8", "iu4": "int4", "fp4": "fp4", "fp6": "fp6", "bf6": "fp6", "f8": "fp8",
@@ -327,8 +314,7 @@ class AmdgcnEnvironment:
 
     def _argument_word(self, offset: int) -> Value:
         name = next(
-            (self.missing_bytes[byte] for byte in range(offset, offset + 4) if byte in self.missing_bytes),
-            None,
+            (self.missing_bytes[byte] for byte in range(offset, offset + 4) if byte in self.missing_bytes), None
         )
         if name is not None or offset >= len(self.argument_bytes):
             argument_bytes = {byte for a in self.beginning.arguments for byte in range(a.offset, a.offset + a.size)}

@@ -289,8 +289,7 @@ class AffineValue:
         if function is np.where and len(arguments) == 3:
             return _select_affine(*arguments)
         return function(
-            *map(as_plain_array, arguments),
-            **{name: as_plain_array(value) for name, value in options.items()},
+            *map(as_plain_array, arguments), **{name: as_plain_array(value) for name, value in options.items()}
         )
 
 

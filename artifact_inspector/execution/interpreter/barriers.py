@@ -70,10 +70,7 @@ def arrive_at_cta_barrier(machine: Machine, barrier: str, count: int | None, *, 
             if np.all(is_released):
                 machine.groups.append(waiting_group)
                 continue
-            released, blocked = (
-                waiting_group.mask & is_released[:, None],
-                waiting_group.mask & ~is_released[:, None],
-            )
+            released, blocked = (waiting_group.mask & is_released[:, None], waiting_group.mask & ~is_released[:, None])
             machine.groups += [LaneGroup(waiting_group.pc, released, machine)] if released.any() else []
             machine.waiting += [(barrier, LaneGroup(waiting_group.pc, blocked, machine))] if blocked.any() else []
     return True

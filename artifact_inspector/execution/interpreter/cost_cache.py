@@ -39,14 +39,7 @@ def cached_cost(
     key_arguments = tuple(
         argument.tobytes() if isinstance(argument, np.ndarray) else argument for argument in further_arguments
     )
-    key = (
-        cost_function,
-        addresses.shape,
-        relative_addresses.tobytes(),
-        size,
-        key_arguments,
-        *options.values(),
-    )
+    key = (cost_function, addresses.shape, relative_addresses.tobytes(), size, key_arguments, *options.values())
     cost = _cached_costs.get(key)
     if cost is None:
         if len(_cached_costs) >= MOST_ENTRIES:

@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    Mask,
-    UnknownValue,
-    Value,
-    select_lanes,
-    select_rows,
-)
+from artifact_inspector.execution.interpreter.values import FULL, Mask, UnknownValue, Value, select_lanes, select_rows
 
 MOST_SHARED_BYTES = 1 << 20
 """Bytes of shared memory that are kept. No GPU has more; stores beyond it are unknown."""
@@ -61,10 +54,7 @@ class CtaMemory:
     def repeat_rows(self, count: int) -> None:
         """Repeat the content for `count` times as many CTAs."""
         if self.content is not None and self.known_marks is not None and len(self.content) > 1:
-            self.content, self.known_marks = (
-                np.tile(self.content, (count, 1)),
-                np.tile(self.known_marks, (count, 1)),
-            )
+            self.content, self.known_marks = (np.tile(self.content, (count, 1)), np.tile(self.known_marks, (count, 1)))
 
     # Words that every lane has for itself.
 
@@ -81,11 +71,7 @@ class CtaMemory:
     # Bytes that the lanes of a CTA share.
 
     def store(
-        self,
-        addresses: NDArray[np.int64],
-        size: int,
-        value: NDArray[np.int64] | None,
-        mask: NDArray[np.bool_],
+        self, addresses: NDArray[np.int64], size: int, value: NDArray[np.int64] | None, mask: NDArray[np.bool_]
     ) -> None:
         """Store up to 4 bytes of each lane; None stores unknown bytes.
 
@@ -135,16 +121,10 @@ class CtaMemory:
             raise CapacityExceeded
         if self.content is None or self.known_marks is None:
             size = -(-size // 4) * 4
-            self.content, self.known_marks = (
-                np.zeros((rows, size), np.uint8),
-                np.zeros((rows, size), np.uint8),
-            )
+            self.content, self.known_marks = (np.zeros((rows, size), np.uint8), np.zeros((rows, size), np.uint8))
             return
         if len(self.content) < rows:
-            self.content, self.known_marks = (
-                self.content.repeat(rows, axis=0),
-                self.known_marks.repeat(rows, axis=0),
-            )
+            self.content, self.known_marks = (self.content.repeat(rows, axis=0), self.known_marks.repeat(rows, axis=0))
         if self.content.shape[1] < size:
             added_bytes = -(-max(size, 2 * self.content.shape[1]) // 4) * 4 - self.content.shape[1]
             self.content = np.pad(self.content, ((0, 0), (0, added_bytes)))

@@ -217,13 +217,7 @@ class GlobalMemory:
         return True
 
     def touch(
-        self,
-        addresses: NDArray[np.int64],
-        size: int,
-        *,
-        reads: bool,
-        writes: bool,
-        updates: bool = False,
+        self, addresses: NDArray[np.int64], size: int, *, reads: bool, writes: bool, updates: bool = False
     ) -> NDArray[Any]:
         """Record what active lanes touch.
 
@@ -250,11 +244,7 @@ class GlobalMemory:
             region_addresses = addresses[inside & (region_numbers == number)]
             if region_addresses.size:
                 self._record_touch(
-                    region,
-                    partial(region.touch, addresses=region_addresses, size=size),
-                    reads,
-                    writes,
-                    updates,
+                    region, partial(region.touch, addresses=region_addresses, size=size), reads, writes, updates
                 )
         return np.flatnonzero(~inside)
 

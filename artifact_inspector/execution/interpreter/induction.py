@@ -24,11 +24,7 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.affine import AffineValue
 from artifact_inspector.execution.interpreter.counters import StepLimitReached
 from artifact_inspector.execution.interpreter.cta_memory import CapacityExceeded, CtaMemory
-from artifact_inspector.execution.interpreter.lane_partition import (
-    LanePartition,
-    has_unknown_bits,
-    materialize,
-)
+from artifact_inspector.execution.interpreter.lane_partition import LanePartition, has_unknown_bits, materialize
 from artifact_inspector.execution.interpreter.machine import LaneGroup, Machine
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, UndecidedPath
 from artifact_inspector.execution.interpreter.speculative_memory import OrderDependent, SpeculativeMemory
@@ -93,12 +89,7 @@ class IterationHypothesis:
     """
 
     def __init__(
-        self,
-        machine: Machine,
-        changes: Sequence[StateChange],
-        count: int,
-        steps: int,
-        odd: Iterable[StateName] = (),
+        self, machine: Machine, changes: Sequence[StateChange], count: int, steps: int, odd: Iterable[StateName] = ()
     ) -> None:
         self.machine, self.count, self.step_limit = machine, count, steps
         state = machine_state(machine)
@@ -133,10 +124,7 @@ class IterationHypothesis:
         for _ in range(_MOST_RERUNS):
             speculative_memory = SpeculativeMemory(machine.memory, machine.rows)
             speculative = self._make_speculative(speculative_memory)
-            initial_state: dict[StateName, Value] = {
-                **speculative.registers,
-                **speculative.local_memory.lane_words,
-            }
+            initial_state: dict[StateName, Value] = {**speculative.registers, **speculative.local_memory.lane_words}
             proven = self._run_iterations(speculative)
             has_new_inputs = machine.input_names.count() > input_count
             machine.input_names.truncate(input_count)
@@ -235,9 +223,7 @@ class IterationHypothesis:
             return self.irregular[name]
         if isinstance(register_value, UnknownValue):
             return UnknownValue(
-                self._tile(register_value.data),
-                self._tile(register_value.unknown_bits),
-                register_value.missing_inputs,
+                self._tile(register_value.data), self._tile(register_value.unknown_bits), register_value.missing_inputs
             )
         if isinstance(register_value, (AffineValue, LanePartition)):
             return register_value.keep(np.tile(np.arange(self.machine.rows), self.count))

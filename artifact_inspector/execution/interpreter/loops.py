@@ -160,8 +160,7 @@ class LoopAccelerator:
         most_iterations = (MOST_AFFINE_LANES if is_mostly_affine else MOST_LANES) // (machine.rows * machine.threads)
         if most_iterations >= FEWEST_ITERATIONS:
             most_iterations = min(
-                most_iterations,
-                MOST_REGISTER_BYTES // (1 + sum(map(_array_bytes, machine.registers.values()))),
+                most_iterations, MOST_REGISTER_BYTES // (1 + sum(map(_array_bytes, machine.registers.values())))
             )
         if most_iterations < FEWEST_ITERATIONS:
             return
@@ -186,11 +185,7 @@ class LoopAccelerator:
 
 
 def _run_proven(
-    machine: Machine,
-    loop: _LoopHistory,
-    changes: list[StateChange],
-    irregular: set[StateName],
-    most_iterations: int,
+    machine: Machine, loop: _LoopHistory, changes: list[StateChange], irregular: set[StateName], most_iterations: int
 ) -> bool:
     """Run as many iterations as can be proven; whether there were any.
 

@@ -316,10 +316,7 @@ class Machine:
         new_machine.registers = dict(self.registers)
         new_machine.barriers, new_machine.saved_barriers = dict(self.barriers), dict(self.saved_barriers)
         new_machine.early_arrivals = dict(self.early_arrivals)
-        new_machine.local_memory, new_machine.shared_memory = (
-            self.local_memory.copy(),
-            self.shared_memory.copy(),
-        )
+        new_machine.local_memory, new_machine.shared_memory = (self.local_memory.copy(), self.shared_memory.copy())
         new_machine.loops = None if self.loops is None else self.loops.for_other_ctas()
         group_index = self.groups.index(self.group)
         new_machine.groups = [LaneGroup(group.pc, group.mask, self) for group in self.groups]

@@ -21,14 +21,7 @@ from artifact_inspector.execution.interpreter.lane_accesses import (
     merge_equal_rows,
 )
 from artifact_inspector.execution.interpreter.observation import GlobalAccess, SharedMemoryAccess
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    Mask,
-    UnknownValue,
-    Value,
-    data_of,
-    unknown_bits_of,
-)
+from artifact_inspector.execution.interpreter.values import FULL, Mask, UnknownValue, Value, data_of, unknown_bits_of
 from artifact_inspector.execution.interpreter.wavefronts import (
     LINE,
     count_atomics,
@@ -149,10 +142,7 @@ def _count_sectors(machine: Machine, lanes: LaneAccesses, size: int, unit_bytes:
         active_count = lanes.addresses.size
     else:
         active_lanes = mask.sum(axis=1)
-        ideal_sectors, active_count = (
-            int((-(-active_lanes * size // line_bytes)).sum()),
-            int(active_lanes.sum()),
-        )
+        ideal_sectors, active_count = (int((-(-active_lanes * size // line_bytes)).sum()), int(active_lanes.sum()))
     counts.sectors[index] += sectors * lanes.multiplicity
     counts.sectors_ideal[index] += min(ideal_sectors, sectors) * lanes.multiplicity
     counts.bytes_requested[index] += active_count * size * lanes.multiplicity
@@ -168,13 +158,7 @@ def _record_out_of_bounds(machine: Machine, lanes: LaneAccesses, out_of_bounds: 
         rows, threads = np.divmod(flat_lanes, lanes.addresses.shape[1])
         ctas, positions = machine.ctas[rows], np.arange(len(flat_lanes))
         counts.out_of_bounds += out_of_bounds_accesses(
-            machine.memory,
-            machine.step.index,
-            kind,
-            positions,
-            ctas,
-            threads,
-            lanes.addresses.ravel()[flat_lanes],
+            machine.memory, machine.step.index, kind, positions, ctas, threads, lanes.addresses.ravel()[flat_lanes]
         )
     index = machine.step.index
     counts.out_of_bounds_lanes[index] = (
@@ -328,10 +312,7 @@ def count_async_copy(
             ).representatives(_LINE):
                 _count_copy_wavefronts(machine, representative, size, None, past_l1, representative.multiplicity)
         return target_lanes
-    target_lanes, source_lanes = (
-        target_lanes.expanded,
-        None if source_lanes is None else source_lanes.expanded,
-    )
+    target_lanes, source_lanes = (target_lanes.expanded, None if source_lanes is None else source_lanes.expanded)
     rows = max(len(target_lanes.addresses), 1 if source_lanes is None else len(source_lanes.addresses))
     _count_copy_wavefronts(machine, target_lanes, size, source_lanes, past_l1, machine.rows // rows)
     return target_lanes
@@ -364,12 +345,7 @@ def _count_copy_wavefronts(
     addresses = np.broadcast_to(target_lanes.addresses, shape)
     mask = np.ones(shape, bool) if target_lanes.mask is None else np.broadcast_to(target_lanes.mask, shape)
     if rows > 1 and (source_addresses == source_addresses[:1]).all() and have_equal_rows(addresses, mask, _LINE):
-        addresses, mask, source_addresses, repeat = (
-            addresses[:1],
-            mask[:1],
-            source_addresses[:1],
-            machine.rows,
-        )
+        addresses, mask, source_addresses, repeat = (addresses[:1], mask[:1], source_addresses[:1], machine.rows)
     count = count_l1_bypass_wavefronts if past_l1 else count_copy_wavefronts
     on, warp_sources = mask.reshape(-1, warp), source_addresses.reshape(-1, warp)
     counted = cached_cost(count, addresses.reshape(-1, warp), size, on, warp_sources, modulus=_LINE)
@@ -396,9 +372,7 @@ def _has_most_conflicts(machine: Machine, lanes: LaneAccesses, cost: tuple[int, 
 
 
 def _keep_worst_warp(
-    machine: Machine,
-    lanes: LaneAccesses,
-    make_access: Callable[[tuple[int | None, ...], int, int], WarpAccess],
+    machine: Machine, lanes: LaneAccesses, make_access: Callable[[tuple[int | None, ...], int, int], WarpAccess]
 ) -> None:
     """Keep the warp with the most bank conflicts among the first warps of an access."""
     addresses, on = _addresses_by_warp(machine, lanes)
@@ -413,10 +387,7 @@ def _keep_worst_warp(
         access = make_access(lane_addresses, int(machine.ctas[row // warps_per_cta]), row % warps_per_cta)
         wavefronts, ideal = count_warp_wavefronts(access)
         if wavefronts - ideal > worst_excess:
-            worst_excess, machine.counters.worst_shared_access[machine.step.index] = (
-                wavefronts - ideal,
-                access,
-            )
+            worst_excess, machine.counters.worst_shared_access[machine.step.index] = (wavefronts - ideal, access)
 
 
 _MOST_WARPS_SEARCHED = 32

@@ -6,14 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MALFORMED_OPERAND_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    StopIteration,
-)
+MALFORMED_OPERAND_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, StopIteration)
 """Exceptions from instructions of a damaged file, with operands that no assembler accepts."""
 
 

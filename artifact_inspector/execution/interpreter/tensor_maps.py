@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
 from artifact_inspector.execution.interpreter.observation import GlobalAccess
-from artifact_inspector.execution.interpreter.values import (
-    Mask,
-    UnknownValue,
-    broadcast_value,
-    data_of,
-    has_lanes,
-)
+from artifact_inspector.execution.interpreter.values import Mask, UnknownValue, broadcast_value, data_of, has_lanes
 from artifact_inspector.execution.launch import Tensor
 
 if TYPE_CHECKING:

@@ -116,10 +116,7 @@ def _build_compare(statement: SassStatement) -> StepRun:
     operands = statement.operands
     targets = [None if is_zero_register(o) else o.name for o in operands[:2]]
     name = next((m for m in statement.modifiers if m in _COMPARISONS), None)
-    left_reader, right_reader = (
-        word_reader(operands[2], is_float=True),
-        word_reader(operands[3], is_float=True),
-    )
+    left_reader, right_reader = (word_reader(operands[2], is_float=True), word_reader(operands[3], is_float=True))
     combine_reader = predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
     combination = "OR" if statement.has_modifier("OR") else "XOR" if statement.has_modifier("XOR") else "AND"
 
@@ -250,8 +247,7 @@ def _build_to_integer(statement: SassStatement) -> StepRun:
 
     def read_converted(machine: Machine) -> Value:
         return apply(
-            partial(apply_distinct, lambda float_bits: wrap_int64(convert_number(float_bits))),
-            reader(machine),
+            partial(apply_distinct, lambda float_bits: wrap_int64(convert_number(float_bits))), reader(machine)
         )
 
     if bits == 64:

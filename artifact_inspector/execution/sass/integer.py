@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from artifact_inspector.execution.interpreter.conversions import as_predicate, to_number, wrap_int64
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    Known,
-    Value,
-    apply,
-    as_signed,
-    invert,
-    select_lanes,
-)
+from artifact_inspector.execution.interpreter.values import FULL, Known, Value, apply, as_signed, invert, select_lanes
 from artifact_inspector.execution.sass.operands import (
     Reader,
     RunBuilder,
@@ -263,10 +255,7 @@ def _build_lea(statement: SassStatement) -> StepRun:
         high_word = 0 if high_reader is None else high_reader(machine)
         scaled_value = apply(scale_address, base_reader(machine), high_word, amount_reader(machine))
         total = apply(
-            _sum,
-            scaled_value,
-            addend_reader(machine),
-            *(_read_carry(reader, machine) for reader in carry_readers),
+            _sum, scaled_value, addend_reader(machine), *(_read_carry(reader, machine) for reader in carry_readers)
         )
         write_sum(machine, name, carry_predicates, total)
 
@@ -357,10 +346,7 @@ def _build_min_max(statement: SassStatement) -> StepRun:
 
     def pick_value(machine: Machine) -> Value:
         values = [reader(machine) for reader in readers]
-        minimum, maximum = (
-            apply(extreme_function(np.minimum), *values),
-            apply(extreme_function(np.maximum), *values),
-        )
+        minimum, maximum = (apply(extreme_function(np.minimum), *values), apply(extreme_function(np.maximum), *values))
         return select_lanes(picks_minimum(machine), minimum, maximum)
 
     return write_run(name, pick_value)

@@ -22,15 +22,7 @@ from artifact_inspector.execution.interpreter.memory_access import (
     store_shared,
     unknown_shared_value,
 )
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    Mask,
-    UnknownValue,
-    Value,
-    apply,
-    data_of,
-    has_lanes,
-)
+from artifact_inspector.execution.interpreter.values import FULL, Mask, UnknownValue, Value, apply, data_of, has_lanes
 from artifact_inspector.execution.sass.operands import (
     Reader,
     RunBuilder,
@@ -304,10 +296,7 @@ def _matrix_lanes(
     active_lanes = None if machine.active_mask is True else np.broadcast_to(machine.active_mask, rows.addresses.shape)
     return [
         LaneAccesses(
-            rows.addresses[:, first + row_lanes] + byte_offset,
-            active_lanes,
-            rows.multiplicity,
-            rows.cta_offsets,
+            rows.addresses[:, first + row_lanes] + byte_offset, active_lanes, rows.multiplicity, rows.cta_offsets
         )
         for row_lanes, byte_offset in row_and_offset
     ]

@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.program import (
-    MALFORMED_OPERAND_ERRORS,
-    DecodedProgram,
-    ProgramStep,
-)
+from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
 from artifact_inspector.execution.interpreter.tensor_maps import PARAMETER_WINDOW, TensorDescriptor
-from artifact_inspector.execution.interpreter.values import (
-    FULL,
-    InputNames,
-    UnknownValue,
-    Value,
-)
+from artifact_inspector.execution.interpreter.values import FULL, InputNames, UnknownValue, Value
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, encode_argument
 from artifact_inspector.execution.sass.control import CONTROL, NO_OPS, branch_to, free_tensor_columns
 from artifact_inspector.execution.sass.cross_lane import LANES
@@ -44,16 +35,7 @@ from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
 
-SEMANTICS: Mapping[str, RunBuilder] = {
-    **INTEGER,
-    **LOGIC,
-    **FLOAT,
-    **MEMORY,
-    **COPIES,
-    **CONTROL,
-    **LANES,
-    **WAITS,
-}
+SEMANTICS: Mapping[str, RunBuilder] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **COPIES, **CONTROL, **LANES, **WAITS}
 """Opcode without modifiers → builder of its run."""
 
 INSTRUCTION_BYTES = 16
@@ -236,8 +218,7 @@ def _write_unknown(results: tuple[str, ...], reason: str) -> StepRun:
         for name in results:
             is_predicate = name.lstrip("U").startswith("P")
             machine.write_register(
-                name,
-                UnknownValue(False, True, unknown_value.missing_inputs) if is_predicate else unknown_value,
+                name, UnknownValue(False, True, unknown_value.missing_inputs) if is_predicate else unknown_value
             )
 
     return run

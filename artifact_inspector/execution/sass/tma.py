@@ -17,12 +17,7 @@ from artifact_inspector.execution.interpreter.tensor_maps import (
     read_maps,
     record_box_copies,
 )
-from artifact_inspector.execution.interpreter.values import (
-    UnknownValue,
-    broadcast_value,
-    distinct_values,
-    join_words,
-)
+from artifact_inspector.execution.interpreter.values import UnknownValue, broadcast_value, distinct_values, join_words
 from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, register_after
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 

@@ -135,11 +135,7 @@ class WarpState:
 
 
 def walk_cta(
-    trace: Sequence[int],
-    controls: Sequence[ControlCode],
-    costs: Mapping[int, StepCost],
-    issue: float,
-    barrier: int,
+    trace: Sequence[int], controls: Sequence[ControlCode], costs: Mapping[int, StepCost], issue: float, barrier: int
 ) -> CtaWalk:
     """The latency of a CTA.
 

@@ -49,8 +49,7 @@ def map_in_processes(
                 pool.shutdown(wait=False, cancel_futures=True)
     except BrokenProcessPool:
         raise CacheError(
-            "A process that simulated a launch was killed.",
-            "Memory may be too small for this many processes.",
+            "A process that simulated a launch was killed.", "Memory may be too small for this many processes."
         ) from None
     finally:
         _job = None

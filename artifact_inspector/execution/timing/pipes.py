@@ -11,12 +11,7 @@ from enum import Enum
 
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
-from artifact_inspector.formats.sass.statement import (
-    SassOperandKind,
-    SassStatement,
-    bytes_moved,
-    parse_statement,
-)
+from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement, bytes_moved, parse_statement
 
 
 class Pipe(Enum):

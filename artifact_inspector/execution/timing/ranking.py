@@ -23,11 +23,7 @@ from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch import KernelLaunch
-from artifact_inspector.execution.timing.candidates import (
-    RankingCandidate,
-    find_identical_binaries,
-    label_candidates,
-)
+from artifact_inspector.execution.timing.candidates import RankingCandidate, find_identical_binaries, label_candidates
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import CtaCosts, GpuModel, find_cta_costs
 from artifact_inspector.execution.timing.dram_traffic import fetched_bytes
@@ -214,11 +210,7 @@ def _missing_inputs(sample: LaunchSample) -> tuple[str, ...]:
 
 
 def score_launch(
-    sample: LaunchSample,
-    costs: CtaCosts,
-    controls: Sequence[ControlCode],
-    gpu_model: GpuModel,
-    resident_limit: int,
+    sample: LaunchSample, costs: CtaCosts, controls: Sequence[ControlCode], gpu_model: GpuModel, resident_limit: int
 ) -> tuple[float, dict[str, float], int]:
     """Score in cycles, its terms, and the number of waves."""
     warps = -(-sample.loaded.threads // 32)
@@ -301,12 +293,7 @@ def sort_by_score(estimates: Sequence[RankedLaunch]) -> list[RankedLaunch]:
     """The best first; at the end those without a score, then those that do not fit."""
     return sorted(
         estimates,
-        key=lambda row: (
-            not row.fits,
-            row.score is None,
-            row.score if row.score is not None else 0.0,
-            row.launch,
-        ),
+        key=lambda row: (not row.fits, row.score is None, row.score if row.score is not None else 0.0, row.launch),
     )
 
 
@@ -371,13 +358,7 @@ def rank_launches(
             progress(row)
         estimates[row.launch] = row
     duplicates = [
-        replace(
-            estimates[first],
-            launch=at,
-            label=labels[at],
-            hash=candidates[at].artifact.hash,
-            identical_to=first,
-        )
+        replace(estimates[first], launch=at, label=labels[at], hash=candidates[at].artifact.hash, identical_to=first)
         for at, first in enumerate(first_identical)
         if at != first
     ]

@@ -22,12 +22,7 @@ from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.execution.timing.control_codes import ControlCode, read_control_codes
 from artifact_inspector.execution.timing.costs import find_cta_costs
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect, StepCost, WarpState
-from artifact_inspector.execution.timing.ranking import (
-    barrier_cycles,
-    gpu_model_of,
-    launch_cycles,
-    resident_ctas_of,
-)
+from artifact_inspector.execution.timing.ranking import barrier_cycles, gpu_model_of, launch_cycles, resident_ctas_of
 from artifact_inspector.execution.timing.sampling import sample_launch
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.binaries import read_cubin, read_function_code
@@ -142,11 +137,7 @@ class _ResidentWarp(WarpState):
         groups, groups_left, wait_activity = {
             SchedulingEffect.WAITS_FOR_COPIES: (self.copy_groups, cost.groups_left, Activity.MEMORY),
             SchedulingEffect.WAITS_FOR_PRODUCTS: (self.product_groups, cost.groups_left, Activity.MATRIX),
-            SchedulingEffect.WAITS_FOR_BULK: (
-                self.bulk_copies,
-                max(len(self.bulk_copies) - 1, 0),
-                Activity.MEMORY,
-            ),
+            SchedulingEffect.WAITS_FOR_BULK: (self.bulk_copies, max(len(self.bulk_copies) - 1, 0), Activity.MEMORY),
         }.get(cost.effect, ([], 0, activity))
         if len(groups) > groups_left and groups[-1 - groups_left] > until:
             until, activity = groups[-1 - groups_left], wait_activity
@@ -221,10 +212,7 @@ def overlap_warps(
         warp_state = warp_states[warp_number]
         if warp_state.trace_position == len(trace):
             continue
-        control, cost = (
-            controls[trace[warp_state.trace_position]],
-            warp_costs[trace[warp_state.trace_position]],
-        )
+        control, cost = (controls[trace[warp_state.trace_position]], warp_costs[trace[warp_state.trace_position]])
         until, activity = warp_state.next_issue(control, cost)
         if until > warp_state.time:
             warp_state.time = until
@@ -312,11 +300,7 @@ def _hidden_share(fronts: Iterable[_ResidentWarp]) -> float | None:
 
 
 def find_residency(
-    candidate: RankingCandidate,
-    disassemble: Disassemble | None,
-    *,
-    gpu: str | None = None,
-    limit: int = 50_000_000,
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
 ) -> Residency:
     """The modelled overlap of the first resident warps of a multiprocessor.
 
@@ -386,11 +370,7 @@ def _off_trace_notes(
     for index in trace:
         cost = steps[index]
         if cost.unit is not None:
-            for unit, cycles in (
-                (cost.unit, cost.busy_cycles),
-                ("l2", cost.l2_cycles),
-                ("dram", cost.dram_cycles),
-            ):
+            for unit, cycles in ((cost.unit, cost.busy_cycles), ("l2", cost.l2_cycles), ("dram", cost.dram_cycles)):
                 trace_cycles[unit] += cycles
     off_trace_units = [
         unit

@@ -238,9 +238,7 @@ def _in_touch_order(touched: Sequence[_SectorTouches]) -> tuple[NDArray[np.int64
     return sectors[touch_order], np.concatenate([touches.ravel() for touches in steps])[touch_order]
 
 
-def _active_rows(
-    access: FootprintAccess,
-) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
+def _active_rows(access: FootprintAccess) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None, NDArray[np.int64]]:
     """Addresses and masks of the CTAs that take part, and their indices."""
     shape = (len(access.ctas), access.addresses.shape[1])
     addresses = np.broadcast_to(access.addresses, shape)

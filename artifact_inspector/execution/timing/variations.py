@@ -136,12 +136,7 @@ def compile_variations(
             argument_types = None if kernel_place in REFERENCE_KERNELS else record.types
             requests.append(
                 KernelRequest(
-                    kernel_place,
-                    argument_types,
-                    constant_values,
-                    option_values,
-                    config_choice,
-                    is_untrusted=True,
+                    kernel_place, argument_types, constant_values, option_values, config_choice, is_untrusted=True
                 )
             )
     return compile_kernels(requests, [record.target], out, planned=on_planned, progress=on_result)
@@ -174,10 +169,7 @@ def _in_brackets(names: Iterable[str]) -> str:
 
 
 def request_for_variations(
-    request: LaunchRequest,
-    variations: Mapping[str, tuple[str, ...]],
-    configs: str | None,
-    constants: Iterable[str],
+    request: LaunchRequest, variations: Mapping[str, tuple[str, ...]], configs: str | None, constants: Iterable[str]
 ) -> LaunchRequest:
     """The launch for every variant that is tried; its grid may use `constants` of the kernel.
 

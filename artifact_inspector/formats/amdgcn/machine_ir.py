@@ -22,12 +22,7 @@ _INSTRUCTION = re.compile(
 )
 _LOCATION = re.compile(r"; (?P<file>[^\s:;]+):(?P<line>\d+):\d+")
 _ENCODING = re.compile(r"_(?:e32|e64|sdwa|dpp|gfx\d+|vi|soft|offen|offset|saddr|sgpr|imm)\w*")
-_LETTERS = {
-    EventKind.GLOBAL_LOAD: "L",
-    EventKind.ASYNC_COPY: "A",
-    EventKind.MATRIX: "M",
-    EventKind.FLOAT: "F",
-}
+_LETTERS = {EventKind.GLOBAL_LOAD: "L", EventKind.ASYNC_COPY: "A", EventKind.MATRIX: "M", EventKind.FLOAT: "F"}
 
 
 def machine_order(text: str) -> tuple[str, ...]:

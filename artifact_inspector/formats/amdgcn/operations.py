@@ -318,10 +318,7 @@ def _control_semantics(name: str) -> OpcodeSemantics | None:
         into_exec = match[1] == "v_cmpx"
         condition = {"ne": "lg", "tru": "t"}.get(match[2], match[2])
         return OpcodeSemantics(
-            Action.COMPARE_INTO_EXEC if into_exec else Action.COMPARE,
-            int(match[4]),
-            match[3] == "i",
-            condition,
+            Action.COMPARE_INTO_EXEC if into_exec else Action.COMPARE, int(match[4]), match[3] == "i", condition
         )
     if _FLOATS.match(name):
         return OpcodeSemantics(Action.COMPARE_FLOATS)
@@ -359,9 +356,7 @@ def _memory_semantics(name: str) -> OpcodeSemantics | None:
         )
     if match := _D16.match(name):
         return OpcodeSemantics(
-            _MEMORY_ACTIONS[match[1], "load"],
-            size=1 if "byte" in name or "8" in name else 2,
-            preserves_half=True,
+            _MEMORY_ACTIONS[match[1], "load"], size=1 if "byte" in name or "8" in name else 2, preserves_half=True
         )
     if match := _ATOMIC.match(name):
         is_wide = re.search(r"(?:_x2|64)$", match[2]) is not None

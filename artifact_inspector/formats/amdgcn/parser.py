@@ -117,12 +117,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if _CODE_OBJECT in text and _END_OF_METADATA not in text:
         log.report_truncation(text.count("\n") + 1, "the metadata after the code is missing or not closed")
     return Module(
-        stage,
-        source.name,
-        log.unique_functions(functions),
-        target | numbers,
-        log.problems,
-        is_complete=log.is_complete,
+        stage, source.name, log.unique_functions(functions), target | numbers, log.problems, is_complete=log.is_complete
     )
 
 

@@ -25,10 +25,7 @@ MAX_OPERAND_REGISTERS = 64
 
 
 def canonical_lines(text: str) -> Iterator[str]:
-    kernels, initialised = (
-        set(_KERNEL.findall(text)),
-        [int(count) for count in _USER_REGISTER_COUNT.findall(text)],
-    )
+    kernels, initialised = (set(_KERNEL.findall(text)), [int(count) for count in _USER_REGISTER_COUNT.findall(text)])
     can_rename = bool(initialised) and _BY_NUMBER.search(text) is None
     first = {"s": max(initialised, default=0) + MAX_SYSTEM_REGISTERS, "v": WORK_ITEM_REGISTERS, "a": 0}
     in_kernel = in_debug_section = False

@@ -11,17 +11,7 @@ from typing import TypeVar
 
 from artifact_inspector.formats import _amd, _nvidia
 from artifact_inspector.formats._format import TRANSFER_KINDS, TraitTable
-from artifact_inspector.model import (
-    Arch,
-    EventKind,
-    Instruction,
-    MatrixOp,
-    Module,
-    Queue,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import Arch, EventKind, Instruction, MatrixOp, Module, Queue, Trait, Transfer, WaitOp
 from artifact_inspector.model.text import parse_integer, split_list
 
 TRAITS = TraitTable(

@@ -20,13 +20,7 @@ from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._conditions import LLVM
 from artifact_inspector.formats._format import DECODE_CACHE_SIZE, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
-from artifact_inspector.formats.llvm.calls import (
-    LOADS,
-    STORES,
-    Events,
-    events_of_assembly,
-    events_of_callee,
-)
+from artifact_inspector.formats.llvm.calls import LOADS, STORES, Events, events_of_assembly, events_of_callee
 from artifact_inspector.formats.llvm.metadata import DebugLocations, unquote
 from artifact_inspector.formats.llvm.opcodes import OPCODES
 from artifact_inspector.formats.llvm.operations import (
@@ -37,15 +31,7 @@ from artifact_inspector.formats.llvm.operations import (
     vector_loads_in_flight,
     wait_of,
 )
-from artifact_inspector.model import (
-    BasicBlock,
-    EventKind,
-    Function,
-    Instruction,
-    Module,
-    Operands,
-    Stage,
-)
+from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Module, Operands, Stage
 from artifact_inspector.model.limits import ASSEMBLY
 from artifact_inspector.model.text import SourceText, split_list
 
@@ -69,8 +55,7 @@ _PLAIN_NAME = re.compile(r"%[-\w.$]+", re.ASCII)
 _INCOMING = re.compile(rf"\[ ({_NAME}), %", re.ASCII)
 # Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _SNIFF = re.compile(
-    r'^(?:; ModuleID = |source_filename = "|target (?:datalayout|triple) = "|define [^\n]*@[^\n]*\{\s*$)',
-    re.MULTILINE,
+    r'^(?:; ModuleID = |source_filename = "|target (?:datalayout|triple) = "|define [^\n]*@[^\n]*\{\s*$)', re.MULTILINE
 )
 _TRIPLE = re.compile(r'\ntarget triple = "([^"]*)"')
 _TARGET_CPU = re.compile(r'"target-cpu"="([^"]*)"')
@@ -110,17 +95,10 @@ def parse(source: SourceText, stage: Stage) -> Module:
             functions.append(_LlvmBody(header, start + 1, context).parse(lines[start + 1 : stop]))
     if not functions:
         raise ParseError(
-            "the text defines no LLVM function",
-            source.position(0),
-            "Check that the file is complete LLVM IR.",
+            "the text defines no LLVM function", source.position(0), "Check that the file is complete LLVM IR."
         )
     return Module(
-        stage,
-        source.name,
-        log.unique_functions(functions),
-        attributes,
-        log.problems,
-        is_complete=log.is_complete,
+        stage, source.name, log.unique_functions(functions), attributes, log.problems, is_complete=log.is_complete
     )
 
 

@@ -98,18 +98,10 @@ def parse(source: SourceText, stage: Stage) -> Module:
     functions = parser.finish()
     if not functions:
         raise ParseError(
-            "no Triton function in this MLIR text",
-            source.position(0),
-            "The file may be truncated or of another kind.",
+            "no Triton function in this MLIR text", source.position(0), "The file may be truncated or of another kind."
         )
     return Module(
-        stage,
-        source.name,
-        log.unique_functions(functions),
-        header,
-        log.problems,
-        parse_layouts(text),
-        log.is_complete,
+        stage, source.name, log.unique_functions(functions), header, log.problems, parse_layouts(text), log.is_complete
     )
 
 

@@ -29,12 +29,7 @@ _DIVISOR = re.compile(r"\btt\.divisibility = (\d+)")
 _FLOAT = re.compile(r"\bf(?=\d+\b)")
 # Triton, python/src/ir.cc: get_fp8e4nv_ty and similar functions.
 _MAX_ELEMENTS = 1 << 62
-_FLOAT8 = {
-    "f8E4M3FN": "fp8e4nv",
-    "f8E4M3FNUZ": "fp8e4b8",
-    "f8E5M2": "fp8e5",
-    "f8E5M2FNUZ": "fp8e5b16",
-}
+_FLOAT8 = {"f8E4M3FN": "fp8e4nv", "f8E4M3FNUZ": "fp8e4b8", "f8E5M2": "fp8e5", "f8E5M2FNUZ": "fp8e5b16"}
 
 
 def parse_layouts(text: str) -> dict[str, str]:

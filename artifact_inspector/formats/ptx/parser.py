@@ -85,12 +85,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if local is not None:
         attributes["local"] = str(local)
     return Module(
-        stage,
-        source.name,
-        log.unique_functions(functions),
-        attributes,
-        log.problems,
-        is_complete=log.is_complete,
+        stage, source.name, log.unique_functions(functions), attributes, log.problems, is_complete=log.is_complete
     )
 
 

@@ -213,12 +213,5 @@ def matrix_of(opcode: str) -> MatrixOp | None:
     blocks = 2 if ".STEP" in opcode and result == "f16" else 1
     op = f"{base}.SP" if ".SP" in opcode else base
     return MatrixOp(
-        op,
-        "wgmma" if is_group else "mma",
-        m,
-        n,
-        k,
-        blocks,
-        f"{a}×{b}→{result}",
-        "warpgroup" if is_group else "warp",
+        op, "wgmma" if is_group else "mma", m, n, k, blocks, f"{a}×{b}→{result}", "warpgroup" if is_group else "warp"
     )

@@ -105,12 +105,7 @@ def parse(source: SourceText, stage: Stage) -> Module:
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
     return Module(
-        stage,
-        source.name,
-        log.unique_functions(functions),
-        attributes,
-        log.problems,
-        is_complete=log.is_complete,
+        stage, source.name, log.unique_functions(functions), attributes, log.problems, is_complete=log.is_complete
     )
 
 

@@ -23,11 +23,7 @@ def workflow_commands(remarks: Iterable[SourceRemark]) -> str:
 def _command(remark: SourceRemark) -> str:
     properties = {"title": escape_unprintable(remark.title)}
     if remark.location is not None and remark.location.is_found:
-        properties = {
-            "file": escape_unprintable(remark.location.path),
-            "line": str(remark.location.line),
-            **properties,
-        }
+        properties = {"file": escape_unprintable(remark.location.path), "line": str(remark.location.line), **properties}
     property_text = ",".join(f"{name}={_quoted(value, _IN_PROPERTY)}" for name, value in properties.items())
     return f"::{_COMMANDS[remark.level]} {property_text}::{_quoted(escape_unprintable(remark.message), _IN_TEXT)}\n"
 

@@ -40,10 +40,7 @@ def _as_graphml(graph: FunctionGraph) -> str:
 
     digraph = to_networkx(graph)
     # XML cannot hold control characters or newlines in attributes
-    attribute_dicts = (
-        *(node[-1] for node in digraph.nodes.data()),
-        *(edge[-1] for edge in digraph.edges.data()),
-    )
+    attribute_dicts = (*(node[-1] for node in digraph.nodes.data()), *(edge[-1] for edge in digraph.edges.data()))
     for attributes in attribute_dicts:
         attributes |= {
             name: _escape_newlines(attribute) for name, attribute in attributes.items() if isinstance(attribute, str)
@@ -79,9 +76,5 @@ def _as_dot(graph: FunctionGraph) -> str:
     return "\n".join(lines())
 
 
-FORMATS: Mapping[str, Callable[[FunctionGraph], str]] = {
-    "graphml": _as_graphml,
-    "json": _as_json,
-    "dot": _as_dot,
-}
+FORMATS: Mapping[str, Callable[[FunctionGraph], str]] = {"graphml": _as_graphml, "json": _as_json, "dot": _as_dot}
 """Name of a format → function that writes the graph in it."""

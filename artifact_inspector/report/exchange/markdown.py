@@ -17,11 +17,7 @@ from artifact_inspector.report.corpus import (
     describe_unmatched,
     summarise_corpus,
 )
-from artifact_inspector.report.diff import (
-    describe_divergence,
-    describe_verdict_change,
-    side_labels,
-)
+from artifact_inspector.report.diff import describe_divergence, describe_verdict_change, side_labels
 
 MAX_KERNELS = 50
 MAX_FACTS = 4

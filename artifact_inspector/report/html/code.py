@@ -159,11 +159,7 @@ def _rank_stages(kernel: KernelFacts, first_stage: str) -> list[str]:
     names = [stage.value for stage in kernel.stages]
     last = names[-1:]
     requested = [stage.value for stage in kernel.stages if first_stage in (stage.value, step_of(stage))]
-    ranked = [
-        *requested,
-        *last,
-        *(name for name in ("ttgir", "ptx", "amdgcn", "llir", "ttir") if name in names),
-    ]
+    ranked = [*requested, *last, *(name for name in ("ttgir", "ptx", "amdgcn", "llir", "ttir") if name in names)]
     return list(dict.fromkeys(ranked))
 
 

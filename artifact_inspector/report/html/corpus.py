@@ -17,13 +17,7 @@ from artifact_inspector.report.corpus import (
 from artifact_inspector.report.html.pair import make_pair_detail, view_pair
 from artifact_inspector.report.html.sources import ReadSource, Sources
 from artifact_inspector.report.html.table import TableColumn, TableData, TableRow, Tally
-from artifact_inspector.report.html.table_page import (
-    MAX_DETAILS,
-    ListSection,
-    TablePage,
-    name_details,
-    render_pages,
-)
+from artifact_inspector.report.html.table_page import MAX_DETAILS, ListSection, TablePage, name_details, render_pages
 from artifact_inspector.vocabulary.variant_labels import Compiled, label_form
 
 MAX_SENTENCES = 6

@@ -11,11 +11,7 @@ from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.model import Consequence
-from artifact_inspector.report.diff import (
-    describe_divergence,
-    describe_verdict_change,
-    side_labels,
-)
+from artifact_inspector.report.diff import describe_divergence, describe_verdict_change, side_labels
 from artifact_inspector.report.html.code import LinkedCode, linked_code
 from artifact_inspector.report.html.drawings import PictureSection, draw_pair
 from artifact_inspector.report.html.kernel import identify

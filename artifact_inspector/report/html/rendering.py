@@ -70,8 +70,7 @@ def data_element(name: str, value: object) -> Markup:
         <script type="application/json" id="x">{"name":"\u003c/script\u003e"}</script>
     """
     return Markup('<script type="application/json" id="{}">{}</script>').format(
-        name,
-        Markup(as_json(value).translate(_NOT_IN_HTML)),
+        name, Markup(as_json(value).translate(_NOT_IN_HTML))
     )
 
 

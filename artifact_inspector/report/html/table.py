@@ -89,10 +89,7 @@ def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Seq
         if fact.column is not None
     ]
     lines = [
-        TableRow(
-            name,
-            (*_text_cells(row, label, kernel), *(_cell(figure_of(fact, kernel)) for fact in facts)),
-        )
+        TableRow(name, (*_text_cells(row, label, kernel), *(_cell(figure_of(fact, kernel)) for fact in facts)))
         for name, row, label, kernel in zip(ids, rows, labels, kernels, strict=True)
     ]
     return _drop_empty_columns(TableData("kernels", (*heads, *figures), tuple(lines)))
@@ -165,9 +162,7 @@ def tallies(kernels: Sequence[KernelFacts]) -> tuple[Tally, ...]:
         _tally("triton", "Triton", (str(x.artifact.triton_version or "unknown") for x in kernels)),
         _tally("verdict", "verdicts", (str(kernel.verdict or "none") for kernel in kernels)),
         Tally(
-            "findings",
-            "findings",
-            tuple((f"{code} {name}", count) for (code, name), count in findings.most_common()),
+            "findings", "findings", tuple((f"{code} {name}", count) for (code, name), count in findings.most_common())
         ),
     )
 

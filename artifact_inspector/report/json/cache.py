@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 define_shape(PartitionFacts, "name warps registers", without="events")
 define_shape(
-    LoadWidth,
-    "line source called_from=source.called_from name masked width widths causes",
-    empty="name",
-    title="Load",
+    LoadWidth, "line source called_from=source.called_from name masked width widths causes", empty="name", title="Load"
 )
 define_shape(NarrowCause, empty="name")
 define_shape(CachePolicy, "line source called_from=source.called_from store=is_store requested applied lost")

@@ -49,11 +49,7 @@ define_shape(
     types={"category": Annotated[str, TextExamples((*CATEGORIES, "options"))]},
     title="Fact",
 )
-define_shape(
-    PairPrice,
-    empty="problem",
-    rounded={"ratio": 3, "left_cycles": 1, "right_cycles": 1},
-)
+define_shape(PairPrice, empty="problem", rounded={"ratio": 3, "left_cycles": 1, "right_cycles": 1})
 define_shape(
     Headline,
     "key=fact.key direction=fact.direction sentence source reason",

@@ -18,10 +18,7 @@ define_shape(
     " cached=is_cached directory message remedy",
     without="is_usage_error details",
     rounded={"seconds": 3},
-    types={
-        "constants": Mapping[str, bool | int | float | str | list[Any] | None],
-        "options": Mapping[str, Plain],
-    },
+    types={"constants": Mapping[str, bool | int | float | str | list[Any] | None], "options": Mapping[str, Plain]},
     title="CompiledKernel",
 )
 

@@ -27,8 +27,4 @@ class ErrorDocument(Document):
 
 def error_document(error: InspectorError) -> ErrorDocument:
     """An error in the place of a document."""
-    return ErrorDocument(
-        message=error.message,
-        remedy=error.remedy or None,
-        problems=(Problem(".", error.message),),
-    )
+    return ErrorDocument(message=error.message, remedy=error.remedy or None, problems=(Problem(".", error.message),))

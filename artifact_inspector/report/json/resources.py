@@ -52,9 +52,7 @@ class FigureSources:
 
 
 define_shape(
-    FigureSources,
-    " ".join(f"{key}=resources.{name}.source" for key, name in _FIGURES.items()),
-    without="resources",
+    FigureSources, " ".join(f"{key}=resources.{name}.source" for key, name in _FIGURES.items()), without="resources"
 )
 
 

@@ -25,14 +25,7 @@ from rich.text import Text
 
 from artifact_inspector.facts.lazy import lazy
 from artifact_inspector.report.json._document import SCHEMA_VERSION
-from artifact_inspector.report.json._encoding import (
-    Key,
-    TextExamples,
-    is_object,
-    keys_of,
-    override_of,
-    title_of,
-)
+from artifact_inspector.report.json._encoding import Key, TextExamples, is_object, keys_of, override_of, title_of
 from artifact_inspector.report.json._facts import FactsByKey, facts_schema
 
 DOCUMENTS: Mapping[str, str] = {
@@ -68,13 +61,7 @@ DOCUMENTS: Mapping[str, str] = {
 """Name of a document, as its field `document` has it → module of this folder and type."""
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_SCALARS: Mapping[object, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    type(None): "null",
-}
+_SCALARS: Mapping[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
 Schema = dict[str, Any]
 

@@ -54,16 +54,10 @@ define_shape(
     title="Matrix",
 )
 define_shape(
-    WorkBalance,
-    "expected_flop=expected actual_flop=actual is_balanced reason explanation",
-    title="MatrixIdentity",
+    WorkBalance, "expected_flop=expected actual_flop=actual is_balanced reason explanation", title="MatrixIdentity"
 )
 define_shape(
-    MatrixGeneration,
-    "used newest description reason",
-    without="fused lines",
-    empty="reason",
-    title="MatrixGeneration",
+    MatrixGeneration, "used newest description reason", without="fused lines", empty="reason", title="MatrixGeneration"
 )
 define_shape(
     PingPongSlot,
@@ -72,8 +66,7 @@ define_shape(
     types={"kind": Annotated[str, TextExamples(("memory", "matrix", "mixed"))]},
 )
 define_shape(
-    RoundFacts,
-    "loads first_load last_load first_compute last_compute sources called_from names shared distances",
+    RoundFacts, "loads first_load last_load first_compute last_compute sources called_from names shared distances"
 )
 define_shape(LayoutConversion, "line source called_from=source.called_from")
 define_shape(

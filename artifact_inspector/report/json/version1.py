@@ -152,11 +152,7 @@ RENAMED_KEYS: Mapping[str, Mapping[str, str]] = {
         **{f"bisection.differences[].newer_pass{path}": name for path, name in _PASS_OF_RELEASE.items()},
     },
     "index": {"place": "file"},
-    "reach": {
-        "answers": "results",
-        "answers[].answer": "effect",
-        **_below("answers[].facts[]", _FACT_PAIR),
-    },
+    "reach": {"answers": "results", "answers[].answer": "effect", **_below("answers[].facts[]", _FACT_PAIR)},
     "remedies": {
         "kernels[].tried": "trials",
         "kernels[].tried[].answer": "effect",

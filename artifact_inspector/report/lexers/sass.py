@@ -7,15 +7,7 @@ from typing import Any, ClassVar
 from pygments.lexer import RegexLexer
 from pygments.token import Keyword, Name, Number, Operator, Punctuation
 
-from artifact_inspector.report.lexers._shared import (
-    BLANK,
-    BLOCK_COMMENT,
-    FLOAT,
-    HEX,
-    INTEGER,
-    SLASHES,
-    STRING,
-)
+from artifact_inspector.report.lexers._shared import BLANK, BLOCK_COMMENT, FLOAT, HEX, INTEGER, SLASHES, STRING
 
 
 class SassLexer(RegexLexer):  # type: ignore[misc,unused-ignore]
