@@ -82,7 +82,9 @@ def causal_conv1d(x_ptr, w_ptr, y_ptr, T, C, WIDTH: tl.constexpr, BLOCK_T: tl.co
 
 
 @triton.jit
-def causal_conv1d_channels(x_ptr, w_ptr, y_ptr, T, C, WIDTH: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr):
+def causal_conv1d_channels(
+    x_ptr, w_ptr, y_ptr, T, C, WIDTH: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_C: tl.constexpr
+):
     c = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
     t = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T)
     acc = tl.zeros((BLOCK_T, BLOCK_C), dtype=tl.float32)
@@ -201,7 +203,7 @@ def embedding_bag(idx_ptr, table_ptr, out_ptr, L, D, BLOCK_D: tl.constexpr):
     bag = tl.program_id(0)
     d = tl.arange(0, BLOCK_D)
     acc = tl.zeros((BLOCK_D,), tl.float32)
-    for j in range(0, L):
+    for j in range(L):
         row = tl.load(idx_ptr + bag * L + j)
         acc += tl.load(table_ptr + row * D + d).to(tl.float32)
     tl.store(out_ptr + bag * D + d, acc.to(tl.float16))
@@ -230,7 +232,7 @@ def paged_decode(
     m = tl.full((QH,), float("-inf"), tl.float32)
     s = tl.zeros((QH,), tl.float32)
     acc = tl.zeros((QH, D), tl.float32)
-    for page in range(0, tl.cdiv(seq_len, PAGE)):
+    for page in range(tl.cdiv(seq_len, PAGE)):
         physical = tl.load(table_ptr + seq * MAX_PAGES + page)
         at = physical * stride_page + (kv_head * PAGE + rows)[:, None] * D + d[None, :]
         k = tl.load(k_ptr + at)

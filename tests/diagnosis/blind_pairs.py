@@ -11,7 +11,11 @@ FILE = Path(__file__).with_name("blind.py")
 
 
 def kernel(
-    name: str, arguments: dict[str, tuple[Any, ...] | int | float], constants: dict[str, Any], grid: list[int], **options: Any
+    name: str,
+    arguments: dict[str, tuple[Any, ...] | int | float],
+    constants: dict[str, Any],
+    grid: list[int],
+    **options: Any,
 ) -> Variant:
     """A variant whose signature follows from its arguments: tensors are (dtype, *shape), 16-byte aligned."""
     types, values = [], {}
@@ -31,10 +35,22 @@ _GEMV = {"x_ptr": ("fp16", K), "qw_ptr": ("i32", N, K // 8), "scale_ptr": ("fp16
 _SKINNY = {"x_ptr": ("fp16", 16, 16384), "w_ptr": ("fp16", 16384, 4096), "out_ptr": ("fp32", 16, 4096), "M": 16, "N": 4096,
            "K": 16384, "stride_xm": 16384, "stride_wk": 4096, "stride_om": 4096}  # fmt: skip
 _CONV = {"x_ptr": ("bf16", T, 2048), "w_ptr": ("bf16", 2048, 4), "y_ptr": ("bf16", T, 2048), "T": T, "C": 2048}
-_ROPE = {"q_ptr": ("bf16", T, 32, 128), "cos_ptr": ("fp32", T, 64), "sin_ptr": ("fp32", T, 64), "T": T, "stride_t": 4096}
+_ROPE = {
+    "q_ptr": ("bf16", T, 32, 128),
+    "cos_ptr": ("fp32", T, 64),
+    "sin_ptr": ("fp32", T, 64),
+    "T": T,
+    "stride_t": 4096,
+}
 _LOSS = {"logits_ptr": ("fp16", 4096, 128256), "label_ptr": ("i32", 4096), "loss_ptr": ("fp32", 4096), "stride": 128256,
          "V": 128256}  # fmt: skip
-_NORM = {"x_ptr": ("fp16", 32, 4096, 320), "w_ptr": ("fp32", 320), "y_ptr": ("fp16", 32, 4096, 320), "HW": 4096, "C": 320}
+_NORM = {
+    "x_ptr": ("fp16", 32, 4096, 320),
+    "w_ptr": ("fp32", 320),
+    "y_ptr": ("fp16", 32, 4096, 320),
+    "HW": 4096,
+    "C": 320,
+}
 _BAG = {"idx_ptr": ("i32", 16384, 32), "table_ptr": ("fp16", 1 << 20, 128), "out_ptr": ("fp16", 16384, 128)}
 _PAGED = {"q_ptr": ("fp16", 64, 8, 16, 128), "k_ptr": ("fp16", 8192, 8, 64, 128), "v_ptr": ("fp16", 8192, 8, 64, 128),
           "table_ptr": ("i32", 64, 128), "o_ptr": ("fp16", 64, 8, 16, 128), "seq_len": 4096, "scale": 0.088,

@@ -96,6 +96,10 @@ class GlobalTraffic:
     first_addresses: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
     """Step → (CTA, address of its first active lane) → accesses; empty unless `tracks_addresses`."""
     tracks_addresses: bool = False
+    lane_steps: frozenset[int] = frozenset()
+    """Steps whose lanes are recorded in `lane_addresses`: atomics."""
+    lane_addresses: dict[int, list[NDArray[np.int64]]] = field(default_factory=dict)
+    """Step → addresses of all active lanes, per access."""
     _touched_sectors: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
     _first_positions: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """Tensor → scratch array: the position of the first touch of each sector."""
@@ -133,6 +137,10 @@ class GlobalTraffic:
                 else np.take_along_axis(addresses, on.argmax(axis=1)[:, None], axis=1)[:, 0]
             )
             offsets = addresses - base[:, None]
+            if access.step in self.lane_steps:
+                self.lane_addresses.setdefault(access.step, []).append(
+                    (addresses if on is None else addresses[on]).ravel()
+                )
             ctas, iterations, step = access.ctas[rows_on], (access.first_row + rows_on) // rows, access.step
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
@@ -308,7 +316,12 @@ def sample_launch(
     """
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
-    traffic = GlobalTraffic(tuple(setup.memory.regions), tracks_addresses=tracks_addresses)
+    atomics = [step.index for step in loaded.program.steps if step.kind in ("global_atomic", "global_reduction")]
+    traffic = GlobalTraffic(
+        tuple(setup.memory.regions),
+        tracks_addresses=tracks_addresses,
+        lane_steps=frozenset(atomics if tracks_addresses else ()),
+    )
     setup.memory.tracks_touches = False
     setup.memory.footprints = traffic  # type: ignore[assignment]
     ctas = choose_ctas(launch.grid, cta_limit)
