@@ -188,9 +188,9 @@ class _Assumption:
             self._assign_strides()
 
     def _extent(self, name: str) -> int:
-        for pattern, value in _BY_NAME:
+        for pattern, suggested in _BY_NAME:
             if pattern.fullmatch(name):
-                return value
+                return suggested
         analysis, value = self.analysis, f"%{name}"
         divisions = analysis.instructions("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
         divisors = set().union(*(analysis.origins(reads[1]) for _, _, reads in divisions if len(reads) > 1), set())

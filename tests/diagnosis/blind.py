@@ -29,7 +29,6 @@ def gemv_w4_words(
     x_ptr, qw_ptr, scale_ptr, y_ptr, K, N, GROUP: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
 ):
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    nibbles = tl.arange(0, 8)
     acc = tl.zeros((BLOCK_N, BLOCK_K // 8), dtype=tl.float32)
     for start in range(0, K, BLOCK_K):
         words = start // 8 + tl.arange(0, BLOCK_K // 8)
