@@ -70,7 +70,18 @@ def diagnose(
     large = [one for one in attributions if one.weight >= least]
     # without a large cause, the largest small one is better than none
     small = [one for one in attributions if one.weight >= SMALL_SHARE and not one.kind.is_generic]
-    return describe(model, large or ([max(small, key=lambda one: one.weight)] if small and model.time else []))
+    return describe(model, large or ([max(small, key=_urgency)] if small and model.time else []))
+
+
+def predict_microseconds(
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+) -> float | None:
+    """The predicted time of a launch, without its causes; None if times are not predicted."""
+    request = assume_indices(candidate.artifact, candidate.request)
+    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
+    if model.time is None or model.cycles is None:
+        return None
+    return max(model.cycles, atomic_cycles(model)) / model.time.megahertz
 
 
 def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
