@@ -10,11 +10,9 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
-from artifact_inspector.execution.stored_values import StoredValues
+from artifact_inspector.execution.stored_values import largest_value
 
 MOST_BYTES = 1 << 29
 """Bytes of all tensors from which results are not compared: memory would hold them four times."""
@@ -110,6 +108,5 @@ def _describe(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     elements = value.bytes * 8 // value.bits
-    values = value.values.elements if isinstance(value.values, StoredValues) else value.values
-    bound = None if values is None or not len(values) else int(np.max(values)) + 1
+    bound = None if value.values is None else largest_value(value.values) + 1
     return {"dtype": value.dtype.removeprefix("torch."), "elements": elements, "bound": bound}

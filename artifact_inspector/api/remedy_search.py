@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
@@ -97,7 +97,10 @@ def search_remedies(
         record = recorded_compile(entry)
         kernel_path = record.resolve_kernel_path(entry.display_name, kernel)
         request = assume_indices(entry, request)
-        search = _Search(entry, request, diagnosis, record, kernel_path, make_disassembler, directory, gpu, steps)
+        search = _Search(
+            entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
+            directory=directory, gpu=gpu, steps=steps,
+        )  # fmt: skip
         search.run(budget, is_editable=kernel is not None, progress=progress)
         return search.verified(budget)
     except (UsageError, CompileError) as error:
@@ -113,6 +116,7 @@ class _Search:
         request: LaunchRequest,
         diagnosis: Diagnosis,
         record: UntrustedRecord,
+        *,
         kernel_path: str,
         make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
         directory: Path,
@@ -270,11 +274,8 @@ class _Search:
         if not any(type(value) is int for value in _constants(trial.change).values()):
             return True
         disassemble = self.make_disassembler([self.entry, trial.candidate.artifact])
-        pairs = (
-            (self.entry, self.request, self.entry.constants),
-            (trial.candidate.artifact, trial.candidate.request, trial.candidate.constants),
-        )
-        counts = [_unique_bytes(*pair, disassemble, self.steps) for pair in pairs]
+        original = RankingCandidate(self.entry, self.request, self.entry.constants)
+        counts = [_unique_bytes(one, disassemble, self.steps) for one in (original, trial.candidate)]
         return counts[0] is not None and counts[0] == counts[1]
 
 
@@ -304,12 +305,11 @@ def reduces_a_cause(before: Diagnosis, after: Diagnosis) -> bool:
     )
 
 
-def _unique_bytes(
-    entry: Artifact, request: LaunchRequest, constants: Mapping[str, Any], disassemble: Disassemble | None, steps: int
-) -> tuple[int, int] | None:
+def _unique_bytes(candidate: RankingCandidate, disassemble: Disassemble | None, steps: int) -> tuple[int, int] | None:
     """Distinct bytes that the launch reads and writes; None if it does not end or leaves its tensors."""
     try:
-        loaded, launch = match_launch(load_kernel(entry, disassemble), request, constants)
+        kernel = load_kernel(candidate.artifact, disassemble)
+        loaded, launch = match_launch(kernel, candidate.request, candidate.constants)
         run = simulate_launch(loaded, launch, limit=steps)
     except InspectorError:
         return None

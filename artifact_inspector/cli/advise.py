@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,16 +23,18 @@ from artifact_inspector.cli._launches import (
 )
 from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import (
-    CacheDirectory,
+    Const,
     Json,
     KernelName,
     Nvdisasm,
     Output,
     ReadTargets,
+    Signature,
     Where,
     read_selectors,
 )
-from artifact_inspector.cli._output import output_to, print_json, print_report
+from artifact_inspector.cli._output import notice, output_to, print_json, print_report
+from artifact_inspector.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,10 +45,20 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.selection import KernelFilter
     from artifact_inspector.files.cache import Artifact, Cache
 
+DEFAULT_TARGETS = ["H100"]
+"""The GPU to compile for if none is given."""
+_KERNEL_FILE = re.compile(r".+\.py:\w+")
 
-@app.command()
+
+@app.command(context_settings={"allow_extra_args": True})
 def advise(
-    cache: CacheDirectory = None,
+    context: typer.Context,
+    cache: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="CACHE", help="A Triton cache directory, FILE.py:KERNEL, or -- and a program that launches kernels."
+        ),
+    ] = None,
     name: KernelName = None,
     argument_texts: Arguments = None,
     grid: Grid = None,
@@ -52,44 +66,105 @@ def advise(
     target: ReadTargets = None,
     properties: Where = None,
     gpu: Gpu = None,
+    signature: Signature = None,
+    const: Const = None,
     kernel: Annotated[
         str | None,
         typer.Option(
             "--kernel",
             metavar="FILE.py:KERNEL",
-            help="Import this file to try other configurations. A record never imports code.",
+            help="Import and edit this file to try changes. A record never imports code.",
         ),
     ] = None,
     budget: Annotated[
-        str, typer.Option("--budget", metavar="TIME", help="Try configurations for this long: 60s, 2m; 0 tries none.")
+        str, typer.Option("--budget", metavar="TIME", help="Try changes for this long: 60s, 2m; 0 tries none.")
     ] = "60s",
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the first patch to the file that the command line names.")
+    ] = False,
     brief: Annotated[bool, typer.Option("--brief", help="Print the two most important causes only.")] = False,
     steps: Steps = MAX_STEPS,
     output: Output = None,
     json: Json = False,
     nvdisasm: Nvdisasm = None,
 ) -> None:
-    """Name what takes the time of a launch, by source line. No GPU needed."""
+    """Name what takes the time of a launch, by source line, and what helps. No GPU needed."""
     with exit_codes(json=json), output_to(output):
         from artifact_inspector.api.advice import diagnose_launches
         from artifact_inspector.facts.selection import parse_filters
+        from artifact_inspector.files.scratch import scratch_directory
         from artifact_inspector.report.advise import AdviceReport
         from artifact_inspector.report.json.advise import advice_document
         from artifact_inspector.report.progress import progress_bar
 
-        opened = open_cache_or_fail(cache)
-        selectors = parse_filters(read_selectors(target, properties))
-        pairs = _pair_launches(opened, name, selectors, (argument_texts or [], grid, launch))
-        disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
-        with progress_bar(len(pairs), "simulating") as advance:
-            diagnoses = diagnose_launches(
-                pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
-            )
-        searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, parse_duration(budget))
+        with scratch_directory() as scratch:
+            selectors = parse_filters(read_selectors(target, properties))
+            source = "" if cache is None else str(cache)
+            if _KERNEL_FILE.fullmatch(source):
+                cache, kernel = _compile_source(source, target, signature, const or [], Path(scratch)), source
+            elif cache is not None and not cache.exists() and shutil.which(source) is not None:
+                words = [source, *filter(None, [name]), *context.args]
+                cache, name = _capture_program(words, target, Path(scratch)), None
+            opened = open_cache_or_fail(cache)
+            pairs = _pair_launches(opened, name, selectors, (argument_texts or [], grid, launch))
+            disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
+            with progress_bar(len(pairs), "simulating") as advance:
+                diagnoses = diagnose_launches(
+                    pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
+                )
+            searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, parse_duration(budget), Path(scratch))
         if json:
             print_json(advice_document(diagnoses, searches))
         else:
             print_report(AdviceReport(diagnoses, searches, is_brief=brief))
+        if apply:
+            _apply_first_patch(searches, kernel)
+
+
+def _compile_source(source: str, targets: list[str] | None, signature: str | None, const: list[str], out: Path) -> Path:
+    """The cache of a kernel compiled from its file; types that are not given are derived from the source."""
+    from artifact_inspector.cli.compile import read_requests as read_compile_requests
+    from artifact_inspector.compiling import compile_kernels
+    from artifact_inspector.diagnosis.derived_signature import derive_arguments
+
+    file, _, name = source.rpartition(":")
+    if not Path(file).is_file():
+        raise UsageError(f"{file} does not exist.", "Give the file of a kernel: kernels.py:matmul.")
+    derived = derive_arguments(Path(file).read_text(encoding="utf-8"), name)
+    if derived is not None and signature is None:
+        signature = derived.signature
+        assumed = " ".join(f"{one}={value}" for one, value in derived.constants.items())
+        notice(f"Assumed types {signature}{f' and {assumed}' if assumed else ''}. --signature and --const set them.")
+        named = {text.partition("=")[0].strip() for one in const for text in one.split(",")}
+        const = [*const, *(f"{one}={value}" for one, value in derived.constants.items() if one not in named)]
+    requests = read_compile_requests([source], signature, const, None, None, None, None)
+    cache = out / "compiled"
+    for row in compile_kernels(requests, (targets or DEFAULT_TARGETS)[:1], cache):
+        if row.directory is None:
+            raise CompileError(row.message or f"{source} does not compile.", row.remedy)
+    return cache
+
+
+def _capture_program(command: list[str], targets: list[str] | None, out: Path) -> Path:
+    """The cache of the kernels that a program would launch."""
+    from artifact_inspector.compiling import capture_program
+
+    cache = out / "captured"
+    runs = capture_program(command, (targets or DEFAULT_TARGETS)[:1], cache, notice=notice)
+    if not any(run.kernels for run in runs):
+        raise CompileError(f"{' '.join(command)} launched no kernel.", "Check that it launches a Triton kernel.")
+    return cache
+
+
+def _apply_first_patch(searches: Sequence[RemedySearch | None], kernel: str | None) -> None:
+    """Write the first edit to the file that the user named."""
+    edits = [text for search in searches if search is not None for text in search.edited_files.values()]
+    if not edits or kernel is None:
+        notice("No patch to apply.")
+        return
+    file = Path(kernel.rpartition(":")[0])
+    file.write_text(edits[0], encoding="utf-8")
+    notice(f"Wrote {file}.")
 
 
 def _search(
@@ -100,29 +175,31 @@ def _search(
     nvdisasm: Path | None,
     kernel: str | None,
     seconds: float,
+    scratch: Path,
 ) -> list[RemedySearch | None]:
     """The remedies of each launch, which share the budget."""
     from artifact_inspector.api.remedy_search import search_remedies
-    from artifact_inspector.files.scratch import scratch_directory
     from artifact_inspector.report.progress import progress_bar
 
     if seconds <= 0:
         return [None] * len(pairs)
-    with scratch_directory() as scratch, progress_bar(len(pairs), "trying configurations") as advance:
-        return [
-            search_remedies(
-                pair,
-                diagnosis,
-                lambda entries: make_disassembler(entries, nvdisasm, sass=True),
-                Path(scratch),
-                gpu=gpu,
-                steps=steps,
-                kernel=kernel,
-                budget=seconds / len(pairs),
-                progress=advance,
+    searches: list[RemedySearch | None] = []
+    with progress_bar(24 * len(pairs), "trying changes") as advance:
+        for number, (pair, diagnosis) in enumerate(zip(pairs, diagnoses, strict=True)):
+            searches.append(
+                search_remedies(
+                    pair,
+                    diagnosis,
+                    lambda entries: make_disassembler(entries, nvdisasm, sass=True),
+                    scratch / f"tried{number}",
+                    gpu=gpu,
+                    steps=steps,
+                    kernel=kernel,
+                    budget=seconds / len(pairs),
+                    progress=advance,
+                )
             )
-            for pair, diagnosis in zip(pairs, diagnoses, strict=True)
-        ]
+    return searches
 
 
 def _pair_launches(

@@ -38,7 +38,7 @@ class ValueRange(NamedTuple):
         return ValueRange(min(self.low, other.low), max(self.high, other.high), self.base or other.base)
 
 
-class Comparison(NamedTuple):
+class BoundComparison(NamedTuple):
     """A comparison of a value with a bound that is less or equal in masks."""
 
     value: str
@@ -123,13 +123,13 @@ class RangeAnalysis:
             if named.instruction.opcode == "scf.for" and len(named.reads) > 3
         }
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[BoundComparison]:
         """The integer comparisons `value < bound` and `value <= bound`."""
         pairs = []
         for instruction, _, reads in self.instructions("arith.cmpi"):
             match = _PREDICATE.search(instruction.text)
             if match is not None and len(reads) == 2 and match[1] in ("slt", "sle", "ult", "ule"):
-                pairs.append(Comparison(*reads))
+                pairs.append(BoundComparison(*reads))
         return pairs
 
     def origins(self, name: str) -> set[str]:

@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from artifact_inspector.diagnosis.address_ranges import KernelRanges, RangeAnalysis
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.kernel_loader import example_arguments
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument
-from artifact_inspector.execution.stored_values import StoredValues
+from artifact_inspector.execution.stored_values import random_values
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.model import Function, Stage
@@ -113,11 +111,8 @@ def _is_integer(tensor: Tensor) -> bool:
 
 
 def _with_indices(tensor: Tensor, bound: int) -> Tensor:
-    count = tensor.bytes * 8 // tensor.bits
-    kind = np.dtype(f"{'u' if tensor.dtype.startswith('u') else 'i'}{tensor.bits // 8}")
-    least = min(bound, int(np.iinfo(kind).max))
-    elements = np.random.default_rng(0).integers(0, max(1, least), count, dtype=kind)
-    return replace(tensor, values=StoredValues(elements, f"assumed {count} {bound} {kind}"))
+    dtype = f"{'u' if tensor.dtype.startswith('u') else 'i'}{tensor.bits}"
+    return replace(tensor, values=random_values(tensor.bytes * 8 // tensor.bits, bound, dtype))
 
 
 def _tensor_function(artifact: Artifact) -> Function | None:

@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from artifact_inspector.diagnosis.attribution import Attribution, attribute, group_by_line
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses, without_conflicts
@@ -170,22 +168,17 @@ def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[Pr
 def _most_on_one_address(model: LaunchModel, steps: Sequence[ProgramStep]) -> tuple[float, float]:
     """Atomics of the launch on the address that gets most of them, and their cycles, from the sampled CTAs."""
     traffic, sample = model.traffic, model.sample
-    arrays = [array for step in steps for array in traffic.lane_addresses.get(step.index, ())]
-    if not arrays:
+    total, distinct, most, address = traffic.count_lanes(step.index for step in steps)
+    if not total:
         return 0.0, 0.0
-    addresses, counts = np.unique(np.concatenate(arrays), return_counts=True)
-    ctas_at: defaultdict[int, set[int]] = defaultdict(set)
-    for step in steps:
-        for cta, address in traffic.first_addresses.get(step.index, {}):
-            ctas_at[address].add(cta)
-    hottest = int(counts.argmax())
+    ctas_there = {cta for s in steps for cta, first in traffic.first_addresses.get(s.index, {}) if first == address}
     # a few lanes meet by chance; one CTA's address may be its own
-    is_shared = len(addresses) < counts.sum() / 2 or len(ctas_at[int(addresses[hottest])]) > 1
-    certain = max(0.0, float(counts[hottest]) - _CHANCE) if len(sample.ctas) > 1 and len(addresses) > 1 else counts[0]
-    lanes = float(certain) * (sample.launch.ctas / len(sample.ctas) if is_shared and len(sample.ctas) > 1 else 1.0)
+    is_shared = distinct < total / 2 or len(ctas_there) > 1
+    certain = max(0, most - _CHANCE) if len(sample.ctas) > 1 and distinct > 1 else most
+    lanes = certain * (sample.launch.ctas / len(sample.ctas) if is_shared and len(sample.ctas) > 1 else 1.0)
     if any(kind in step.opcode for step in steps for kind in _FLOAT_TYPES):
         return lanes, lanes * _FLOAT_ATOMIC_CYCLES
     # lanes of a warp on one address are combined
     warps = sum(model.counters.warps_executed[step.index] for step in steps)
-    lanes_per_warp = max(1.0, min(_LANES_COMBINED, float(counts[hottest]) / max(1, warps)))
+    lanes_per_warp = max(1.0, min(_LANES_COMBINED, most / max(1, warps)))
     return lanes, lanes / lanes_per_warp * _WARP_ATOMIC_CYCLES

@@ -50,13 +50,13 @@ def propose_edits(source: str, kernel: str, causes: Sequence[Cause]) -> Iterator
     for cause in causes if functions else ():
         rewrite = _REWRITES.get(cause.kind)
         line = int(cause.line.rpartition(":")[2]) if cause.line is not None else 0
-        for edit in () if rewrite is None else rewrite(_KernelSource(source, functions[0]), line, cause.kind):
+        for edit in () if rewrite is None else rewrite(_KernelText(source, functions[0]), line, cause.kind):
             if edit.text != source and edit.text not in proposed:
                 proposed.add(edit.text)
                 yield edit
 
 
-class _KernelSource:
+class _KernelText:
     """A kernel's statements, and edits of its lines."""
 
     def __init__(self, source: str, function: ast.FunctionDef) -> None:
@@ -137,7 +137,7 @@ def _calls(node: ast.AST, name: str) -> list[ast.Call]:
     ]
 
 
-def _arange(kernel: _KernelSource, node: ast.AST) -> str | None:
+def _arange(kernel: _KernelText, node: ast.AST) -> str | None:
     """The extent of the first `tl.arange(0, N)` that an expression depends on."""
     values = [node, *(one.value for name in sorted(kernel.reaching(node)) for one in kernel.definitions.get(name, ()))]
     calls = [call for value in values for call in _calls(value, "arange") if len(call.args) == 2]
@@ -161,7 +161,7 @@ class _Renamer(ast.NodeTransformer):
         return ast.parse(f"tl.arange(0, {self.extent} // {self.step}) * {self.step}", mode="eval").body
 
 
-def _load_once(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _load_once(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Load each element that a division repeats once, and repeat it in registers."""
     for statement in kernel.at(line):
         loads = _calls(statement, "load")
@@ -189,7 +189,7 @@ def _axis_of(tree: ast.AST, division: ast.BinOp) -> int | None:
 
 
 def _repeat_words(
-    kernel: _KernelSource, statement: ast.Assign, load: ast.Call, division: ast.BinOp, tree: ast.AST, kind: CauseKind
+    kernel: _KernelText, statement: ast.Assign, load: ast.Call, division: ast.BinOp, tree: ast.AST, kind: CauseKind
 ) -> Iterator[SourceEdit]:
     extent, step, target = _arange(kernel, division.left), ast.unparse(division.right), _target(statement)
     axis = _axis_of(tree, division)
@@ -235,11 +235,11 @@ def _repeat_words(
     yield SourceEdit(f"line {statement.lineno}: load {target} once per {step} elements and repeat it", kind, text)
 
 
-def _deep(kernel: _KernelSource, name: str) -> set[str]:
+def _deep(kernel: _KernelText, name: str) -> set[str]:
     return set().union(*(kernel.reaching(one.value) for one in kernel.definitions.get(name, ())), set())
 
 
-def _hoist(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _hoist(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Move loads whose operands no iteration changes to before their loop."""
     loops = [loop for statement in kernel.at(line) for loop in kernel.loops_around(statement)]
     if not loops:
@@ -262,7 +262,7 @@ def _hoist(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[Source
         yield SourceEdit(label, kind, kernel.replaced(removed, {loop.lineno: moved}))
 
 
-def _use_tf32(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _use_tf32(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """All dots on the matrix unit with tf32 operands."""
     changes: dict[int, str | None] = {}
     for statement in kernel.statements:
@@ -289,7 +289,7 @@ class _CastRemover(ast.NodeTransformer):
         return node.func.value if is_cast and ast.unparse(node.args[0]) == self.dtype else node  # type: ignore[attr-defined]
 
 
-def _narrow_offsets(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _narrow_offsets(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Offsets in 32 bits."""
     changes: dict[int, str | None] = {}
     for statement in kernel.statements:
@@ -300,7 +300,7 @@ def _narrow_offsets(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterat
     yield SourceEdit(f"line {line}: 32-bit offsets", kind, kernel.replaced(changes, {}), cost)
 
 
-def _narrow_dot(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _narrow_dot(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """A dot of its operands as loaded."""
     changes: dict[int, str | None] = {}
     names = {name for one in kernel.at(line) for dot in _calls(one, "dot") for name in _names(dot)}
@@ -312,13 +312,13 @@ def _narrow_dot(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[S
     yield SourceEdit(f"line {line}: multiply the operands as they are loaded", kind, kernel.replaced(changes, {}))
 
 
-def _reduce_once(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
+def _reduce_once(kernel: _KernelText, line: int, kind: CauseKind) -> Iterator[SourceEdit]:
     """Sums per lane in the loop, and one reduction after it."""
     for statement in kernel.at(line):
         loops, name = kernel.loops_around(statement), _target(statement)
         is_sum = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add)
         sums = _calls(statement, "sum")
-        if not loops or name is None or not is_sum or len(sums) != 1 or sums[0] is not statement.value:  # type: ignore[union-attr]
+        if not loops or name is None or not is_sum or len(sums) != 1 or sums[0] is not statement.value:
             continue
         extent = _arange(kernel, sums[0].args[0])
         uses = [one for one in ast.walk(loops[-1]) if isinstance(one, ast.Name) and one.id == name]
@@ -333,7 +333,7 @@ def _reduce_once(kernel: _KernelSource, line: int, kind: CauseKind) -> Iterator[
         yield SourceEdit(f"line {statement.lineno}: sum per lane, and reduce after the loop", kind, text)
 
 
-_REWRITES: dict[CauseKind, Callable[[_KernelSource, int, CauseKind], Iterator[SourceEdit]]] = {
+_REWRITES: dict[CauseKind, Callable[[_KernelText, int, CauseKind], Iterator[SourceEdit]]] = {
     CauseKind.REDUNDANT_LOAD: _load_once,
     CauseKind.INVARIANT_LOAD: _hoist,
     CauseKind.FP32_DOT: _use_tf32,

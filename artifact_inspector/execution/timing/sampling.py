@@ -9,7 +9,7 @@ the root of x⁴ = x + 1 cover every direction of the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -104,6 +104,15 @@ class GlobalTraffic:
     _first_positions: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """Tensor → scratch array: the position of the first touch of each sector."""
     _patterns: dict[tuple[bytes, bytes, int], _AccessPattern] = field(default_factory=dict)
+
+    def count_lanes(self, steps: Iterable[int]) -> tuple[int, int, int, int]:
+        """Lanes of some atomics: all, distinct addresses, those on the address that most use, and that address."""
+        arrays = [array for step in steps for array in self.lane_addresses.get(step, ())]
+        if not arrays:
+            return 0, 0, 0, 0
+        addresses, counts = np.unique(np.concatenate(arrays), return_counts=True)
+        hottest = int(counts.argmax())
+        return int(counts.sum()), len(addresses), int(counts[hottest]), int(addresses[hottest])
 
     def begin_portion(self, first: int) -> None:
         """Do nothing: CTAs are recorded individually."""
