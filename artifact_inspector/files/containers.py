@@ -211,7 +211,7 @@ class _Unpacker:
                 self._write(layer, (sanitize(inner_name) or "file",), into, depth, display)
 
     def _expand_zip(self, stream: IO[bytes], into: Path, depth: int, display: str) -> None:
-        with zipfile.ZipFile(_BoundedFile(stream)) as archive:  # type: ignore[call-overload]
+        with zipfile.ZipFile(_BoundedFile(stream)) as archive:
             for info in archive.infolist():
                 mode = info.external_attr >> 16
                 if info.is_dir():
