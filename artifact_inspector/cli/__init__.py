@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = frozenset({
-    "advise", "baseline", "bench", "bisect", "cache", "capture", "check", "check-memory", "compile", "demo", "diff",
-    "export", "findings", "inspect", "lsp", "matrix", "mcp", "passes", "predict", "rank", "regress", "report", "repro",
+    "advise", "baseline", "bench", "bisect", "capture", "check", "check-memory", "compile", "demo", "diff",
+    "export", "findings", "inspect", "lsp", "matrix", "mcp", "passes", "predict", "rank", "regress", "report",
     "try", "watch",
 })  # fmt: skip
 """All commands. A command name wins over a directory of the same name."""
