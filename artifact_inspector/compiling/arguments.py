@@ -1,10 +1,9 @@
 """Record the arguments of a launch, so that the launch can be simulated later.
 
-A record is `{"grid": [x, y, z], "args": {NAME: …}}`. Numbers, booleans and None are written as they are. A
-tensor is an object with `shape`, `stride` (in elements), `dtype` (torch's name) and `alignment`, the bytes
-that divide its address (at most 512, the alignment of torch's allocator). It has `ptr` where the address is
-one of a GPU, and `values` where it is a small tensor of integers with known contents. A tensor descriptor is
-such an object with `block_shape`.
+A record is `{"grid": [x, y, z], "args": {NAME: …}}`. Numbers, booleans and None are written as they are. A tensor is an
+object with `shape`, `stride` (in elements), `dtype` (torch's name) and `alignment`, the bytes that divide its address
+(at most 512, the alignment of torch's allocator). It has `ptr` where the address is one of a GPU, and `values` where it
+is a small tensor of integers with known contents. A tensor descriptor is such an object with `block_shape`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Turn a compiler's exception into an error message, with the line of the kernel and a remedy.
 
-Source:
-    triton/compiler/errors.py, `CompilationError` (2.1 to 3.9): `src` is the text of the function from its
-    `def` on, `node` a node of its syntax tree, `error_message` the message.
+Source: triton/compiler/errors.py, `CompilationError` (2.1 to 3.9): `src` is the text of the function from its `def` on,
+    `node` a node of its syntax tree, `error_message` the message.
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ class Reference:
     num_warps: int = 4
     num_stages: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Other options by Triton's names (`maxnreg`, `waves_per_eu`); a back end ignores those it does not
-    have."""
+    """Other options by Triton's names (`maxnreg`, `waves_per_eu`); a back end ignores those it does not have."""
     configs: Sequence[Any] = ()
     """Configurations for an autotuner, as `triton.Config`; if empty, the values above are the only one."""
     cuda_since: int = 0

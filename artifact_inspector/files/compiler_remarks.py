@@ -1,11 +1,10 @@
 """Compiler diagnostics: Triton's remarks, MLIR's warnings, ptxas's advisories.
 
 Read from `KERNEL.remarks`, which `inspect-kernel compile` writes beside a kernel. It holds MLIR's output with
-`MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the program line, its notes), and
-the output of `ptxas -v`. Other lines are ignored: the sizes that ptxas lists are read from the binary.
+`MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the program line, its notes), and the output
+of `ptxas -v`. Other lines are ignored: the sizes that ptxas lists are read from the binary.
 
-Source:
-    llvm/lib/Support/SourceMgr.cpp, `SMDiagnostic::print`; mlir/lib/IR/Diagnostics.cpp,
+Source: llvm/lib/Support/SourceMgr.cpp, `SMDiagnostic::print`; mlir/lib/IR/Diagnostics.cpp,
     `SourceMgrDiagnosticHandler`; ptxas of CUDA 12 and 13 (`info : (C7511) Potential Performance Loss: …`).
 """
 
@@ -34,8 +33,7 @@ class CompilerRemark:
     tool: CompilerTool
     """`triton` (including MLIR and LLVM) or `ptxas`."""
     kind: RemarkKind
-    """`remark`, `warning`, `error`, or `advisory`: ptxas messages with a code, or about a performance
-    loss."""
+    """`remark`, `warning`, `error`, or `advisory`: ptxas messages with a code, or about a performance loss."""
     message: str
     code: str | None = None
     """ptxas's own code, like `C7511`."""

@@ -109,8 +109,7 @@ def disassemble(cubin: bytes, tool: Disassembler | None) -> str:
 def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callable[[Path], None]) -> None:
     """Disassemble cubins in parallel, so that `disassemble` finds them in the cache.
 
-    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is
-    disabled.
+    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is disabled.
     """
     if is_disabled(CACHE_VARIABLE):
         return

@@ -1,9 +1,8 @@
 """Persistent cache of facts about kernels: an SQLite index in the user's cache directory, safe to delete.
 
-The key of a value is a digest of everything that the value depends on, so no value is ever out of date.
-Several processes may read and write the index at once. A file that is damaged or of an older schema is
-rebuilt. A file that is unreadable, not writable, or written by a newer version is ignored. Each prints one
-line of notice; none is an error.
+The key of a value is a digest of everything that the value depends on, so no value is ever out of date. Several
+processes may read and write the index at once. A file that is damaged or of an older schema is rebuilt. A file that is
+unreadable, not writable, or written by a newer version is ignored. Each prints one line of notice; none is an error.
 
 Source: SQLite, "Write-Ahead Logging" and "Pragma statements".
 """

@@ -52,8 +52,7 @@ def is_unchanged(text: str, location: Frame, kernel: str) -> bool:
 def find_source(file: str, root: Path) -> str | None:
     """The path of a source file relative to the root, with `/`; None if it does not exist.
 
-    A cache names files by their paths at compile time. The longest suffix of that path that is a file here is
-    used.
+    A cache names files by their paths at compile time. The longest suffix of that path that is a file here is used.
     """
     components = [component for component in file.replace("\\", "/").split("/") if component not in ("", ".")]
     if ".." in components:

@@ -1,7 +1,6 @@
 """Races between CTAs: two access one byte, and at least one writes without an atomic.
 
-CTAs of a launch have no order. Only atomics and fences can order them; where a kernel uses these, a race is
-undecided.
+CTAs of a launch have no order. Only atomics and fences can order them; where a kernel uses these, a race is undecided.
 """
 
 from __future__ import annotations

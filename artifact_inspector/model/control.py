@@ -19,5 +19,4 @@ class ControlInfo(NamedTuple):
     wait_mask: int
     """Scoreboards that the instruction waits for, one bit per scoreboard."""
     reuse: int | None
-    """Source operands kept in the reuse cache, one bit per operand; None where the text does not show
-    them."""
+    """Source operands kept in the reuse cache, one bit per operand; None where the text does not show them."""

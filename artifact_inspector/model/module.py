@@ -65,14 +65,11 @@ class Function:
     divisibility: Mapping[str, int] = field(default_factory=dict)
     """Argument → a number that divides it, as specified to the compiler; tensor-level IR only."""
     signature: tuple[str, ...] = ()
-    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer divisible by 16; tensor-level IR
-    only."""
+    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer divisible by 16; tensor-level IR only."""
     source_names: Mapping[str, str] = field(default_factory=dict)
-    """Argument → its source name, where the text has the name of an identical variable; tensor-level IR
-    only."""
+    """Argument → its source name, where the text has the name of an identical variable; tensor-level IR only."""
     clause_followers: frozenset[int] = frozenset()
-    """Loads that follow another in one clause (`s_clause`); their line may be wrongly that of the first
-    load."""
+    """Loads that follow another in one clause (`s_clause`); their line may be wrongly that of the first load."""
     inline_asm_lines: Mapping[int, int] = field(default_factory=dict)
     """Loads of inline asm → their line in the file's line table, where the compiler counts lines from that of
     the asm call."""

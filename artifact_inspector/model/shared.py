@@ -22,8 +22,7 @@ class SharedRole(StringEnum):
     ATOMIC = "result of an atomic"
     TENSOR_MAP = "tensor map"
     MATRIX_BARRIER = "mbarrier of the matrix operation"
-    """A matrix operation whose lowering allocates and waits for its own barrier, since none is among its
-    operands."""
+    """A matrix operation whose lowering allocates and waits for its own barrier, since none is among its operands."""
     CALL = "frame of a function"
     PARTITIONS = "values captured by partitions"
     BUFFER = "one buffer of several"

@@ -18,8 +18,7 @@ class TensorType(NamedTuple):
     layout: str
     """The layout attribute with aliases resolved; empty if absent."""
     is_memory: bool
-    """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for
-    registers."""
+    """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for registers."""
     encoding: Encoding | None = None
     """The parsed layout; None if absent or damaged."""
 

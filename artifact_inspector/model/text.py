@@ -16,8 +16,7 @@ _DIGITS = DIGITS.value
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
 _MAX_NESTING = 32
-"""Nesting limit of brackets. Deeper brackets count as unclosed, which keeps splitting of nested lists
-linear."""
+"""Nesting limit of brackets. Deeper brackets count as unclosed, which keeps splitting of nested lists linear."""
 
 
 @dataclass(frozen=True)

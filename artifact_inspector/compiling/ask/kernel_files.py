@@ -1,8 +1,7 @@
 """Read the files that a compiled kernel object of Triton holds in memory, without importing Triton.
 
-Source:
-    triton/compiler/compiler.py, `CompiledKernel`: 2.x has its metadata as a dict and the function as `fn`,
-    3.x as a named tuple and the function's name in `src`; `asm` holds every stage in all of them.
+Source: triton/compiler/compiler.py, `CompiledKernel`: 2.x has its metadata as a dict and the function as `fn`, 3.x as a
+    named tuple and the function's name in `src`; `asm` holds every stage in all of them.
 """
 
 from __future__ import annotations

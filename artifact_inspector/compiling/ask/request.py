@@ -38,8 +38,7 @@ class KernelRequest:
     configs: int | Literal["all"] | None = None
     """Number of autotuner configurations to compile, evenly spaced in its list; None for the first."""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """Overrides of the fields above, as typed: a parameter's value or type, or an option for any other
-    name."""
+    """Overrides of the fields above, as typed: a parameter's value or type, or an option for any other name."""
     is_untrusted: bool = False
     """Arguments and options come from a record: the compile runs with limits on time, memory and files, and
     imports nothing from the working directory."""

@@ -1,7 +1,6 @@
 """A Triton driver for absent GPUs: it counts launches and runs nothing.
 
-Source:
-    triton/backends/driver.py, `DriverBase`; triton/backends/nvidia/driver.py, `CudaDriver`, `CudaUtils` and
+Source: triton/backends/driver.py, `DriverBase`; triton/backends/nvidia/driver.py, `CudaDriver`, `CudaUtils` and
     `CudaLauncher`; triton/compiler/compiler.py, `CompiledKernel`. Triton 3.2 to 3.9.
 """
 

@@ -35,8 +35,7 @@ class KnownTensors:
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[Any, int]] | None = None
-        """Address of a storage → the storage, referenced so that its address is not reused, and its
-        version."""
+        """Address of a storage → the storage, referenced so that its address is not reused, and its version."""
         self._written_addresses: set[int] = set()
 
     def is_known(self, tensor: Any) -> bool:

@@ -1,7 +1,6 @@
 """The objects of `torch.cuda` without a GPU: device properties, streams, events, graphs, generators.
 
-Source:
-    torch/cuda/__init__.py, streams.py, graphs.py; torch/csrc/cuda/Module.cpp, `_CudaDeviceProperties`.
+Source: torch/cuda/__init__.py, streams.py, graphs.py; torch/csrc/cuda/Module.cpp, `_CudaDeviceProperties`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Make torch behave as with a GPU: tensors live on the CPU and report that they are on `cuda:0`.
 
-Three parts are replaced: the device queries of `torch.cuda`, the creation and the reported device of tensors,
-and operators that are registered for CUDA only. They are replaced for the whole process, because a torch
-function mode is inactive inside backward passes and custom operators.
+Three parts are replaced: the device queries of `torch.cuda`, the creation and the reported device of tensors, and
+operators that are registered for CUDA only. They are replaced for the whole process, because a torch function mode is
+inactive inside backward passes and custom operators.
 
-Source:
-    torch/cuda/__init__.py; torch/library.py; torch/utils/_device.py.
+Source: torch/cuda/__init__.py; torch/library.py; torch/utils/_device.py.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Make Triton behave as with a GPU: a driver whose launches do nothing.
 
-The program's wrappers choose arguments, grid and configuration. Triton itself specialises and compiles; only
-the launch is omitted. Supports the interfaces of Triton 3.2 to 3.9.
+The program's wrappers choose arguments, grid and configuration. Triton itself specialises and compiles; only the launch
+is omitted. Supports the interfaces of Triton 3.2 to 3.9.
 
-Source:
-    triton/backends/driver.py, `DriverBase`; triton/runtime/jit.py, `JITFunction.run`;
-    triton/runtime/autotuner.py, `Autotuner`; triton/compiler/compiler.py, `CompiledKernel._init_handles`.
+Source: triton/backends/driver.py, `DriverBase`; triton/runtime/jit.py, `JITFunction.run`; triton/runtime/autotuner.py,
+    `Autotuner`; triton/compiler/compiler.py, `CompiledKernel._init_handles`.
 """
 
 from __future__ import annotations

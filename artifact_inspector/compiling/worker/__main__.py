@@ -1,8 +1,6 @@
 """The compiling process: imports Triton once, then forks a child for every kernel and target.
 
-It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds,
-"parent": process ID}`. Each ask
-is a kernel for some targets:
+It reads one JSON request from standard input. Each of its `asks` is a kernel for some targets:
 
     place, signature, constexprs, options, configs   as in `KernelRequest`; the place may also be a `.ttir` or
                  `.ttgir` file, which is compiled from that stage on
@@ -13,9 +11,9 @@ is a kernel for some targets:
     look         true to compile nothing: an entry that is not in the cache is a row with `pending`
     output       a file for all compiler output; for one kernel and one target
 
-It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row
-for each job as it ends. Cached entries are found by their key without a child. The calling process never
-imports Triton, so it may have threads.
+It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row for each
+job as it ends. Cached entries are found by their key without a child. The calling process never imports Triton, so it
+may have threads.
 """
 
 from __future__ import annotations

@@ -109,8 +109,7 @@ class _BenchmarkerDriver:
 def stand_in_for_driver() -> None:
     """Let a file with an autotuner be imported where there is no GPU.
 
-    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 request the driver's benchmarker
-    there.
+    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 request the driver's benchmarker there.
     """
     try:
         from triton.runtime.driver import driver

@@ -2,8 +2,7 @@
 
 NVIDIA only: their wheels have no AMD back end.
 
-Source:
-    triton/compiler/compiler.py, `compile`, `make_hash` (2.1, 2.2) and `ASTSource` (2.3).
+Source: triton/compiler/compiler.py, `compile`, `make_hash` (2.1, 2.2) and `ASTSource` (2.3).
 """
 
 from __future__ import annotations

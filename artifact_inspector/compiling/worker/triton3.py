@@ -1,13 +1,11 @@
 """Compile with Triton 3.0 or newer without a driver: one kernel for one target, into one cache entry.
 
-Only the compiling process imports this module. The cache key of an entry equals that of a launch with the
-same arguments. Triton's key depends on the diagnostics setting, so diagnostics are enabled after the key is
-computed.
+Only the compiling process imports this module. The cache key of an entry equals that of a launch with the same
+arguments. Triton's key depends on the diagnostics setting, so diagnostics are enabled after the key is computed.
 
-Source:
-    triton/compiler/compiler.py, `ASTSource` and `compile` (3.0 to 3.9);
-    triton/runtime/jit.py, `create_function_from_signature`, `_pack_args`;
-    triton/backends/compiler.py, `AttrsDescriptor` (3.2); triton/backends/amd/compiler.py.
+Source: triton/compiler/compiler.py, `ASTSource` and `compile` (3.0 to 3.9); triton/runtime/jit.py,
+    `create_function_from_signature`, `_pack_args`; triton/backends/compiler.py, `AttrsDescriptor` (3.2);
+    triton/backends/amd/compiler.py.
 """
 
 from __future__ import annotations
