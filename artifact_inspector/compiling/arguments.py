@@ -44,8 +44,8 @@ def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) 
         return value
     if hasattr(value, "base") and hasattr(value, "block_shape"):  # triton.tools.tensor_descriptor
         description = _describe_tensor(value.base, values, addresses)
-        description.update(shape=_to_integers(value.shape), stride=_to_integers(value.strides))
-        return {**description, "block_shape": _to_integers(value.block_shape)}
+        description.update(shape=[*map(int, value.shape)], stride=[*map(int, value.strides)])
+        return {**description, "block_shape": [*map(int, value.block_shape)]}
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         return _describe_tensor(value, values, addresses)
     if isinstance(value, tuple | list):
@@ -59,11 +59,12 @@ def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) 
 def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
     # Inductor and user code wrap tensors to change their type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
-    bits = _item_bytes(value) or 1
-    offset = value.data_ptr() if addresses else bits * int(getattr(tensor, "storage_offset", int)())
+    size = getattr(value, "element_size", None)
+    item_bytes = (int(size()) if callable(size) else 0) or 1
+    offset = value.data_ptr() if addresses else item_bytes * int(getattr(tensor, "storage_offset", int)())
     description: dict[str, Any] = {
-        "shape": _to_integers(getattr(tensor, "shape", ())),
-        "stride": _to_integers(tensor.stride()) if hasattr(tensor, "stride") else [],
+        "shape": [*map(int, getattr(tensor, "shape", ()))],
+        "stride": [*map(int, tensor.stride())] if hasattr(tensor, "stride") else [],
         "dtype": str(value.dtype).removeprefix("torch."),
         "alignment": min(_MAX_ALIGNMENT, offset & -offset) if offset else _MAX_ALIGNMENT,
     }
@@ -72,15 +73,6 @@ def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool)
     if (elements := _read_elements(tensor, values)) is not None:
         description["values"] = elements
     return description
-
-
-def _item_bytes(value: Any) -> int:
-    size = getattr(value, "element_size", None)
-    return int(size()) if callable(size) else 0
-
-
-def _to_integers(extents: Any) -> list[int]:
-    return [int(extent) for extent in extents]
 
 
 def _read_elements(tensor: Any, is_known: Callable[[Any], bool]) -> list[int] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -22,6 +23,7 @@ from artifact_inspector.compiling.compile_errors import describe_error
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.files.lifetime import kill_with_parent
 
+_ERROR_LINE = re.compile(r"(?:error:|LLVM ERROR|ssertion|ptxas fatal)(?!.*while processing an MLIR pass pipeline$)")
 POLL_SECONDS = 0.005
 MESSAGE_LINES = 12
 DETAIL_CHARACTERS = 200_000
@@ -141,12 +143,7 @@ def _finish_child(child: _Child, seconds: float, status: int | None, time_limit:
         message = "the compiler " + _describe_exit(status)
     if message is not None:
         # MLIR, LLVM and ptxas print the reason to standard error; the exception often has none
-        error_lines = [
-            line
-            for line in details.splitlines()
-            if any(mark in line for mark in ("error:", "LLVM ERROR", "ssertion", "ptxas fatal"))
-            and not line.endswith("while processing an MLIR pass pipeline")
-        ]
+        error_lines = [line for line in details.splitlines() if _ERROR_LINE.search(line)]
         details = "\n".join(filter(None, (details.rstrip(), message.strip())))
         message = "\n".join(_shorten([*dict.fromkeys(error_lines), *message.strip().splitlines()]))
     return {

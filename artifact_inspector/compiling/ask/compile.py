@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.ask.environments import cache_directory, find_interpreter, parse_triton
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, create_directory
-from artifact_inspector.compiling.ask.process import current_interpreter, run_requests
+from artifact_inspector.compiling.ask.process import current_interpreter, failure_rows, run_requests
 from artifact_inspector.compiling.ask.remote import run_remote_requests
 from artifact_inspector.compiling.ask.request import KernelRequest, kernel_path_of
 from artifact_inspector.compiling.ask.result import CompileResult
@@ -59,17 +59,13 @@ def compile_kernels(
         UsageError: an unknown reference kernel, target or version, or an invalid signature.
         CompileError: Triton cannot be used here. With several versions, those that are unavailable are rows.
     """
-    unique_targets = list(dict.fromkeys(parse_target(target) for target in targets))  # without duplicates
+    unique_targets = list(dict.fromkeys(parse_target(target) for target in targets))
     request_documents = [_check_kernel_path(request).as_json() for request in requests]
-    versions = [parse_triton(target_or_version) for target_or_version in dict.fromkeys(tritons)]
+    versions = [parse_triton(triton) for triton in dict.fromkeys(tritons)]
     own_interpreter = None if versions else current_interpreter()
     out_dir = create_directory(out_dir)
-    common_fields = {
-        "targets": [str(target_or_version) for target_or_version in unique_targets],
-        "out": str(out_dir),
-        "environment": {},
-    }
-    worker_requests = [{**ask, **common_fields} for ask in request_documents]
+    common_fields = {"targets": [str(target) for target in unique_targets], "out": str(out_dir), "environment": {}}
+    worker_requests = [{**request, **common_fields} for request in request_documents]
     counts = [len(worker_requests) * len(unique_targets)] * (len(versions) or 1)
     ordered_results: list[tuple[tuple[int, int, int], CompileResult]] = []
 
@@ -86,7 +82,13 @@ def compile_kernels(
             except CompileError as error:
                 if len(versions) == 1:
                     raise
-                rows = _refused_rows(worker_requests, versions[run][0], error)
+                rows = iter(
+                    [
+                        row
+                        for number, worker_request in enumerate(worker_requests)
+                        for row in failure_rows(number, worker_request, versions[run][0], error.message, error.remedy)
+                    ]
+                )
             else:
                 if older_state is not None:
                     interpreter = interpreter.with_older_state(*older_state)
@@ -106,24 +108,6 @@ def compile_kernels(
     return [result for _, result in sorted(ordered_results, key=lambda entry: entry[0])]
 
 
-def _refused_rows(
-    worker_requests: Sequence[Mapping[str, Any]], version: str, error: CompileError
-) -> Iterator[dict[str, Any]]:
-    """The rows of an unavailable version of Triton."""
-    for number, worker_request in enumerate(worker_requests):
-        for index, target in enumerate(worker_request["targets"]):
-            yield {
-                "ask": number,
-                "index": index,
-                "kernel": worker_request["place"].rpartition(":")[2],
-                "target": target,
-                "triton": version,
-                "seconds": 0.0,
-                "message": error.message,
-                "remedy": error.remedy,
-            }
-
-
 def compile_reference(
     names: Iterable[str],
     targets: Iterable[str],
@@ -134,12 +118,7 @@ def compile_reference(
 ) -> list[CompileResult]:
     """Compile all or some of `REFERENCE_KERNELS`, as `compile_kernels` does.
 
-    Args:
-        names: reference kernels; empty means all.
-        targets: as `parse_target` reads them.
-        out_dir: the cache directory, created if it is missing.
-        progress: called with each result as it completes.
-        time_limit: seconds that one compile may take.
+    Args as there; without `names`, all reference kernels.
 
     Raises:
         UsageError: an unknown kernel or target.
@@ -224,9 +203,8 @@ def _make_result(row: Mapping[str, Any], kernel_path: str) -> CompileResult:
     remedy = row.get("remedy")
     if directory is None and remedy is None and target not in KNOWN_TARGETS:
         similar_names = get_close_matches(target.arch, [known_target.arch for known_target in KNOWN_TARGETS])
-        remedy = f"{target.arch} is not a known GPU" + (
-            f"; similar names are {', '.join(similar_names)}." if similar_names else "."
-        )
+        names = f"; similar names are {', '.join(similar_names)}." if similar_names else "."
+        remedy = f"{target.arch} is not a known GPU{names}"
     return CompileResult(
         kernel=kernel_path if kernel_path in REFERENCE_KERNELS else row["kernel"],
         target=target,

@@ -16,6 +16,7 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
 from artifact_inspector.errors import CompileError
+from artifact_inspector.model import TritonVersion
 
 KernelCallback = Callable[[str, Mapping[str, bytes]], None]
 """Called with a kernel: its file stem, and its file contents by suffix."""
@@ -44,7 +45,7 @@ def report_compiles(take: KernelCallback) -> Iterator[str]:
     elif hasattr(JITFunction, "compiled_hook"):
         with _install_launch_hook(JITFunction, "compiled_hook", take):
             yield _LAUNCHES_ONLY
-    elif hasattr(triton, "compile") and not triton.__version__.startswith("2."):
+    elif hasattr(triton, "compile") and TritonVersion(triton.__version__).since((3, 0)) is not False:
         with _install_launch_hook(JITFunction, "cache_hook", take):
             yield f"{_LAUNCHES_ONLY}, and when the block ends"
     else:

@@ -63,10 +63,6 @@ def _not_compiled_error(kernel: object) -> UsageError:
             "A launch returns None under TRITON_INTERPRET=1, or if a hook kept Triton from compiling.",
         )
     return UsageError(
-        f"{_indefinite_article(kind)} {kind} is not a compiled kernel.",
+        f"{'An' if kind[0].lower() in 'aeiou' else 'A'} {kind} is not a compiled kernel.",
         "Pass the return value of a launch or of triton.compile, or the path of a cache or of a file in it.",
     )
-
-
-def _indefinite_article(noun: str) -> str:
-    return "An" if noun[0].lower() in "aeiou" else "A"

@@ -43,19 +43,14 @@ def recompile_texts(
         ttir_path = directory / f"saved{number}" / f"{stem}.ttir"
         ttir_path.parent.mkdir(parents=True)
         write_text(ttir_path, text)
-        requests.append(
-            {
-                "place": str(ttir_path),
-                "signature": None,
-                "constexprs": {},
-                "options": dict(options),
-                "configs": None,
-                "targets": [str(target)],
-                "out": str(directory / f"made{number}"),
-                "environment": {},
-                "untrusted": True,
-            }
-        )
+        request: dict[str, Any] = {
+            "place": str(ttir_path),
+            "signature": None,
+            "constexprs": {},
+            "options": dict(options),
+        }
+        request |= {"configs": None, "targets": [str(target)], "out": str(directory / f"made{number}")}
+        requests.append({**request, "environment": {}, "untrusted": True})
     recompilations: dict[int, Recompilation] = {}
     for row in run_requests(current_interpreter(), requests, workers=count_processors(), time_limit=TIME_LIMIT_SECONDS):
         entry_directory = row.get("directory")

@@ -97,9 +97,8 @@ def kernel_path_of(kernel: Any) -> str:
     while not inspect.isfunction(function):
         inner = getattr(function, "fn", None)
         if inner is None:
-            raise UsageError(
-                f"{kernel!r} is not a Triton kernel.", "Pass a function under @triton.jit, or 'FILE.py:KERNEL'."
-            )
+            remedy = "Pass a function under @triton.jit, or 'FILE.py:KERNEL'."
+            raise UsageError(f"{kernel!r} is not a Triton kernel.", remedy)
         function = inner
     file = function.__code__.co_filename
     if "<locals>" in function.__qualname__ or not Path(file).is_file():
@@ -120,7 +119,7 @@ def _constant_to_json(name: str, value: Any) -> tuple[str, Any]:
     if hasattr(value, "fn"):
         return "place", kernel_path_of(value)
     if (spelled := str(value)) and type(value).__module__.startswith("triton.language"):
-        return "text", f"tl.{getattr(value, 'name', spelled)}" if not hasattr(value, "name") else _dtype_name(value)
+        return "text", _dtype_name(value) if hasattr(value, "name") else f"tl.{spelled}"
     raise UsageError(
         f"The constant {name} is a {type(value).__name__}, which cannot be handed to the compiler.",
         "A constant is None, a bool, a number, a string, a tuple of these, a tl dtype or a Triton function.",

@@ -8,38 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from artifact_inspector.compiling.capture.devices import DeviceProperties, device_of
+from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
+from artifact_inspector.errors import InspectorError
+from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.hardware.targets import Target
 
+if TYPE_CHECKING:
+    from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
+
 _MOST_THREADS = 1024
-
-
-class DriverState(Protocol):
-    """The state that the driver reports: its targets, and a counter of launches."""
-
-    @property
-    def targets(self) -> Sequence[Target]:
-        """All targets."""
-        ...
-
-    @property
-    def target(self) -> Target:
-        """The current target."""
-        ...
-
-    @property
-    def index(self) -> int:
-        """The device number of the current target."""
-        ...
-
-    def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
-        """Count a launch."""
-
-    def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
-        """Time a call for an autotuner."""
 
 
 class Launcher:
@@ -50,7 +30,7 @@ class Launcher:
     global_scratch_size = 0
     profile_scratch_size = 0
 
-    def __init__(self, stand_in: DriverState, metadata: Any) -> None:
+    def __init__(self, stand_in: TritonStandIn, metadata: Any) -> None:
         self._count_launch = stand_in.count_launch
         self._kernel, self._target = metadata.hash, from_gpu_target(metadata.target)
 
@@ -66,7 +46,7 @@ class RefusedKernel:
     n_max_threads = _MOST_THREADS
     function = module = packed_metadata = None
 
-    def __init__(self, stand_in: DriverState, kernel: str, name: str, target: Target) -> None:
+    def __init__(self, stand_in: TritonStandIn, kernel: str, name: str, target: Target) -> None:
         self.hash, self.name = kernel, name
         self.asm: dict[str, str] = {}
         self.metadata = SimpleNamespace(hash=kernel, name=name, target=to_gpu_target(target), shared=0)
@@ -86,14 +66,12 @@ class RefusedKernel:
 class _DriverUtilities:
     """Replaces the driver utilities through which Triton queries a device."""
 
-    def __init__(self, stand_in: DriverState, *, counts_threads: bool) -> None:
-        self._stand_in = stand_in
-        self._counts_threads = counts_threads
+    def __init__(self, stand_in: TritonStandIn, *, counts_threads: bool) -> None:
+        self._stand_in, self._counts_threads = stand_in, counts_threads
 
     def get_device_properties(self, index: int) -> dict[str, Any]:
         targets = self._stand_in.targets
-        target = targets[index] if index < len(targets) else targets[0]
-        device: DeviceProperties = device_of(target)
+        device = device_of(target := targets[index] if index < len(targets) else targets[0])
         return {
             "max_shared_mem": device.shared_bytes,
             "max_num_regs": 65536,
@@ -119,7 +97,7 @@ class _DriverUtilities:
 class _DriverMethods:
     """The methods of Triton's driver interface, for the targets of a stand-in."""
 
-    stand_in: DriverState
+    stand_in: TritonStandIn
     counts_threads: bool
 
     def __init__(self) -> None:
@@ -175,7 +153,7 @@ class _DriverMethods:
         return None
 
 
-def make_driver_class(stand_in: DriverState) -> type:
+def make_driver_class(stand_in: TritonStandIn) -> type:
     """Create a class with Triton's driver interface for the targets of `stand_in`."""
     from triton.backends.driver import DriverBase
     from triton.compiler.compiler import CompiledKernel
@@ -186,9 +164,6 @@ def make_driver_class(stand_in: DriverState) -> type:
 
 def read_registers(binary: bytes) -> tuple[int, int]:
     """Registers per thread and spilled bytes, as the driver reports on load; 32 and 0 if unreadable."""
-    from artifact_inspector.errors import InspectorError
-    from artifact_inspector.files.binaries import read_cubin, read_hsaco
-
     try:
         if binary[18:20] == b"\xbe\x00":
             return read_cubin(binary).registers or 32, 0

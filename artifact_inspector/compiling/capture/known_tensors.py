@@ -18,14 +18,7 @@ from artifact_inspector.compiling.arguments import MAX_RECORDED_ELEMENTS
 _STORE_OPERATION = re.compile(r"tt\.(?:store|atomic_\w+)\b")
 _INTEGER_TYPE = re.compile(r"!tt\.ptr<([a-z]\w*)")
 _UNKNOWN_WRITES = (
-    "int_to_ptr",
-    "bitcast",
-    "tensordesc",
-    "tensor_desc",
-    "tt.call",
-    "ptr<tensor",
-    "inline_asm",
-    "extern_",
+    *("int_to_ptr", "bitcast", "tensordesc", "tensor_desc", "tt.call", "ptr<tensor", "inline_asm", "extern_"),
 )
 """Operations after which a kernel may write through pointers of another type, or to unknown addresses."""
 
@@ -66,15 +59,9 @@ class KnownTensors:
     def remember_tensors(self) -> None:
         """Remember the existing tensors, on the first call."""
         if self._storages is None:
-            small_tensors = [value for value in gc.get_objects() if _is_small_integer_tensor(value)]
-            storages = {
-                _storage_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in small_tensors
-            }
-            self._storages = {
-                at: storage_and_version
-                for at, storage_and_version in storages.items()
-                if at not in self._written_addresses
-            }
+            tensors = [value for value in gc.get_objects() if _is_small_integer_tensor(value)]
+            storages = {_storage_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in tensors}
+            self._storages = {at: entry for at, entry in storages.items() if at not in self._written_addresses}
 
 
 def _is_small_integer_tensor(value: Any) -> bool:
@@ -100,7 +87,5 @@ def _written_widths(text: str | None) -> frozenset[int] | None:
     """
     if text is None or any(operation in text for operation in _UNKNOWN_WRITES):
         return None
-    kinds = {
-        kind for line in text.splitlines() if _STORE_OPERATION.search(line) for kind in _INTEGER_TYPE.findall(line)
-    }
-    return frozenset(int(kind[1:]) for kind in kinds if re.fullmatch(r"i\d+", kind))
+    stores = "\n".join(line for line in text.splitlines() if _STORE_OPERATION.search(line))
+    return frozenset(int(kind[1:]) for kind in _INTEGER_TYPE.findall(stores) if re.fullmatch(r"i\d+", kind))

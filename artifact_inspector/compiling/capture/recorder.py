@@ -36,9 +36,7 @@ class Recorder:
     def __init__(
         self, write: Callable[[Event], None], max_launches: int | None = None, directory: Path | None = None
     ) -> None:
-        self._directory = directory
-        self._max_launches = max_launches
-        self._write = write
+        self._write, self._max_launches, self._directory = write, max_launches, directory
         self._lock = threading.Lock()
         self._launch_counts: dict[str, int] = {}
         self._launches: dict[str, Event] = {}
@@ -52,16 +50,9 @@ class Recorder:
     def count_launch(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
         """Count a launch; the count is written whenever it has doubled, and by `finish`."""
         call_site = find_call_site()
-        event = {
-            "event": "launched",
-            "kernel": kernel,
-            "target": str(target),
-            "grid": [int(size) for size in grid],
-            "place": call_site.line,
-            "caller": call_site.caller,
-            "benchmark": benchmark,
-            "process": os.getpid(),
-        }
+        event: dict[str, Any] = {"event": "launched", "kernel": kernel, "target": str(target)}
+        event |= {"grid": [int(size) for size in grid], "place": call_site.line, "caller": call_site.caller}
+        event |= {"benchmark": benchmark, "process": os.getpid()}
         key = json.dumps(event)
         with self._lock:
             self._launches[key] = event
@@ -91,14 +82,8 @@ class Recorder:
         """Write the arguments of a launch; each distinct launch once, up to a limit that is reported."""
         if self._directory is not None:
             args = store_arguments(self._directory, args, {})
-        event = {
-            "event": "given",
-            "kernel": kernel,
-            "target": str(target),
-            "grid": [int(size) for size in grid],
-            "args": args,
-            "tuning": tuning,
-        }
+        event: dict[str, Any] = {"event": "given", "kernel": kernel, "target": str(target)}
+        event |= {"grid": [int(size) for size in grid], "args": args, "tuning": tuning}
         key = json.dumps(event, default=str)
         with self._lock:
             if key in self._written_keys:
@@ -108,7 +93,7 @@ class Recorder:
                 self._written_keys.add(key)
                 self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
         if is_recorded:
-            self._write(json.loads(key))
+            self._write(event)
         else:
             self.write_note(
                 f"A kernel has more than {MAX_RECORDED_LAUNCHES} different launches: the arguments of the first "
