@@ -80,7 +80,9 @@ def _read_rows(directory: Path, key: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for document_row in (_read_document(directory) or {}).get(key, ()):
         if isinstance(document_row, dict):
-            row = {name: x for name, x in document_row.items() if isinstance(x, _VALUE_TYPES.get(name, object))}
+            row: dict[str, Any] = {
+                name: x for name, x in document_row.items() if isinstance(x, _VALUE_TYPES.get(name, object))
+            }
             if "types" in row:
                 row["types"] = [value for value in row["types"] if isinstance(value, str) and "=" in value]
             rows.append(row)
