@@ -67,10 +67,8 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
             groups = match.groupdict()
             location = f"{PurePath(groups['file']).name}:{groups['line']}" if "file" in groups else None
             if match["kind"] != "note":
-                kind = RemarkKind(match["kind"])
-                remarks.append(
-                    CompilerRemark(CompilerTool.TRITON, kind, _strip_warning(match["text"]), source=location)
-                )
+                kind, message = RemarkKind(match["kind"]), _strip_warning(match["text"])
+                remarks.append(CompilerRemark(CompilerTool.TRITON, kind, message, source=location))
             elif remarks and remarks[-1].tool is CompilerTool.TRITON:
                 remarks[-1] = _with_note(remarks[-1], match["text"], location)
     counts = Counter(remarks)

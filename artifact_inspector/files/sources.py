@@ -26,7 +26,8 @@ def source_line_reader(location: Frame | None, kernel: str, root: Path) -> Sourc
     Args:
         location: source location of the kernel.
     """
-    lines = [] if location is None else _unchanged_lines(location, kernel, root)
+    text = "" if location is None else read_python_source(location.file, root) or ""
+    lines = text.splitlines() if location is not None and is_unchanged(text, location, kernel) else []
     name = "" if location is None else base_name(location.file)
 
     def read_line(source_line: str) -> str | None:
@@ -36,11 +37,6 @@ def source_line_reader(location: Frame | None, kernel: str, root: Path) -> Sourc
         return text or None
 
     return read_line
-
-
-def _unchanged_lines(location: Frame, kernel: str, root: Path) -> list[str]:
-    text = read_python_source(location.file, root) or ""
-    return text.splitlines() if is_unchanged(text, location, kernel) else []
 
 
 def is_unchanged(text: str, location: Frame, kernel: str) -> bool:
@@ -73,11 +69,9 @@ def read_python_source(file: str, root: Path) -> str | None:
     A cache is untrusted: files that are not Python are not read.
     """
     relative_path = find_source(file, root) if file.endswith(".py") else None
+    if relative_path is None:
+        return None
     try:
-        return (
-            None
-            if relative_path is None
-            else read_content(root / relative_path, MAX_SOURCE_BYTES).decode(errors="replace")
-        )
+        return read_content(root / relative_path, MAX_SOURCE_BYTES).decode(errors="replace")
     except (OSError, CacheError):
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
@@ -16,10 +16,21 @@ from artifact_inspector.errors import InspectorError
 from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.hardware.targets import Target
 
-if TYPE_CHECKING:
-    from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
-
 _MOST_THREADS = 1024
+
+
+class DriverState(Protocol):
+    """The state that the driver reports: its targets, and a counter of launches."""
+
+    targets: tuple[Target, ...]
+    index: int
+    """The device number of the current target."""
+
+    def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
+        """Count a launch."""
+
+    def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
+        """Time a call for an autotuner."""
 
 
 class Launcher:
@@ -30,7 +41,7 @@ class Launcher:
     global_scratch_size = 0
     profile_scratch_size = 0
 
-    def __init__(self, stand_in: TritonStandIn, metadata: Any) -> None:
+    def __init__(self, stand_in: DriverState, metadata: Any) -> None:
         self._count_launch = stand_in.count_launch
         self._kernel, self._target = metadata.hash, from_gpu_target(metadata.target)
 
@@ -46,7 +57,7 @@ class RefusedKernel:
     n_max_threads = _MOST_THREADS
     function = module = packed_metadata = None
 
-    def __init__(self, stand_in: TritonStandIn, kernel: str, name: str, target: Target) -> None:
+    def __init__(self, stand_in: DriverState, kernel: str, name: str, target: Target) -> None:
         self.hash, self.name = kernel, name
         self.asm: dict[str, str] = {}
         self.metadata = SimpleNamespace(hash=kernel, name=name, target=to_gpu_target(target), shared=0)
@@ -66,7 +77,7 @@ class RefusedKernel:
 class _DriverUtilities:
     """Replaces the driver utilities through which Triton queries a device."""
 
-    def __init__(self, stand_in: TritonStandIn, *, counts_threads: bool) -> None:
+    def __init__(self, stand_in: DriverState, *, counts_threads: bool) -> None:
         self._stand_in, self._counts_threads = stand_in, counts_threads
 
     def get_device_properties(self, index: int) -> dict[str, Any]:
@@ -97,7 +108,7 @@ class _DriverUtilities:
 class _DriverMethods:
     """The methods of Triton's driver interface, for the targets of a stand-in."""
 
-    stand_in: TritonStandIn
+    stand_in: DriverState
     counts_threads: bool
 
     def __init__(self) -> None:
@@ -111,7 +122,7 @@ class _DriverMethods:
         return True
 
     def get_current_target(self) -> Any:
-        return to_gpu_target(self.stand_in.target)
+        return to_gpu_target(self.stand_in.targets[self.stand_in.index])
 
     def get_current_device(self) -> int:
         return self.stand_in.index
@@ -123,7 +134,7 @@ class _DriverMethods:
         return 0
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        return device_of(self.stand_in.target).capability
+        return device_of(self.stand_in.targets[self.stand_in.index]).capability
 
     def get_active_torch_device(self) -> Any:
         import torch
@@ -153,7 +164,7 @@ class _DriverMethods:
         return None
 
 
-def make_driver_class(stand_in: TritonStandIn) -> type:
+def make_driver_class(stand_in: DriverState) -> type:
     """Create a class with Triton's driver interface for the targets of `stand_in`."""
     from triton.backends.driver import DriverBase
     from triton.compiler.compiler import CompiledKernel
