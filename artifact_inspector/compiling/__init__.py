@@ -29,24 +29,10 @@ _PLACES = {
 }
 
 __all__ = [
-    "DEMO_KERNELS",
-    "REFERENCE_KERNELS",
-    "CapturedKernel",
-    "CapturedKernels",
-    "CompileResult",
-    "ConstantText",
-    "KernelRequest",
-    "Launch",
-    "Note",
-    "ProgramRun",
-    "Reference",
-    "Workload",
-    "capture",
-    "capture_program",
-    "compile_kernel",
-    "compile_kernels",
-    "compile_reference",
-]
+    "DEMO_KERNELS", "REFERENCE_KERNELS", "CapturedKernel", "CapturedKernels", "CompileResult", "ConstantText",
+    "KernelRequest", "Launch", "Note", "ProgramRun", "Reference", "Workload", "capture", "capture_program",
+    "compile_kernel", "compile_kernels", "compile_reference",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

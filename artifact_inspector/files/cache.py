@@ -32,21 +32,9 @@ from artifact_inspector.files.records import read_entry_record
 from artifact_inspector.files.walker import walk
 
 __all__ = [
-    "REMARKS",
-    "Artifact",
-    "Cache",
-    "MemoryFile",
-    "OtherFile",
-    "Problem",
-    "StageText",
-    "cache_in_memory",
-    "default_directory",
-    "open_cache",
-    "open_file",
-    "read_binary",
-    "read_remarks",
-    "read_stage",
-]
+    "REMARKS", "Artifact", "Cache", "MemoryFile", "OtherFile", "Problem", "StageText", "cache_in_memory",
+    "default_directory", "open_cache", "open_file", "read_binary", "read_remarks", "read_stage",
+]  # fmt: skip
 
 _REMEDY = "Specify a cache directory, or set TRITON_CACHE_DIR."
 

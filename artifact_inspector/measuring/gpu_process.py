@@ -9,6 +9,7 @@ Source: triton/testing.py, `do_bench`; triton/runtime/autotuner.py, `Autotuner.r
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import random
 import subprocess
@@ -24,7 +25,7 @@ from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import CompileError, DeviceError, InspectorError, UsageError
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring.check import fill_with_poison, relative_error
-from artifact_inspector.measuring.job import Job, JobMessage, MeasurementRow
+from artifact_inspector.measuring.job import Job, MeasurementRow
 from artifact_inspector.measuring.measurement import MeasuredDevice, Measurement
 
 if TYPE_CHECKING:
@@ -43,16 +44,12 @@ TimeFunction = Callable[[Callable[[], object], float], tuple[float, float, float
 
 def run_job(job: Job, answers: Connection) -> None:
     """Run a job and send the device, then a row for each configuration, or an error, over a pipe."""
-
-    def send(message: JobMessage) -> None:
-        answers.send(message)
-
     try:
-        send(describe_device())
+        answers.send(describe_device())
         for row in measure_rows(job, _time_launch):
-            send(row)
+            answers.send(row)
     except InspectorError as error:
-        send(error)
+        answers.send(error)
     finally:
         answers.close()
 
@@ -68,9 +65,8 @@ def describe_device() -> MeasuredDevice:
         import torch
         import triton
     except ImportError as error:
-        raise DeviceError(
-            f"Kernels cannot be launched here: {error}.", "Install torch and Triton for the GPU of this machine."
-        ) from None
+        remedy = "Install torch and Triton for the GPU of this machine."
+        raise DeviceError(f"Kernels cannot be launched here: {error}.", remedy) from None
     if not torch.cuda.is_available():
         build = "" if torch.version.cuda or torch.version.hip else " (a build for CPUs)"
         raise DeviceError(f"No GPU that torch {torch.__version__}{build} can use was found.", remedy)
@@ -145,14 +141,9 @@ def _record_launches(launch: Callable[[], object]) -> list[dict[str, Any]]:
         grid = options.get("grid")
         if kernel is not None and grid is not None and not options.get("warmup"):
             extents = grid(_bind_arguments(function, args, options)) if callable(grid) else grid
-            launch_records.append(
-                {
-                    "hash": kernel.hash,
-                    "kernel": function.__name__,
-                    "grid": [*map(int, extents), *(1,) * (3 - len(extents))],
-                    "args": record,
-                }
-            )
+            whole_grid = [*map(int, extents), *(1,) * (3 - len(extents))]
+            launch = {"hash": kernel.hash, "kernel": function.__name__, "grid": whole_grid, "args": record}
+            launch_records.append(launch)
         return kernel
 
     JITFunction.run = record_launch
@@ -178,11 +169,12 @@ def find_workload(module: Any, kernel: str, function_name: str | None) -> Worklo
     names = [function_name] if function_name else [f"{kernel}_workload", "workload"]
     makers = [name for name in names if callable(getattr(module, name, None))]
     if not makers:
-        raise UsageError(
-            f"{module.__file__} has no function {' or '.join(f'{name}()' for name in names)}.",
-            "Write one that returns artifact_inspector.Workload(launch=…): how the kernel is launched.",
-        )
-    _seed()
+        problem = f"{module.__file__} has no function {' or '.join(f'{name}()' for name in names)}."
+        remedy = "Write one that returns artifact_inspector.Workload(launch=…): how the kernel is launched."
+        raise UsageError(problem, remedy)
+    random.seed(SEED)  # a workload has the same data in every run
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(SEED)
     workload = getattr(module, makers[0])()
     if isinstance(workload, Mapping):
         try:
@@ -192,19 +184,9 @@ def find_workload(module: Any, kernel: str, function_name: str | None) -> Worklo
     if callable(workload):
         workload = Workload(launch=workload)
     if not isinstance(workload, Workload):
-        raise UsageError(
-            f"{makers[0]}() returns a {type(workload).__name__}, not a Workload.",
-            "Let it return artifact_inspector.Workload(launch=…).",
-        )
+        problem = f"{makers[0]}() returns a {type(workload).__name__}, not a Workload."
+        raise UsageError(problem, "Let it return artifact_inspector.Workload(launch=…).")
     return workload
-
-
-def _seed() -> None:
-    """Seed the random number generators, so that a workload has the same data in every run."""
-    random.seed(SEED)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(SEED)
 
 
 def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[Any]:
@@ -222,28 +204,23 @@ def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[
         return [None]
     available_configs = list(workload.configs) or list(getattr(tuned, "configs", ()))
     if not available_configs:
-        raise UsageError(
-            "The kernel has no configurations to compare.",
-            "Add configs=[{…}, …] to its workload, add an autotuner, or remove --configs.",
-        )
+        remedy = "Add configs=[{…}, …] to its workload, add an autotuner, or remove --configs."
+        raise UsageError("The kernel has no configurations to compare.", remedy)
     count = len(available_configs) if selection == "all" else min(int(selection), len(available_configs))
     return [available_configs[position * len(available_configs) // count] for position in range(count)]
 
 
 def _make_launcher(workload: Workload, tuned: Any, config: Any) -> Callable[[], object]:
     """A function that launches one configuration."""
-    if config is None:
-        return workload.launch
     if isinstance(config, Mapping):
         return lambda: workload.launch(**config)
-    # an autotuner with a single configuration launches it
-    tuned.configs = [config]
-    tuned.cache.clear()
+    if config is not None:  # an autotuner with a single configuration launches it
+        tuned.configs = [config]
+        tuned.cache.clear()
     return workload.launch
 
 
 def _config_as_json(config: Any) -> dict[str, Any]:
-    """A configuration as JSON values."""
     if config is None:
         return {}
     if isinstance(config, Mapping):
@@ -256,9 +233,6 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
     if job.file is None:
         module = import_module(job.module)
         return module, module.REFERENCE.kernel
-    import importlib.util
-    import sys
-
     path = Path(job.file)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -269,9 +243,8 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001 - a file of somebody else's may raise anything
-        raise CompileError(
-            f"{path} cannot be imported: {type(error).__name__}: {error}.", "It must import on its own."
-        ) from None
+        problem = f"{path} cannot be imported: {type(error).__name__}: {error}."
+        raise CompileError(problem, "It must import on its own.") from None
     kernel = getattr(module, job.kernel, None)
     if not hasattr(_unwrap_kernel(kernel), "arg_names"):
         raise UsageError(f"{path} has no kernel {job.kernel!r}.", "Name a function under @triton.jit.")
@@ -280,11 +253,8 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
 
 def _unwrap_kernel(kernel: Any) -> Any:
     """The `@triton.jit` function under its decorators."""
-    while hasattr(kernel, "fn") and not hasattr(kernel, "device_caches"):
-        inner = kernel.fn
-        if not hasattr(inner, "arg_names"):
-            break
-        kernel = inner
+    while hasattr(kernel, "fn") and not hasattr(kernel, "device_caches") and hasattr(kernel.fn, "arg_names"):
+        kernel = kernel.fn
     return kernel
 
 

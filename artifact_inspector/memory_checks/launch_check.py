@@ -80,10 +80,10 @@ def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:
     if not has_room or any(tensor.pointer is not None for tensor in tensors.values()):
         return launch
     addresses = {name: FIRST_ADDRESS + number * _SPACING for number, name in enumerate(tensors)}
-    arguments = {
-        name: replace(argument, pointer=addresses[name]) if isinstance(argument, Tensor) else argument
-        for name, argument in launch.arguments.items()
-    }
+    arguments = dict(launch.arguments)
+    for name, argument in arguments.items():
+        if isinstance(argument, Tensor):
+            arguments[name] = replace(argument, pointer=addresses[name])
     return replace(launch, arguments=arguments)
 
 

@@ -33,7 +33,9 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
             site_of(step), region.name, access.cta, access.thread, access.address, lanes,
             suggestion="Compute the offset in 64 bits, for example with .to(tl.int64).",
         )  # fmt: skip
-    nearest = _nearest_region(run.memory, access.address)
+    nearest = min(
+        run.memory.regions, key=lambda r: min(abs(access.address - r.start), abs(access.address - r.stop)), default=None
+    )
     if nearest is None:
         return MemoryProblem(
             Check.OUT_OF_BOUNDS, f"{access.kind} at {access.address:#x}: {access.nearest_tensor}", site_of(step),
@@ -49,21 +51,18 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
     )  # fmt: skip
 
 
-def _nearest_region(memory: GlobalMemory, address: int) -> TensorMemory | None:
-    return min(memory.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None)
-
-
 def _distance(region: TensorMemory, address: int) -> str:
     """How far an address is outside of a tensor.
 
     The first byte behind a tensor is at distance 0, as a reader of compute-sanitizer expects.
     """
     shape = "×".join(map(str, region.tensor.shape)) or "scalar"
+    tensor = f"{region.name} ({region.tensor.dtype} {shape})"
     if address >= region.stop:
-        return f"{address - region.stop:,} bytes behind the end of {region.name} ({region.tensor.dtype} {shape})"
+        return f"{address - region.stop:,} bytes behind the end of {tensor}"
     if address < region.start:
-        return f"{region.start - address:,} bytes before the start of {region.name} ({region.tensor.dtype} {shape})"
-    return f"across the end of {region.name} ({region.tensor.dtype} {shape})"
+        return f"{region.start - address:,} bytes before the start of {tensor}"
+    return f"across the end of {tensor}"
 
 
 def _find_wrapped(memory: GlobalMemory, address: int) -> tuple[TensorMemory, int] | None:
@@ -92,11 +91,8 @@ def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, h
     index, extent = (address - region.start) // stride_bytes, tensor.shape[axis]
     if 0 <= index < extent:
         return None
-    names = [
-        name
-        for name, value in launch.arguments.items()
-        if type(value) is int and value == extent and value != 1 and not name.startswith("num_")
-    ]
+    arguments = launch.arguments.items()
+    names = [x for x, value in arguments if type(value) is int and value == extent != 1 and not x.startswith("num_")]
     limit = names[0] if len(names) == 1 else f"{extent}"
     name = "index" if len(tensor.shape) == 1 else f"index of dimension {axis}"
     bound = f"{name} >= 0" if index < 0 else f"{name} < {limit}"

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from artifact_inspector.model.control import ControlInfo
-from artifact_inspector.model.instruction import Instruction
+from artifact_inspector.model.instruction import ControlInfo, Instruction
 from artifact_inspector.model.location import Location
 from artifact_inspector.model.stage import Stage
 
@@ -20,8 +19,8 @@ class Flow(NamedTuple):
     instruction_index: int
     """Index of the instruction that passes the value (the `scf.for`, `scf.yield`, `cf.br` …)."""
     owner: int
-    """Owner of the target: the index of the operation whose result or region argument it is, or -1 - b for an
-    argument of block b. Sibling regions reuse names; (owner, target) is unique."""
+    """Owner of the target: the index of the operation whose result or region argument it is, or -1 - b for an argument
+    of block b. Sibling regions reuse names; (owner, target) is unique."""
     is_back_edge: bool
     """True along a loop's back edge: the value arrives one iteration later."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from artifact_inspector.model.arch import Arch
+from artifact_inspector.model.arch import Arch, Vendor
 from artifact_inspector.model.string_enum import StringEnum
-from artifact_inspector.model.target import Vendor
 
 
 class SharedRole(StringEnum):

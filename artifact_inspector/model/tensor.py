@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from artifact_inspector.model.encoding import Encoding
@@ -30,10 +31,7 @@ class TensorType(NamedTuple):
     @property
     def elements(self) -> int:
         """Number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def size(self) -> int:

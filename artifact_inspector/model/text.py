@@ -12,6 +12,7 @@ from artifact_inspector.model.limits import DIGITS
 
 EXCERPT_WIDTH = 160
 _DIGITS = DIGITS.value
+_NEWLINE = re.compile("\n")
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
@@ -29,13 +30,7 @@ class SourceText:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first character of every line; computed on first use."""
-        starts = [0]
-        find = self.text.find
-        at = find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = find("\n", at + 1)
-        return starts
+        return [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
 
     def line_at(self, offset: int) -> int:
         """The 1-based line of the character at `offset`."""

@@ -85,20 +85,14 @@ def read_dumps(lines: Iterable[str]) -> Iterator[Dump]:
 
 
 def _parse_header(line: str, number: int) -> Dump | None:
-    match = _MLIR_HEADER.match(line)
-    if match is not None:
-        argument = match["new"] or match["old"]
-        return _make_dump(match, argument, DumpLanguage.MLIR, match["symbol"] or "", number)
-    match = _LLVM_HEADER.match(line)
-    if match is not None:
-        scope = match["scope"].strip("()")
-        return _make_dump(match, None, DumpLanguage.LLVM, "" if scope == "[module]" else scope, number)
-    match = _CODE_GENERATOR_HEADER.match(line)
-    if match is None:
+    if match := _MLIR_HEADER.match(line):
+        argument, language, scope = match["new"] or match["old"], DumpLanguage.MLIR, match["symbol"] or ""
+    elif match := _LLVM_HEADER.match(line):
+        argument, language, scope = None, DumpLanguage.LLVM, match["scope"].strip("()")
+        scope = "" if scope == "[module]" else scope
+    elif match := _CODE_GENERATOR_HEADER.match(line):
+        language = DumpLanguage.MACHINE if match["machine"] else DumpLanguage.LLVM
+        argument, scope = match["argument"], ""
+    else:
         return None
-    language = DumpLanguage.MACHINE if match["machine"] else DumpLanguage.LLVM
-    return _make_dump(match, match["argument"], language, "", number)
-
-
-def _make_dump(match: re.Match[str], argument: str | None, language: DumpLanguage, scope: str, number: int) -> Dump:
     return Dump(match["name"], argument, match["when"] == "Before", language, scope, number, "")
