@@ -25,8 +25,6 @@ def describe_arguments(
     """Describe each argument of a launch by its parameter name, constants included.
 
     Args:
-        function: Triton's `JITFunction`.
-        args: positional arguments of the launch.
         options: keyword arguments of the launch; names that are no parameters are ignored.
         values: returns whether a tensor holds the values that it would hold on a GPU.
         addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.

@@ -59,7 +59,6 @@ def run_jobs(jobs: Iterable[CompileJob], workers: int, time_limit: float) -> Ite
 
     Args:
         jobs: the compiles; those with equal keys are compiled once.
-        workers: number of concurrent children.
         time_limit: seconds that one child may run.
 
     Yields:
@@ -98,7 +97,6 @@ def run_jobs(jobs: Iterable[CompileJob], workers: int, time_limit: float) -> Ite
 
 
 def _fork_child(jobs: tuple[CompileJob, ...]) -> tuple[int, _Child]:
-    """Fork a child for a compile; returns its process id and its state."""
     # files, not pipes: a compiler may print more than a pipe holds, and it is read only when the child ends
     result_file, output_file = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _row
     child = _Child(jobs, time.monotonic(), staging_directory(jobs[0].out_directory), result_file, output_file)

@@ -30,7 +30,6 @@ def to_compile_error(error: Exception, function: Any) -> InspectorError:
     """The error of a compile with its place in the kernel's file.
 
     Args:
-        error: the exception that Triton raised.
         function: the kernel as a JITFunction; None for a saved IR text.
     """
     if isinstance(error, InspectorError):

@@ -162,8 +162,6 @@ def bind_arguments(
     """Bind a signature and constants to a kernel's parameters; its `def` supplies defaults and annotations.
 
     Args:
-        kernel: name for error messages.
-        parameters: in the kernel's order.
         items: entries of the signature. Positional entries skip `tl.constexpr` parameters, except that a
             literal can bind to one in its place.
         constants: name → value; any parameter can be bound to a constant.

@@ -36,7 +36,6 @@ def refuse_directives(text: str, subject: str) -> None:
     """Raise for the first directive of an assembly text that opens files or repeats code.
 
     Args:
-        text: PTX, AMDGCN or inline assembly.
         subject: what the text belongs to, for the message.
 
     Raises:

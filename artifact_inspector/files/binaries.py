@@ -132,7 +132,6 @@ def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
     """The facts of a kernel in a cubin.
 
     Args:
-        data: the file's content.
         kernel: its name; where the file has none of that name, or it is None, the file's only kernel.
 
     Raises:

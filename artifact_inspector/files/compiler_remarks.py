@@ -86,7 +86,6 @@ def _ptxas_remarks(match: re.Match[str]) -> list[CompilerRemark]:
 
 
 def _with_note(remark: CompilerRemark, text: str, location: str | None) -> CompilerRemark:
-    """A remark with one more of the notes that follow it."""
     if text == "called from":
         return replace(remark, called_from=(*remark.called_from, *([location] if location else [])))
     if text.startswith("see current operation"):

@@ -38,10 +38,6 @@ class Section(NamedTuple):
 def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     """The sections of a file, checked to lie inside it.
 
-    Args:
-        kind: display name of the file type.
-        machine: expected ELF machine number.
-
     Raises:
         CacheError: it is not such a file, or its sections exceed it.
         ValueError, struct.error: it is damaged.

@@ -57,7 +57,6 @@ def limit_compile(readable: Iterable[str | Path], writable: Iterable[str | Path]
 
     Args:
         readable: files and directories that it may read beside those of the system and of this Python.
-        writable: directories that it may write to.
     """
     if sys.platform != "linux":
         return

@@ -56,7 +56,6 @@ def read_revision(file: Path, revision: str, directory: Path) -> Revision:
     """The Python files around a file at a revision.
 
     Args:
-        file: a file in a checkout.
         revision: a revision in git's syntax: `HEAD~1`, a branch, a hash.
         directory: the directory that holds such revisions, one for each commit; created if missing.
 

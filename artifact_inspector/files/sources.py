@@ -22,9 +22,6 @@ def source_line_reader(location: Frame | None, kernel: str, root: Path) -> Sourc
     """A reader for lines of the kernel's source file as it is in the working tree now.
 
     Lines are returned only if the kernel's `def` is still at the line that the kernel's files name.
-
-    Args:
-        location: source location of the kernel.
     """
     text = "" if location is None else read_python_source(location.file, root) or ""
     lines = text.splitlines() if location is not None and is_unchanged(text, location, kernel) else []

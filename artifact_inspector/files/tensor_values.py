@@ -64,7 +64,6 @@ def store_arguments(
     Values that cannot be written stay in the arguments, so that nothing is lost.
 
     Args:
-        directory: of the record.
         references: `id` of a list → its reference; the caller keeps the lists alive.
     """
     return {name: _store_argument(directory, value, references) for name, value in arguments.items()}

@@ -194,7 +194,6 @@ def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[
 
     Args:
         workload: has the configurations of a kernel without an autotuner.
-        tuned: the autotuner of the kernel, or None.
         selection: `all`, a number, or None.
 
     Raises:
@@ -211,7 +210,6 @@ def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[
 
 
 def _make_launcher(workload: Workload, tuned: Any, config: Any) -> Callable[[], object]:
-    """A function that launches one configuration."""
     if isinstance(config, Mapping):
         return lambda: workload.launch(**config)
     if config is not None:  # an autotuner with a single configuration launches it
@@ -252,14 +250,12 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
 
 
 def _unwrap_kernel(kernel: Any) -> Any:
-    """The `@triton.jit` function under its decorators."""
     while hasattr(kernel, "fn") and not hasattr(kernel, "device_caches") and hasattr(kernel.fn, "arg_names"):
         kernel = kernel.fn
     return kernel
 
 
 def _find_autotuner(kernel: Any) -> Any:
-    """The autotuner among a kernel's decorators, or None."""
     while kernel is not None:
         if hasattr(kernel, "configs") and hasattr(kernel, "fn"):
             return kernel

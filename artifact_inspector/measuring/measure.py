@@ -79,7 +79,6 @@ def measure(
     """Launch, check and time every job, and inspect the compiled kernels.
 
     Args:
-        jobs: the jobs, as `plan_jobs` returns them.
         disassemble: returns a disassembler for the kernels of a directory, or None.
         progress: called with each kernel's name before it is measured.
         time_limit: seconds for one configuration.

@@ -19,8 +19,6 @@ def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> 
     """The coverage of each tensor that is written.
 
     Args:
-        run: of the launch.
-        log: of its accesses.
         is_decided: whether all addresses are known.
     """
     rows = []

@@ -27,8 +27,6 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
     """The memory errors of a launch.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
         steps: instructions after which the kernel counts as endless.
 
     Raises:

@@ -147,7 +147,6 @@ def _sum_over(points: NDArray[np.int64], rows: _Accesses, weights: NDArray[np.in
 
 
 def _pick_pair(first: _Accesses, second: _Accesses, address: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """(CTA, step) of two accesses to an address by different CTAs."""
     rows = [np.flatnonzero((group.starts <= address) & (address < group.stops)) for group in (first, second)]
     for at in rows[0].tolist():
         others = rows[1][second.ctas[rows[1]] != first.ctas[at]]

@@ -46,7 +46,6 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
     """Errors in the shared memory of the first and the last CTA of a launch.
 
     Args:
-        loaded: the kernel.
         launch: with an address for every tensor.
     """
     steps = loaded.program.steps
@@ -83,8 +82,6 @@ def _is_not_modelled(step: ProgramStep, loaded: LoadedKernel) -> bool:
 
 
 class _SharedWatch:
-    """Observes the shared memory of one CTA."""
-
     def __init__(self, threads: int, warp_size: int) -> None:
         self.state = SharedState(threads, warp_size)
         self.unknown: dict[int, tuple[str, ...]] = {}
@@ -94,7 +91,6 @@ class _SharedWatch:
         """Ignore an access to global memory."""
 
     def observe_shared(self, access: SharedMemoryAccess) -> None:
-        """Record an access to shared memory."""
         step, addresses = access.step, access.addresses[0]
         threads = np.arange(len(addresses)) if access.mask is None else np.flatnonzero(access.mask[0])
         is_atomic = step.kind == "shared_atomic"

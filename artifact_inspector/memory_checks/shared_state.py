@@ -49,12 +49,7 @@ class _ByteOwners:
 
 
 class SharedState:
-    """The accesses to one CTA's shared memory.
-
-    Args:
-        threads: of the CTA.
-        warp_size: lanes of a warp.
-    """
+    """The accesses to one CTA's shared memory."""
 
     def __init__(self, threads: int, warp_size: int) -> None:
         self._warp_size = warp_size
@@ -83,9 +78,6 @@ class SharedState:
         """Let warps arrive at a barrier; it joins their clocks once enough threads have arrived.
 
         Args:
-            barrier: name of the barrier.
-            warps: that arrive.
-            threads: that arrive.
             needed: threads that complete the barrier.
             waits: whether they wait for the others.
         """

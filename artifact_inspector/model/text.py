@@ -121,9 +121,6 @@ def split_closed_list(text: str, at: int) -> list[str]:
 def split_brackets(text: str, brackets: Collection[int]) -> dict[int, list[str]]:
     """The elements of several bracketed lists of a text, nested or not, in one pass.
 
-    Args:
-        brackets: offsets of the brackets.
-
     Returns:
         Bracket → its elements; an unclosed bracket is omitted.
 

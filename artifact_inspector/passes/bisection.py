@@ -91,11 +91,7 @@ def bisect(
     A release that refuses the kernel is recorded, and the search continues with its neighbours.
 
     Args:
-        subject: the kernel.
-        topics: the facts.
         releases: two ends, between which the known releases are bisected, or all releases to compile.
-        notice: called with a sentence before an environment is created.
-        progress: called with each release before it is compiled.
         comparer: compares all facts instead of those of `topics`.
 
     Raises:
@@ -137,7 +133,6 @@ class _ReleaseSearch:
         self.traces: dict[str, PassTrace] = {}
 
     def result_of(self, release: str) -> ReleaseResult:
-        """Compile the kernel with a release, once."""
         if release not in self.results:
             self.progress(release)
             try:

@@ -85,10 +85,7 @@ def read_dump_facts(
 
     Args:
         artifact: the compiled kernel; its earlier stages define the program's rounds.
-        stage: the stage of the dump.
         text: the dump; None for the artifact's own text of that stage.
-        topics: the topics of facts to return.
-        disassemble: disassembles machine code.
     """
     earlier = {earlier_stage.value for earlier_stage in Stage if earlier_stage.order < stage.order}
     files = {at: file for at, file in artifact.files.items() if at in earlier}

@@ -57,7 +57,6 @@ def compile_with_dumps(
 
     Args:
         request: the request as `KernelRequest.as_json` returns it; its place may also be a saved `.ttir`.
-        target: the GPU.
         triton: the version to compile with, as `parse_triton` reads it; by default the installed one.
         directory: an empty directory for the caches and dumps of these compiles.
         notice: called with a sentence before an environment is created, which takes a minute.

@@ -103,7 +103,6 @@ class PassTrace:
         """The last pass that changed one of the given facts, and the change; None if no pass did.
 
         Args:
-            keys: keys of the facts.
             until: the last stage whose passes count, by the name common to both vendors; None for all.
         """
         end = len(STEPS) if until is None else STEPS.index(until)
@@ -130,10 +129,6 @@ def trace_dumps(
     """Find what each pass changed, with one pair of dumps in memory at a time.
 
     Args:
-        artifact: the cache entry of the compile.
-        dumps: the dumps of the compile, in order.
-        topics: the topics of facts to follow.
-        on_change: called with the changed dumps.
         disassemble: disassembles a cubin, to include the changes by ptxas.
     """
     walk = _DumpTracer(artifact, frozenset(topics), times, on_change, disassemble)
@@ -144,8 +139,6 @@ def trace_dumps(
 
 @dataclass(frozen=True, slots=True)
 class _DumpState:
-    """A dump between two passes, with its facts."""
-
     level: PassLevel
     text: str
     facts: dict[str, DumpFact]
@@ -215,7 +208,6 @@ class _DumpTracer:
         self._record_change(dump, level, text)
 
     def _record_change(self, dump: Dump, level: PassLevel, text: str) -> None:
-        """Record a pass with the dump after it."""
         previous_state = self.machine if level is PassLevel.MACHINE else self.state
         if previous_state is not None and previous_state.text == text:
             self._add_step(dump, level, False, ())

@@ -58,11 +58,8 @@ def capture(
     `capture_program` runs a program once for each target instead.
 
     Args:
-        targets: as `parse_target` reads them.
-        out: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take; a longer one is reported as a row.
-        list_type: constructs the list that is filled.
 
     Yields:
         The list of kernels, filled when the block ends, also by an exception.

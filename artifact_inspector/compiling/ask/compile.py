@@ -42,17 +42,14 @@ def compile_kernels(
     `inspect-kernel.json` beside the entries records the requests.
 
     Args:
-        requests: the kernels.
         targets: as `parse_target` reads them: `sm_75`, `gfx90a`, `cuda:80`, `hip:gfx942` …
         out_dir: the cache directory, created if it is missing.
         tritons: versions of Triton to compile with, each in its own environment, created if it is missing:
             `3.2.0`, or `3.2.0=PYTHON` for an existing one. Empty means the installed Triton.
         workers: number of concurrent compiles; by default the number of processors.
         scheduler: address of a Dask scheduler whose workers compile instead.
-        progress: called with each result as it completes.
         planned: called with the number of results when it is known.
         notice: called with a sentence before an environment is created, which takes a minute.
-        time_limit: seconds that one compile may take.
         older_state: a directory, and another with an older state of it to import from.
 
     Raises:
@@ -148,12 +145,8 @@ def compile_kernel(
         kernel: a Triton function at the top level of a file, decorated or not, or `"FILE.py:KERNEL"`,
             `"module:KERNEL"`, or the name of a reference kernel. An autotuned kernel is compiled in its first
             configuration, unless `constexprs` sets all tuned constants.
-        target: as `parse_target` reads it.
         signature: types of the arguments (`KernelRequest.signature`).
-        constexprs: values of the `tl.constexpr` arguments.
         out_dir: the Triton cache to fill; by default one in the user's cache directory.
-        time_limit: seconds that the compile may take.
-        options: num_warps, num_stages and other options of Triton.
 
     Raises:
         UsageError: no such kernel or target, or missing arguments.

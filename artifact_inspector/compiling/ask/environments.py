@@ -119,11 +119,6 @@ def find_interpreter(
 ) -> Interpreter:
     """A Python with that Triton: the one given, this one, one in the cache directory, or a new one there.
 
-    Args:
-        version: as `parse_triton` returns it.
-        python: the Python to use, if given.
-        notice: called with a sentence before a slow step.
-
     Raises:
         CompileError: there is none and none can be created; the remedy says why.
     """

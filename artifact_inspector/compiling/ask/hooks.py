@@ -75,7 +75,6 @@ def _install_listener(knobs: Any, take: KernelCallback) -> Iterator[None]:
 
 
 def _read_group(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
-    """The file stem of a kernel, and its file contents by suffix."""
     paths = [Path(path) for path in group.values()]
     stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
     return stem, {path.suffix.removeprefix("."): path.read_bytes() for path in paths}

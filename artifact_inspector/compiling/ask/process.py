@@ -86,11 +86,7 @@ def run_requests(
     each target, and the remaining requests are sent to a new process.
 
     Args:
-        interpreter: the Python that compiles.
         requests: requests in the format of `worker.__main__`.
-        workers: number of concurrent compiles.
-        time_limit: seconds that one compile may take.
-        planned: called with the number of rows when it is known.
 
     Raises:
         CompileError: the process could not start, or ended with unfinished jobs.
@@ -152,8 +148,6 @@ def failure_rows(
 
 
 class _ImportTimer:
-    """A timer that kills a process whose import takes too long."""
-
     def __init__(self, kill: Callable[[], None]) -> None:
         self.has_expired = False
         self._kill = kill

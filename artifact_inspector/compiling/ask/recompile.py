@@ -29,7 +29,6 @@ def recompile_texts(
     Args:
         texts: TTIR texts, each with its compile options.
         stem: file name of the kernel without a suffix.
-        target: the GPU.
         directory: an empty directory for the texts and the entries.
 
     Returns:

@@ -38,9 +38,6 @@ def run_remote_requests(
     Args:
         scheduler: its address, `tcp://host:8786`.
         version: of Triton, and its Python on every machine, if one is given; None for the installed Triton.
-        requests: requests in the format of `worker.__main__`.
-        time_limit: seconds that one compile may take.
-        planned: called with the number of rows when it is known.
 
     Raises:
         CompileError: Dask is not installed, or the scheduler does not respond.

@@ -70,14 +70,11 @@ def capture_program(
 
     Args:
         command: the program and its arguments; `python` means the interpreter that runs this.
-        targets: as `parse_target` reads them.
-        out: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take.
         triton: another version of Triton to capture with, as `parse_triton` reads it. Its Python replaces
             `python`, and imports this one's packages (torch) if both have the same version.
         launches: number of launches after which each run is stopped.
-        seconds: time after which each run is stopped.
         notice: called with a sentence before an environment is created, which takes a minute.
 
     A run that is stopped, by these limits or by Ctrl-C, returns its launches so far.
@@ -137,8 +134,6 @@ def _run_all(runs: Sequence[_ProgramProcess], seconds: float | None) -> None:
 
 
 class _ProgramProcess:
-    """The process of a program for one target."""
-
     def __init__(
         self,
         target: Target,
@@ -168,11 +163,6 @@ class _ProgramProcess:
         self._stop_reason: str | None = None
 
     def start(self) -> None:
-        """Start the program.
-
-        Raises:
-            UsageError: it cannot be started.
-        """
         # standard output is reserved for the report
         output = None if self._is_live else (self._scratch / "output").open("wb")
         self._start_time = time.monotonic()
@@ -200,7 +190,6 @@ class _ProgramProcess:
         return 128 - status if status is not None and status < 0 else status
 
     def stop_after(self, seconds: float | None) -> None:
-        """Stop the program if it has run for longer than `seconds`."""
         if seconds is not None and time.monotonic() - self._start_time > seconds and self.status is None:
             self.stop(f"after {seconds:g} s")
 
@@ -211,13 +200,11 @@ class _ProgramProcess:
             self._end_process()
 
     def events(self) -> list[Event]:
-        """The events so far."""
         if not self._events.exists():
             return []
         return [json.loads(line) for line in self._events.read_bytes().split(b"\n")[:-1]]  # the last may be incomplete
 
     def result(self) -> ProgramRun:
-        """The result of the run."""
         events, output = self.events(), self._scratch / "output"
         kernels = tuple(find_kernels(events))
         enough = next((event["launches"] for event in events if event["event"] == "enough"), None)

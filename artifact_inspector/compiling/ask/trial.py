@@ -70,8 +70,6 @@ def compile_states(
     may lie beside both.
 
     Args:
-        states: one state or two.
-        targets: as `parse_target` reads them.
         out: the cache to fill; by default one in the user's cache directory.
         settings: other arguments of `compile_kernels`.
 

@@ -42,7 +42,6 @@ class KnownTensors:
         """Mark the tensors that a kernel may write as unknown.
 
         Args:
-            arguments: arguments of the launch.
             text: the kernel's first stage; None if it is not available.
         """
         tensors = [value for value in arguments if _is_small_integer_tensor(value)]

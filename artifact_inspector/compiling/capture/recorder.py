@@ -28,7 +28,6 @@ class Recorder:
     """Writes events of a program; threads may share one recorder.
 
     Args:
-        write: called with each event.
         max_launches: number of launches after which the process ends; None for no limit.
         directory: the cache, which receives the values of large tensors; None to keep them in the events.
     """

@@ -45,7 +45,6 @@ class TorchStandIn:
     """Makes torch behave as with a GPU, from `install` to `remove`.
 
     Args:
-        target: the GPU.
         recorder: receives a note where the program reads back values that no kernel has written.
     """
 

@@ -44,9 +44,7 @@ class TritonStandIn:
     Args:
         targets: the GPUs. Device queries are answered for the first; every launch is compiled for all.
         recorder: receives every compile, launch and resource shortage.
-        directory: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
-        time_limit: seconds that one compile may take.
     """
 
     def __init__(
@@ -349,6 +347,5 @@ def _entry(kernel: str) -> Path:
 
 
 def _first_stage_text(kernel: str) -> str | None:
-    """The text of a compiled kernel's first stage."""
     text_path = next(iter(_entry(kernel).glob("*.ttir")), None)
     return None if text_path is None else text_path.read_text(errors="replace")

@@ -79,7 +79,6 @@ def plan_jobs(request: Mapping[str, Any]) -> Iterator[CompileJob | dict[str, Any
 
 
 def _plan_saved_text(request: Mapping[str, Any], target: Target) -> CompileJob:
-    """The compile of a saved IR text, with the options of its original compile."""
     text_path, out = request["place"], Path(request["out"])
     option_values = ((name, x) for name, x in request["options"].items() if name in _triton.known_options())
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in option_values}
@@ -91,7 +90,6 @@ def _plan_saved_text(request: Mapping[str, Any], target: Target) -> CompileJob:
 def _variants(
     kernel: ImportedKernel, request: Mapping[str, Any]
 ) -> Iterator[tuple[AutotunerConfig | None, BoundArguments, dict[str, Any]]]:
-    """Each requested configuration, with its arguments and options."""
     reference = kernel.reference
     constants_of_request = {
         name: evaluate_constant(tagged_value, kernel) for name, tagged_value in request["constexprs"].items()
@@ -151,9 +149,7 @@ def _select_configs(
     """The configurations to compile; a single None if there are none, or if all tuned constants are given.
 
     Args:
-        kernel: the kernel with its autotuner.
         selection: `all`, a number of evenly spaced configurations, or None for the first.
-        constants: the constants of the request.
     """
     tuner_configs = kernel.configs
     if not tuner_configs or (
@@ -253,7 +249,6 @@ def _read_output(max_bytes: int) -> str:
 
 
 def _copy_output(file: Path) -> None:
-    """Copy all of the compiler's output to a file."""
     os.lseek(2, 0, os.SEEK_SET)
     with file.open("wb") as copy:
         while chunk := os.read(2, MAX_OUTPUT_BYTES):
@@ -293,7 +288,6 @@ def _row_label(name: str, target: Target, config: AutotunerConfig | None) -> dic
 
 
 def _constants_as_json(kernel: ImportedKernel, arguments: BoundArguments) -> dict[str, Any]:
-    """The constants by name, as JSON values."""
     names = [parameter.name for parameter in kernel.parameters]
 
     def to_json_value(value: Any) -> Any:
