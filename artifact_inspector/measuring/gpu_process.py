@@ -1,13 +1,20 @@
 """The process that uses the GPU: launches each configuration of a kernel, checks it and times it.
 
-Only this module of the package imports torch and Triton. A launch that crashes ends this process only; the
-calling process sees that the pipe is closed.
+Only this module of the package imports torch and Triton. A launch that crashes ends this process only; the calling
+process sees that the pipe is closed. A result is compared with the expected one, which is computed without the kernel.
 
 Source: triton/testing.py, `do_bench`; triton/runtime/autotuner.py, `Autotuner.run`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from artifact_inspector.compiling.reference import Workload
 import gc
 import importlib.util
 import os
@@ -18,18 +25,17 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import CompileError, DeviceError, InspectorError, UsageError
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.measuring.check import fill_with_poison, relative_error
-from artifact_inspector.measuring.job import Job, MeasurementRow
-from artifact_inspector.measuring.measurement import MeasuredDevice, Measurement
+from artifact_inspector.measuring.measurement import Job, MeasuredDevice, Measurement, MeasurementRow
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MILLISECONDS = 25
@@ -290,3 +296,40 @@ def _driver_version() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return completed.stdout.splitlines()[0].strip() if completed.stdout.strip() else None
+
+
+def fill_with_poison(workload: Workload) -> None:
+    """Fill the result with values that a launch must overwrite, or with zeros if the kernel adds to it."""
+    for tensor in _as_tensors(workload.result):
+        if workload.adds:
+            tensor.zero_()
+        elif tensor.is_floating_point():
+            tensor.fill_(float("nan"))
+        else:
+            tensor.fill_(-1 if tensor.is_signed() else 1)
+
+
+def relative_error(workload: Workload, expected: Any) -> float:
+    """The relative error ‖result − expected‖ / ‖expected‖; the largest of several results.
+
+    It is infinite if a result has NaNs or another shape.
+    """
+    import torch
+
+    largest_error = 0.0
+    actual, expected_tensors = _as_tensors(workload.result), _as_tensors(expected)
+    if [tensor.shape for tensor in actual] != [tensor.shape for tensor in expected_tensors]:
+        return float("inf")
+    for ours, theirs in zip(actual, expected_tensors, strict=True):
+        difference = torch.linalg.vector_norm(ours.double() - theirs.to(ours.device).double())
+        size = torch.linalg.vector_norm(theirs.double())
+        ratio = float(difference / size) if size else float(difference)
+        # a comparison with NaN is false, and would pass
+        largest_error = max(largest_error, ratio if ratio == ratio else float("inf"))
+    return largest_error
+
+
+def _as_tensors(value: torch.Tensor | Sequence[torch.Tensor] | None) -> list[torch.Tensor]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]  # type: ignore[list-item]

@@ -21,8 +21,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.measuring import gpu_process
-from artifact_inspector.measuring.job import Job, JobMessage, MeasurementRow
-from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
+from artifact_inspector.measuring.measurement import Bench, Job, JobMessage, MeasuredDevice, Measurement, MeasurementRow
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -10,8 +10,7 @@ from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Ten
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs
-from artifact_inspector.memory_checks.misalignment import find_misaligned
-from artifact_inspector.memory_checks.out_of_bounds import find_out_of_bounds
+from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find_out_of_bounds
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
 from artifact_inspector.memory_checks.shared_hazards import check_shared_memory

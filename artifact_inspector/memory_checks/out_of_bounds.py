@@ -1,4 +1,9 @@
-"""Accesses outside of every tensor, with the mask that may be missing; and 32-bit offsets that wrapped."""
+"""Accesses outside of every tensor or misaligned, with the mask that may be missing; 32-bit offsets that wrapped.
+
+**Source** CUDA C++ Programming Guide, "Device Memory Accesses": an access must be aligned to its size, else the GPU
+faults. AMD GPUs run with unaligned access enabled, so there is no such error (LLVM, AMDGPU usage,
+`unaligned-access-mode`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
 
 _WRAP = 1 << 32
@@ -102,3 +108,27 @@ def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, h
         True: f"Its mask lets it through; it needs `{bound}`.",
     }[has_mask]
     return f"The {name} is {index:,}, the extent {extent:,}. {remedy}"
+
+
+def find_misaligned(log: AccessLog, memory: GlobalMemory) -> list[MemoryProblem]:
+    """One error for each instruction with misaligned lanes."""
+    problems = []
+    for index, first in log.misaligned.items():
+        region = memory.region_of(first.address)
+        name = None if region is None else region.name
+        place = f"{first.address:#x}" if region is None else f"byte {first.address - region.start:,} of {region.name}"
+        problems.append(
+            MemoryProblem(
+                Check.MISALIGNED,
+                f"{first.size}-byte access at {place}, which is not a multiple of {first.size}: the GPU faults",
+                site_of(first.step),
+                name,
+                first.cta,
+                first.thread,
+                first.address,
+                log.misaligned_lanes[index],
+                suggestion="Check tl.multiple_of, tl.max_contiguous, and the strides and pointers that Triton "
+                "specialized on.",
+            )
+        )
+    return problems

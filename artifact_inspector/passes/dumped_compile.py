@@ -18,8 +18,7 @@ from artifact_inspector.compiling.ask.process import current_interpreter, run_re
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.passes.dumps import Dump, read_dumps
-from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.dumps import Dump, PassTimes, read_dumps
 
 TIME_LIMIT_SECONDS = 600.0
 

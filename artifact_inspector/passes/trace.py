@@ -12,8 +12,7 @@ from artifact_inspector.formats.amdgcn.machine_ir import machine_order
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.passes.dump_facts import DumpFact, Topic, read_dump_facts
-from artifact_inspector.passes.dumps import Dump, DumpLanguage
-from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.dumps import Dump, DumpLanguage, PassTimes
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 

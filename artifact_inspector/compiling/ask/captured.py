@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.capture.call_site import CallSite
-from artifact_inspector.compiling.capture.recorder import Event
+from artifact_inspector.compiling.capture.recorder import CallSite, Event
 from artifact_inspector.hardware.targets import Target, parse_target
 
 

@@ -13,7 +13,7 @@ from artifact_inspector.compiling.ask.captured import CapturedKernel, Note, find
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.ask.manifest import CAPTURED_PREFIX, add_to_manifest, create_directory
 from artifact_inspector.compiling.ask.process import current_interpreter
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult
 from artifact_inspector.compiling.capture.recorder import Event, Recorder
 from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
 from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn

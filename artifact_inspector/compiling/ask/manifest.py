@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.reader import read_content
 from artifact_inspector.files.records import MANIFEST, MAX_RECORD_BYTES

@@ -1,4 +1,4 @@
-"""Compile requests: a kernel with its arguments and options, in a form that can be sent as JSON."""
+"""Compile requests, in a form that can be sent as JSON, and their results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.signature import SignatureEntry, parse_signature
 from artifact_inspector.errors import UsageError
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model.text import parse_integer
 
 
@@ -134,3 +135,37 @@ def _dtype_name(value: Any) -> str:
         if type(dtype_names) is type(value) and dtype_names == value:
             return f"tl.{name}"
     return f"tl.{value.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileResult:
+    """The result of compiling one kernel for one target."""
+
+    kernel: str
+    """Name of the reference kernel in `REFERENCE_KERNELS`, or of the Triton function."""
+    target: Target
+    seconds: float
+    """Duration of the compile; 0 for a cache hit."""
+    directory: Path | None
+    """Directory of the cache entry; None if the compiler refused the kernel."""
+    message: str | None
+    """The compiler's error message; None if it compiled."""
+    remedy: str | None = None
+    """What to do about the error, if known."""
+    kernel_path: str = ""
+    """The kernel as requested: `FILE.py:KERNEL`, or the name of a reference kernel."""
+    triton: str | None = None
+    """Version of the Triton that compiled it."""
+    config: str | None = None
+    """The autotuner's configuration as text: `BLOCK=64 num_warps=4`."""
+    is_cached: bool = False
+    """Whether the entry was already in the cache."""
+    is_usage_error: bool = False
+    """Whether the error is in the request, not in the kernel."""
+    types: tuple[str, ...] = ()
+    """Signature entries of the arguments that are not constants."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options passed to Triton; the others have Triton's defaults."""
+    details: str | None = None
+    """Output of a compiler that refused the kernel: with an MLIR error, the whole module."""

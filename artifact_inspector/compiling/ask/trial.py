@@ -12,8 +12,7 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors, default_directory
 from artifact_inspector.compiling.ask.environments import cache_directory
-from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.revision import read_revision
 

@@ -15,10 +15,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.capture.patches import Patches
-from artifact_inspector.compiling.capture.recorder import Recorder
+from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.capture.torch_cuda import (
     CudaEvent,
     CudaGraph,

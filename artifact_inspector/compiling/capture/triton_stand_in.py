@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
-from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors
 from artifact_inspector.compiling.capture.patches import Patches
-from artifact_inspector.compiling.capture.recorder import Recorder
+from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.compile_errors import to_compile_error
 from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
