@@ -203,7 +203,7 @@ def test_two_pid_namespaces_publish_into_one_cache(tmp_path: Path) -> None:
         subprocess.run([*namespace, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this system gives no PID namespace")
-    later_pid = ["sh", "-c", "for n in 1 2 3 4 5; do true & done; wait; \"$@\"; exit", "sh"]
+    later_pid = ["sh", "-c", 'for n in 1 2 3 4 5; do true & done; wait; "$@"; exit', "sh"]
     runs = [
         subprocess.Popen(
             [*namespace, *(later_pid * seed), sys.executable, "-c", _PUBLISH_IN_A_LOOP, str(tmp_path), str(seed)],
