@@ -74,7 +74,7 @@ def print_cache(
     assembly = assemble_missing(select_kernels(cache, name, kernel_selectors, stage_filter), enabled=assemble)
     artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
-    is_file = path is not None and path.is_file()
+    is_file = path is not None and path.is_file() and not cache.container
     is_story = len(artifacts) == 1 and (name is not None or region is not None or is_file)
     is_list = not (ir or json or is_story)
     if region is not None and len(artifacts) != 1:
