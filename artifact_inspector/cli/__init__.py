@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "app", "main"]
 
 COMMANDS = frozenset({
-    "advise", "baseline", "bench", "bisect", "capture", "check", "check-memory", "compile", "demo", "diff",
+    "advise", "baseline", "bench", "bisect", "cache", "capture", "check", "check-memory", "compile", "demo", "diff",
     "export", "findings", "inspect", "lsp", "matrix", "mcp", "passes", "predict", "rank", "regress", "report",
     "try", "watch",
 })  # fmt: skip

@@ -24,7 +24,7 @@ _PYTHON_SOURCE = re.compile(r".+\.py(:\w+)?")
 """An argument to compile rather than to inspect: `FILE.py`, `FILE.py:KERNEL`."""
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Commands to get kernels": ("capture", "compile", "demo"),
-    "Commands to read them": ("inspect", "findings", "report", "export", "watch"),
+    "Commands to read them": ("inspect", "findings", "report", "export", "watch", "cache"),
     "Commands to compare them": ("diff", "regress", "matrix", "try", "passes", "bisect"),
     "Commands to predict and measure": ("advise", "predict", "rank", "bench"),
     "Commands to find errors": ("check-memory",),

@@ -171,7 +171,7 @@ def test_the_queries_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert all(row[3] > 0 for row in worst)
     assert all(any("pipelined" in verdict for verdict in row[3]) for row in lost)
     names: dict = {}
-    exec(re.findall(r"```python\n(.*?)```", page, re.S)[0], names)
+    exec(re.findall(r"```py\n(.*?)```", page, re.S)[0], names)
     assert names["worst"]["shared_bytes"].to_list() == sorted(names["worst"]["shared_bytes"], reverse=True)
 
 

@@ -51,6 +51,7 @@ DOCUMENTS: Mapping[str, str] = {
     "passes": "passes:PassesDocument",
     "bisection": "passes:BisectionDocument",
     "index": "index:IndexDocument",
+    "health": "health:HealthDocument",
     "watched": "watched:WatchedDocument",
     "reach": "reach:ReachDocument",
     "remedies": "remedies:RemediesDocument",
