@@ -21,7 +21,7 @@ def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
     """Print how many variants of one kernel each argument, option or version causes."""
     from artifact_inspector.comparison.variant_causes import find_causes
     from artifact_inspector.report.json.comparison import CausesDocument
-    from artifact_inspector.report.variant_causes import CausesReport
+    from artifact_inspector.report.variant_matrix import CausesReport
 
     names = sorted({artifact.display_name for artifact in artifacts})
     if len(names) != 1:
@@ -40,7 +40,7 @@ def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Arti
     """Print what separates two entries of a cache; return whether a cause was found."""
     from artifact_inspector.comparison.variant_causes import KeyPartKind, find_reasons
     from artifact_inspector.report.json.comparison import ReasonsDocument
-    from artifact_inspector.report.variant_causes import ReasonsReport
+    from artifact_inspector.report.variant_matrix import ReasonsReport
 
     sides = _require_entry(left_entries, "left"), _require_entry(right_entries, "right")
     reasons = find_reasons(*_read_variants(sides))

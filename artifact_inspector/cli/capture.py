@@ -47,7 +47,7 @@ def capture(
 ) -> None:
     """Run a program without a GPU and compile every kernel that it would launch, once per target."""
     with exit_codes(json=json):
-        from artifact_inspector.report.capture import captured_table, failures
+        from artifact_inspector.report.compilation import captured_table, failures
         from artifact_inspector.report.console import show
         from artifact_inspector.report.json.compiling import captured_document
 

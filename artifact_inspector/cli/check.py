@@ -104,7 +104,7 @@ def check(
         for path, kind in files.items():
             write_text(path, _format_check(kind, baseline_facts, corpus, gates, "utf-8", is_strict=strict))
         if format == "text":
-            from artifact_inspector.report.check import CheckReport
+            from artifact_inspector.report.corpus import CheckReport
 
             print_report(CheckReport(baseline_facts, corpus, gates, strict))
         else:
@@ -181,10 +181,9 @@ def _format_check(
 ) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
-    from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.junit import junit_text
     from artifact_inspector.report.exchange.markdown import corpus_markdown
-    from artifact_inspector.report.exchange.sarif import sarif_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.baseline import check_document
     from artifact_inspector.report.remarks import GATE_RULES, change_remarks, merge_remarks

@@ -106,7 +106,7 @@ def _capture(
     from artifact_inspector.compiling.ask.request import parse_configs
     from artifact_inspector.facts.selection import parse_targets
     from artifact_inspector.files.scratch import scratch_directory
-    from artifact_inspector.report.capture import failures
+    from artifact_inspector.report.compilation import failures
     from artifact_inspector.report.console import show
 
     out = keep if keep is not None else Path(stack.enter_context(scratch_directory())) / "captured"
@@ -157,8 +157,7 @@ def _print(reports: Sequence[MemoryReport], format: str) -> None:
     from artifact_inspector.api.memory_errors import overall_status
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.exchange.annotations import workflow_commands
-    from artifact_inspector.report.exchange.sarif import sarif_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json.prediction import memory_check_document
     from artifact_inspector.report.memory_check import MemoryCheckReport, memory_junit, memory_remarks, memory_rules
 

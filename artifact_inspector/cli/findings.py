@@ -114,8 +114,8 @@ def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: 
     from artifact_inspector.api.remedies import switches_of, try_switches
     from artifact_inspector.facts.selection import parse_filters, select_kernels
     from artifact_inspector.findings import find_findings
+    from artifact_inspector.report.change_effect import RemediesReport
     from artifact_inspector.report.json.comparison import remedies_document
-    from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):
         raise UsageError(f"--try prints text or JSON, not {format}.", "Remove --format.")
@@ -139,8 +139,7 @@ def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: 
 def _print_findings(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.exchange.annotations import workflow_commands
-    from artifact_inspector.report.exchange.sarif import sarif_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.cache import findings_document
     from artifact_inspector.report.remarks import finding_kinds, finding_remarks, merge_remarks

@@ -76,7 +76,7 @@ def matrix(
         from artifact_inspector.files.autotuning import read_autotune_results
         from artifact_inspector.model.text import split_option_values
         from artifact_inspector.report.json.comparison import matrix_document
-        from artifact_inspector.report.tuning import tunings_block
+        from artifact_inspector.report.kernel_blocks import tunings_block
         from artifact_inspector.report.variant_matrix import MatrixReport
         from artifact_inspector.vocabulary.rows import summarise
 

@@ -117,8 +117,7 @@ def bisect(
         from artifact_inspector.passes.bisection import bisect as search
         from artifact_inspector.report.console import write, write_lines
         from artifact_inspector.report.json.compiling import BisectionDocument
-        from artifact_inspector.report.passes import describe_bisection
-        from artifact_inspector.report.release_facts import describe_release_facts
+        from artifact_inspector.report.passes import describe_bisection, describe_release_facts
 
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
         subject = _find_subject(request, name, target, "3.9.0")
