@@ -56,8 +56,8 @@ def wait_for_loads(depth: int | None) -> WaitOp:
 def loads_in_flight(immediate: int, target: str) -> int | None:
     """Vector-memory operations that an `s_waitcnt` leaves in flight; None if it waits for none.
 
-    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
-    gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
+    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and gfx10, 15:10
+    from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
     """
     major = generation(target)
     if major >= 11:
@@ -79,11 +79,11 @@ def generation(target: str) -> int:
 def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
     """What a vector-memory instruction moves; None for one that only accesses LDS (`ds_add`).
 
-    Up to gfx9, vmcnt counts all of them. From gfx10 on, stores and atomics without return have a separate
-    counter, but a load that writes LDS counts as a load.
+    Up to gfx9, vmcnt counts all of them. From gfx10 on, stores and atomics without return have a separate counter, but
+    a load that writes LDS counts as a load.
 
-    **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data
-    dependency resolution".
+    **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data dependency
+    resolution".
     """
     if opcode.startswith(("ds_", "s_")):
         return None
@@ -123,9 +123,9 @@ def _transfer_width(opcode: str) -> int | None:
 def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0)) -> MatrixOp | None:
     """What one issue computes, from an opcode name with `_` or `.` as separator.
 
-    Opcodes of gfx908 and gfx90a do not name the number of blocks of an MFMA; it is derived from the size of
-    the result over all 64 lanes. A sparse product counts as the dense product of its shape. **Source** CDNA3
-    ISA, "Matrix Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
+    Opcodes of gfx908 and gfx90a do not name the number of blocks of an MFMA; it is derived from the size of the result
+    over all 64 lanes. A sparse product counts as the dense product of its shape. **Source** CDNA3 ISA, "Matrix
+    Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
 
     Args:
         registers: 32-bit registers per lane that the result takes, where known.

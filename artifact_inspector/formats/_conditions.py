@@ -1,8 +1,8 @@
 """Comparisons, conditions and masks of every language: what disables memory accesses.
 
 Source: PTX ISA, "setp", "selp" and "cp.async"; AMD's ISA manuals, "Vector compares" and "EXEC mask"; LLVM,
-`expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose factors
-just under 2³² and 2⁶⁴ scale the reciprocal of an integer.
+`expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose factors just under
+2³² and 2⁶⁴ scale the reciprocal of an integer.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ class OpcodeTable:
     """Kinds by opcode prefix. The longest prefix wins, so the order of rows does not matter.
 
     Args:
-        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole
-            opcode.
+        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole opcode.
 
     Raises:
         ValueError: a prefix is in two rows.

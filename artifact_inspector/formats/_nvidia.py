@@ -134,8 +134,8 @@ def _address_operand(operands: str, index: int) -> str | None:
 def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
     """What one issue computes; the shape of `tcgen05.mma` is in its instruction descriptor.
 
-    A sparse product counts as the dense product of its shape. `mma.m8n8k4` on half precision is four
-    products, one for each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
+    A sparse product counts as the dense product of its shape. `mma.m8n8k4` on half precision is four products, one for
+    each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
     """
     match = _MATRIX.match(opcode)
     if match is None:

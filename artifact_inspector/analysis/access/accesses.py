@@ -37,8 +37,8 @@ class MemoryAccess:
     guard_index: int | None
     """The instruction that lets a thread skip it, if it is another one: a branch, or a saved mask."""
     is_mask_folded: bool
-    """Its mask, if any, is part of an operand: a buffer offset that is out of bounds for inactive lanes,
-    or a `cp.async` size of 0.
+    """Its mask, if any, is part of an operand: a buffer offset that is out of bounds for inactive lanes, or a
+    `cp.async` size of 0.
     """
     chain: Chain | None
     """Its source location; None also if it carries the location of another access."""
@@ -59,8 +59,8 @@ class AccessCounts:
     """Copies by each thread from global to shared memory."""
     stores: Mapping[int | None, int]
     tiles: Mapping[int | None, int]
-    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the tile
-    → instructions.
+    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the tile →
+    instructions.
     """
     tile_stores: Mapping[int | None, int]
     predicated: int

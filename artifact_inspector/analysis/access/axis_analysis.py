@@ -1,8 +1,8 @@
 """Properties of integers and pointers that tensor-level IR proves, per axis: runs, divisors, constants.
 
-A load can be as wide as the run of contiguous addresses that is proven to start at a multiple of the
-width. The rules are those of Triton's own analysis, which decides the width. An operation without a rule
-proves nothing. Only the operations that an address or a mask depends on are analysed.
+A load can be as wide as the run of contiguous addresses that is proven to start at a multiple of the width. The rules
+are those of Triton's own analysis, which decides the width. An operation without a rule proves nothing. Only the
+operations that an address or a mask depends on are analysed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class AxisAnalysis:
     ) -> None:
         """Create the analysis of one function.
 
-        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`). `values`
-        are the function's values, if they are numbered already.
+        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`). `values` are the
+        function's values, if they are numbered already.
         """
         self.function = function
         self._module = module
@@ -123,8 +123,7 @@ class AxisAnalysis:
     def sources(self, value: int, axis: int | None) -> tuple[tuple[int, int | None], ...] | None:
         """The values that a value is broadcast, converted or rearranged from, with the matching axis of each.
 
-        The axis is None if all elements along it are equal. Returns None if the operation does more than
-        that.
+        The axis is None if all elements along it are equal. Returns None if the operation does more than that.
         """
         instruction, operation = self.definition(value), self.operation(value)
         if instruction is None or operation is None or operation.role not in _BROADCASTING_ROLES:

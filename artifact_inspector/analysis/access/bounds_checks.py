@@ -1,8 +1,8 @@
 """The cost of bounds checks: compares that control accesses, and integer divisions.
 
-A compare counts if its result reaches the mask of an access: a predicate or mask operand, the branch or
-lane mask around it, or the operand that contains the mask. Conditions are followed in text order, by
-name, and only through logic operations.
+A compare counts if its result reaches the mask of an access: a predicate or mask operand, the branch or lane mask
+around it, or the operand that contains the mask. Conditions are followed in text order, by name, and only through logic
+operations.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def find_bounds_checks(
 ) -> tuple[BoundsCheck, ...]:
     """The compares that feed the masks of a function's accesses, and its integer divisions, in text order.
 
-    An operation on a tensor counts once. AMD's GPUs have no integer division: the reciprocal of the
-    divisor is counted, so divisions by one number that share it count once. The checks of a region are
-    those whose `block` is among the region's blocks.
+    An operation on a tensor counts once. AMD's GPUs have no integer division: the reciprocal of the divisor is counted,
+    so divisions by one number that share it count once. The checks of a region are those whose `block` is among the
+    region's blocks.
     """
     function, flow = code.function, code.flow
     conditions = language.conditions

@@ -1,9 +1,9 @@
 """Why a load or store is narrower than the hardware allows: the properties that the IR does not prove.
 
-A thread moves 16 bytes at once if it owns that many contiguous elements, their address is proven to be a
-multiple of 16, and one mask bit covers all of them. Each condition may fail, for reasons visible in the
-IR. A cause is reported only if it limits the access to the width at the last stage: a back end may merge
-narrow loads, and what it overcame is not a cause.
+A thread moves 16 bytes at once if it owns that many contiguous elements, their address is proven to be a multiple of
+16, and one mask bit covers all of them. Each condition may fail, for reasons visible in the IR. A cause is reported
+only if it limits the access to the width at the last stage: a back end may merge narrow loads, and what it overcame is
+not a cause.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ class LoadWidth(NamedTuple):
     """Name of the loaded value in the IR, if it has one."""
     masked: bool
     width: int | None
-    """Bytes per thread of its narrowest instruction at the last stage; None if it was not found or is a tile.
-    """
+    """Bytes per thread of its narrowest instruction at the last stage; None if it was not found or is a tile."""
     widths: Mapping[int, int]
     """Bytes per thread → instructions at the last stage, for those with its source location."""
     causes: tuple[NarrowCause, ...]
@@ -168,8 +167,7 @@ def _causes(
     tile, size = types[0], types[0].bits // 8
     per_thread = _bytes_per_thread(tile, layouts)
     if _contiguous_per_thread(access, layouts) * size > per_thread:
-        # A slice of a larger layout: several threads hold the same elements, so the tile does not limit
-        # them.
+        # A slice of a larger layout: several threads hold the same elements, so the tile does not limit them.
         per_thread = min(MAX_BYTES, tile.size)
     if max(per_thread, size) == width:  # no stricter limit applied
         matrix = _matrix_layout(access, width, layouts)

@@ -1,9 +1,9 @@
 """Loads that may read past an end that the program checks elsewhere.
 
-A mask shows where a tile may pass the end: `offs < n`, in the mask of a load or store. A load addressed
-by the same `offs` whose mask does not check it reads past the end. Cases that cannot be proven are not
-reported: a load on only some paths (a kernel that handles the last tile separately), an end that is a
-multiple of the tile, and an end that another loop sets.
+A mask shows where a tile may pass the end: `offs < n`, in the mask of a load or store. A load addressed by the same
+`offs` whose mask does not check it reads past the end. Cases that cannot be proven are not reported: a load on only
+some paths (a kernel that handles the last tile separately), an end that is a multiple of the tile, and an end that
+another loop sets.
 """
 
 from __future__ import annotations

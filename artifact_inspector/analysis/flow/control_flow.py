@@ -8,8 +8,7 @@ from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
 
 MAX_LOOP_DEPTH = 64
-"""Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen.
-"""
+"""Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class ControlFlow:
     """Loops and execution order of one function."""
 
     order: tuple[int, ...]
-    """Block indices in execution order: reverse postorder with the blocks of a loop kept together.
-    Unreachable blocks are last.
+    """Block indices in execution order: reverse postorder with the blocks of a loop kept together. Unreachable blocks
+    are last.
     """
     position: tuple[int, ...]
     """Position in execution order of every instruction, by its index."""
@@ -134,8 +133,7 @@ def _innermost_headers(
 ) -> dict[int, int]:
     """For every block in a loop, the header of the innermost loop around it; for a header, of the next one.
 
-    Inner loops are processed first, and each then represents all its blocks, so every edge is visited
-    once.
+    Inner loops are processed first, and each then represents all its blocks, so every edge is visited once.
     """
     header_of: dict[int, int] = {}
     outermost: dict[int, int] = {}

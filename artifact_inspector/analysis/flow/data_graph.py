@@ -1,8 +1,7 @@
 """The flow of loaded data in tensor-level IR: through values, control flow and shared memory.
 
-All dataflow analyses use one graph. Its nodes are the values of a function and the buffers in shared
-memory. An edge is a step that does not change the data. Computes end these steps: their inputs and
-results are listed separately.
+All dataflow analyses use one graph. Its nodes are the values of a function and the buffers in shared memory. An edge is
+a step that does not change the data. Computes end these steps: their inputs and results are listed separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Dominators of the blocks of a graph.
 
-Source: Lengauer, Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), with the simple
-link and eval: m log n on any graph, so deep nests and long branch chains are not slow.
+Source: Lengauer, Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), with the simple link and
+eval: m log n on any graph, so deep nests and long branch chains are not slow.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class FunctionCode:
     def __init__(self, function: Function, language: LanguageSemantics, *, is_complete: bool = True) -> None:
         """Prepare a function.
 
-        `language` is that of the function's module. `is_complete` is False for a truncated file, which may
-        lack instructions.
+        `language` is that of the function's module. `is_complete` is False for a truncated file, which may lack
+        instructions.
         """
         self.is_complete = is_complete
         self.function = function

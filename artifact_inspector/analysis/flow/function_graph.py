@@ -1,7 +1,7 @@
 """The exported graph of a function: its blocks, and the dataflow from loads through computes to stores.
 
-Tensor-level IR is followed by its values. At lower levels, registers are followed in execution order, and
-shared memory is one location: an edge there means that data may come from a load, through any buffer.
+Tensor-level IR is followed by its values. At lower levels, registers are followed in execution order, and shared memory
+is one location: an edge there means that data may come from a load, through any buffer.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class GraphEdge:
     source: str
     target: str
     kind: str
-    """`control` between blocks, `holds` from a block to its instructions, `data` into computes and
-    stores, `address` into loads.
+    """`control` between blocks, `holds` from a block to its instructions, `data` into computes and stores, `address`
+    into loads.
     """
     is_loop_carried: bool
-    """True for a back edge, and for data that arrives only an iteration later. Not set for data through a
-    buffer in tensor-level IR.
+    """True for a back edge, and for data that arrives only an iteration later. Not set for data through a buffer in
+    tensor-level IR.
     """
 
 

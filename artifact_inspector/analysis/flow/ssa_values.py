@@ -137,8 +137,8 @@ class _Numbering:
             if key not in self._owned:
                 self._owned[key] = self._new()
             if owner >= 0:
-                # After its back edge a loop's argument is not visible, and the body of a reduction may
-                # have one of that name, which no flow passes.
+                # After its back edge a loop's argument is not visible, and the body of a reduction may have one of that
+                # name, which no flow passes.
                 arguments[target] = None if back else self._owned[key]
             passed_values.append(PassedValue(origin, self._owned[key], owner, back))
         self._bind(arguments)

@@ -1,7 +1,7 @@
 """Dataflow through registers and shared memory in execution order, for code without SSA form.
 
-One forward pass over a sequence of instructions: a load's data carries its group's bit until a compute
-uses it. Shared memory is one location: stored data becomes readable at the next barrier.
+One forward pass over a sequence of instructions: a load's data carries its group's bit until a compute uses it. Shared
+memory is one location: stored data becomes readable at the next barrier.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def find_first_computes(
 
     Args:
         indices: of instructions, in execution order.
-        groups: group number of each load, by instruction index. Other loads carry nothing. For a compute,
-            the group of its result.
+        groups: group number of each load, by instruction index. Other loads carry nothing. For a compute, the group of
+            its result.
         trips: number of passes over the sequence; 2 lets data cross a loop's back edge.
         also: kinds to report in addition to computes.
     """

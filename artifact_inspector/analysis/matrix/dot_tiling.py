@@ -1,7 +1,7 @@
 """How a layout splits a dot: into whole instructions on all warps, even if the tile is smaller.
 
-Triton gives every warp at least one instruction along each dimension. A tile smaller than the
-instructions of all warps is computed more than once, or padded.
+Triton gives every warp at least one instruction along each dimension. A tile smaller than the instructions of all warps
+is computed more than once, or padded.
 """
 
 from __future__ import annotations

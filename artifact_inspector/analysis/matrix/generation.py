@@ -92,9 +92,9 @@ def _scalar_reason(
 ) -> str:
     """Why dots became multiply-adds on single lanes.
 
-    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions lower dots to
-    multiply-adds, with operands widened to the type of the result), and supportMMA in
-    Analysis/Utility.cpp (32-bit floats need `inputPrecision` tf32).
+    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions lower dots to multiply-adds, with
+    operands widened to the type of the result), and supportMMA in Analysis/Utility.cpp (32-bit floats need
+    `inputPrecision` tf32).
     """
     if newest is MatrixUnit.NONE:
         return f"{target.arch} has no matrix instructions"

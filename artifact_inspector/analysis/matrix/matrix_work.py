@@ -103,9 +103,9 @@ def find_matrix_work(
 def warps_of(code: FunctionCode, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
     """Warps that run a region of tensor-level IR.
 
-    A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's
-    `num_warps` of such a kernel is the sum over all partitions.) Otherwise it is all warps of the block,
-    which may be more than the layouts of sm_70 have.
+    A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's `num_warps` of
+    such a kernel is the sum over all partitions.) Otherwise it is all warps of the block, which may be more than the
+    layouts of sm_70 have.
 
     Args:
         works: of the region; of the whole function for a region that tensor-level IR does not have.

@@ -1,10 +1,9 @@
 """How matrix operands are read from shared memory: whole rows of a tile, or word by word.
 
-`ldmatrix` delivers four 8×8 tiles of 16-bit elements to a warp at once. Without it, each lane reads each
-operand register separately, with four times as many instructions.
+`ldmatrix` delivers four 8×8 tiles of 16-bit elements to a warp at once. Without it, each lane reads each operand
+register separately, with four times as many instructions.
 
-Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared
-memory).
+Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared memory).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the matrix instructions of a region do the work of its dots, and why if they do not.
 
-One issue of an instruction does a known number of operations. Over a region, `count × flop × issuers = Σ
-2·M·N·K` of the dots in tensor-level IR. The two sides are counted independently, in two files.
+One issue of an instruction does a known number of operations. Over a region, `count × flop × issuers = Σ 2·M·N·K` of
+the dots in tensor-level IR. The two sides are counted independently, in two files.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from artifact_inspector.model import Issuer, MatrixOp, StringEnum
 MAX_COMBINED_LOOPS = 3
 """Maximum number of loops whose iterations are combined to explain one region."""
 MAX_PEELED = 7
-"""Maximum number of iterations that LLVM peels off a loop. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count.
-"""
+"""Maximum number of iterations that LLVM peels off a loop. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count."""
 # Triton, F32DotTC.cpp: the products of the parts that a value is split into.
 _PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9}
 
@@ -106,10 +105,10 @@ def check_work_balance(
         dots: tensor-level matrix work by region.
         works: that of a later stage.
         unrolled: iterations of the program in one of the loop at the later stage, where not 1.
-        dissolved: loops of the program that are no loops at the later stage (`Region.remains`). Their
-            works are also part of the region that they were dissolved into.
-        parents: region → the enclosing one, at the later stage, which holds peeled iterations. If None,
-            every region may hold the iterations of any other.
+        dissolved: loops of the program that are no loops at the later stage (`Region.remains`). Their works are also
+            part of the region that they were dissolved into.
+        parents: region → the enclosing one, at the later stage, which holds peeled iterations. If None, every region
+            may hold the iterations of any other.
     """
     sides = [
         _side(

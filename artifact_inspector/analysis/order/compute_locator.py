@@ -1,8 +1,7 @@
 """Locates the direct computes of a region's rounds at a stage.
 
-Source locations are compared first. Operations of the program that share a location are distinguished by
-dataflow, or else split in program order. A compute without an instruction of its own is located at its
-nearest consumer.
+Source locations are compared first. Operations of the program that share a location are distinguished by dataflow, or
+else split in program order. A compute without an instruction of its own is located at its nearest consumer.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ class ComputeLocator:
         )
         """Computes of the program that belong to a round, or follow one on the path to its anchor."""
         self._uncertain_rounds: set[int] = set()
-        """Rounds whose computes were distinguished from others on their line only by their position in a
-        sequence.
-        """
+        """Rounds whose computes were distinguished from others on their line only by their position in a sequence."""
         self._computes_by_location: dict[Chain, list[int]] = {}
         """Cache: source location → computes of the region there."""
         self._first_users: list[list[int]] | None = None
@@ -124,8 +121,7 @@ class ComputeLocator:
                 shares = [indices] if len(rounds) == 1 else self._share_by_dataflow(indices, rounds, located)
             for number, share in zip(rounds, shares, strict=True):
                 located[number].computes += share
-                # Rounds on one line (an unrolled loop of the program) peel in proportion to what they
-                # keep inside.
+                # Rounds on one line (an unrolled loop of the program) peel in proportion to what they keep inside.
                 peeled = round(len(front) * len(share) / len(indices))
                 located[number].computes_before_loop += front[:peeled]
 
@@ -134,8 +130,8 @@ class ComputeLocator:
     ) -> Iterator[tuple[list[int], list[int], list[int]]]:
         """The computes at a location, the program's computes there, and the rounds that own some.
 
-        If both hold matrix operations and others (`acc += dot(a, b) * scale` on one line), they are
-        yielded separately: a multiplication never becomes a matrix operation.
+        If both hold matrix operations and others (`acc += dot(a, b) * scale` on one line), they are yielded separately:
+        a multiplication never becomes a matrix operation.
         """
         peers, instructions = self._reference.program_computes, self._code.function.instructions
         indices, slots = self._computes_at(chain), self._slots_at(chain)

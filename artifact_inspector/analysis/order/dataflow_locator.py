@@ -1,7 +1,6 @@
 """Locates the rounds of the program at a stage that has no source lines.
 
-Counts and dataflow are used. If a number does not fit, the placement is marked uncertain and no order is
-reported.
+Counts and dataflow are used. If a number does not fit, the placement is marked uncertain and no order is reported.
 """
 
 from __future__ import annotations
@@ -232,8 +231,8 @@ def _split_by_rounds(
 ) -> list[list[int]] | None:
     """The loads of a region split by round; None if the owner of a load cannot be determined.
 
-    Uses the runs between computes if there is one for each round, or else equal runs if every round loads
-    the same number.
+    Uses the runs between computes if there is one for each round, or else equal runs if every round loads the same
+    number.
     """
     if len(rounds) == 1:
         return [region_loads]
@@ -288,8 +287,7 @@ def locate_by_runs(code: FunctionCode, region: Region) -> Placement:
             rounds.append(LocatedRound([LocatedStatement(statement, loads)], computes))
     matrix = _matrix_operations(code, region)
     if region_loads and matrix and not rounds:
-        # Matrix operations may read shared memory through a descriptor, which is not visible in
-        # registers.
+        # Matrix operations may read shared memory through a descriptor, which is not visible in registers.
         statement = LoadStatement(region_loads[0], None, None, "", 0, False, False, None)
         rounds = [LocatedRound([LocatedStatement(statement, region_loads)], matrix)]
     if region.loop is None or not rounds:

@@ -1,7 +1,7 @@
 """Rounds of integer work: loads whose data only integer operations use.
 
-The computes are then compares whose result is stored, integers carried by a loop (a count, a sum, a
-maximum), and integer reductions. All other integer operations count as moves, as everywhere.
+The computes are then compares whose result is stored, integers carried by a loop (a count, a sum, a maximum), and
+integer reductions. All other integer operations count as moves, as everywhere.
 """
 
 from __future__ import annotations

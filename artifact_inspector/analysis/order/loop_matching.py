@@ -12,9 +12,7 @@ from artifact_inspector.analysis.order.reference_regions import ReferenceRegion,
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind
 
 MAX_CANDIDATES = 64
-"""Limit on the program loops tried for one loop of the stage, among those with the same signature that
-are in use.
-"""
+"""Limit on the program loops tried for one loop of the stage, among those with the same signature that are in use."""
 CLOSING_SCORE = 100.0
 """Score for closing on the line of a loop. A common load or compute scores 1, any other location 0.01."""
 
@@ -143,8 +141,8 @@ class _LoopMatcher:
     def _assign_by_score(self) -> None:
         """Assign the best program region to each loop, highest score first.
 
-        Of nested loops only one can match a given loop of the program. Prologue copies make the enclosing
-        loop look the same, and so do the loops that dispatch the warps of a specialised kernel.
+        Of nested loops only one can match a given loop of the program. Prologue copies make the enclosing loop look the
+        same, and so do the loops that dispatch the warps of a specialised kernel.
         """
         order = sorted(
             (
@@ -204,8 +202,7 @@ class _LoopMatcher:
     def _assign_flattened(self) -> None:
         """Assign a loop that was flattened into the enclosing one, which closes on its line.
 
-        The contents identify it. The rest of the enclosing loop is another loop: the iterations without
-        the inner one.
+        The contents identify it. The rest of the enclosing loop is another loop: the iterations without the inner one.
         """
         candidates_by_signature: dict[_LoopSignature, list[tuple[float, int]]] = {}
         for natural, scores in self._scores.items():
@@ -291,8 +288,8 @@ def _compute_chains(region: ReferenceRegion) -> set[Chain]:
 def _match_by_order(code: FunctionCode, loops: list[ReferenceRegion]) -> dict[int, ReferenceRegion]:
     """Match in order if as many loops are at the same depths, for stages without locations.
 
-    Otherwise match only the loops with matrix operations, if their number is equal. No match is better
-    than a wrong one.
+    Otherwise match only the loops with matrix operations, if their number is equal. No match is better than a wrong
+    one.
     """
     flow = code.flow
     kinds = [{code.function.instructions[i].kind for i in code.find(_COUNTED, loop.blocks)} for loop in flow.loops]

@@ -1,7 +1,7 @@
 """The ends (anchors or stores) that data reaches first, for each node of a data graph.
 
-Ends are ordered by iterations, then by position in execution order. Labels are propagated backwards from
-the ends and each node keeps a few, so every edge is visited a bounded number of times.
+Ends are ordered by iterations, then by position in execution order. Labels are propagated backwards from the ends and
+each node keeps a few, so every edge is visited a bounded number of times.
 """
 
 from __future__ import annotations

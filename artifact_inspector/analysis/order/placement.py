@@ -11,8 +11,8 @@ from artifact_inspector.model import Basis, EventKind, OrderVerdict, SourceLine
 from artifact_inspector.model.limits import ROUNDS
 
 RoundIdentity = tuple[frozenset[int], frozenset[int], bool]
-"""Per round: its load statements and direct computes found at a stage, and whether some computes are part
-of a later instruction.
+"""Per round: its load statements and direct computes found at a stage, and whether some computes are part of a later
+instruction.
 """
 RoundIdentities = tuple[RoundIdentity | None, ...]
 Line = tuple[frozenset[Hashable], ...]

@@ -1,7 +1,7 @@
 """How far the loads of a loop run ahead of the computes that use their data.
 
-The distance is counted from the data: the values that cross the loop's back edge in the program, plus the
-copies of a statement before the loop whose data is not consumed there.
+The distance is counted from the data: the values that cross the loop's back edge in the program, plus the copies of a
+statement before the loop whose data is not consumed there.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _distance(
 ) -> int:
     """Iterations ahead of one statement.
 
-    `own_consumed` is the number of iterations that its own round computes before the loop, `consumed` the same
-    number for each round. A back end may mix up the peeled computes of several rounds. The distance at
-    the previous stage is then used if the peeled computes of another round give it.
+    `own_consumed` is the number of iterations that its own round computes before the loop, `consumed` the same number
+    for each round. A back end may mix up the peeled computes of several rounds. The distance at the previous stage is
+    then used if the peeled computes of another round give it.
     """
     previous_distance = 0 if previous is None else previous.distances.get(located_statement.statement.index, 0)
     if previous_distance > located_statement.statement.distance and not located_statement.loads_before_loop:
@@ -118,8 +118,7 @@ def _distances_at_shared_location(
 ) -> dict[int, int]:
     """Distances at the previous stage for statements that share one source location here.
 
-    Their copies before the loop cannot be distinguished at this stage; only the total number can be
-    compared.
+    Their copies before the loop cannot be distinguished at this stage; only the total number can be compared.
     """
     indices_at: dict[Chain | None, list[int]] = {}
     for located_statement in statements:
@@ -194,8 +193,7 @@ def _find_unroll_factor(code: FunctionCode, rounds: list[LocatedRound], previous
         for located_statement in located_round.statements
         if located_statement.loads
     ]
-    # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of
-    # loads.
+    # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of loads.
     if previous is not None and all(len(s.loads) == previous.loads.get(s.statement.index) for s in present):
         return previous.unroll_factor
     labels: dict[int, tuple[int, int]] = {}

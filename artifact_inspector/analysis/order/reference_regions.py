@@ -1,7 +1,7 @@
 """The regions of a kernel as its author wrote them, which later stages are compared with.
 
-They are read once from the first tensor-level stage, then located by source line in every later stage.
-Only the instruction indices refer to the first stage, which uses them itself.
+They are read once from the first tensor-level stage, then located by source line in every later stage. Only the
+instruction indices refer to the first stage, which uses them itself.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class LoadStatement:
 class ReferenceCompute:
     """A direct compute and the locations to look for it.
 
-    `chains[0]` are its own locations, `chains[1:]` those of its consumers, nearest first. If it was
-    contracted, one of the consumers holds it.
+    `chains[0]` are its own locations, `chains[1:]` those of its consumers, nearest first. If it was contracted, one of
+    the consumers holds it.
     """
 
     index: int
@@ -144,8 +144,8 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     """The regions of a kernel: straight-line code first, then the loops in execution order.
 
     Args:
-        pipelined: the stage comes after the pipeliner. Loads before a loop that share an anchor with its
-            loads are then its prologue, not loads of the program.
+        pipelined: the stage comes after the pipeliner. Loads before a loop that share an anchor with its loads are then
+            its prologue, not loads of the program.
     """
     stage_rounds = code.compute_once(find_rounds)
     if stage_rounds is None:

@@ -120,8 +120,8 @@ class RegionFacts:
     groups: str
     """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
     order_changed: bool | None
-    """Whether the order of rounds differs from the last stage that had one; null if the loads and computes
-    of the two stages do not match."""
+    """Whether the order of rounds differs from the last stage that had one; null if the loads and computes of the two
+    stages do not match."""
     copy_position: CopyPosition | None
     """In a pipelined loop: copies are `before`, `after` or `between` the direct computes."""
     region_notes: tuple[RegionNote, ...]

@@ -149,8 +149,8 @@ def _name_loops(
 ) -> dict[int, str]:
     """A name for every loop that means the same at every stage, also if a program loop became several.
 
-    Their order in the text varies. The loop with matrix operations keeps the name. The others are
-    numbered by the program lines that they compute on. Loops without any of the rounds come last.
+    Their order in the text varies. The loop with matrix operations keeps the name. The others are numbered by the
+    program lines that they compute on. Loops without any of the rounds come last.
     """
     flow = code.flow
     spare = loop_names(code)
@@ -216,10 +216,9 @@ def _find_loop_shares(
 ) -> dict[int, _LoopShare]:
     """What each loop holds if one loop of the program became several; empty for other loops.
 
-    Warp specialisation puts the loads in one loop and the computes in another. A loop around them is
-    repeated in every partition, and one partition may do all its own work. A load whose location matches
-    no statement counts for the loop that contains it, because partitioning passes put their copies at the
-    function's own line.
+    Warp specialisation puts the loads in one loop and the computes in another. A loop around them is repeated in every
+    partition, and one partition may do all its own work. A load whose location matches no statement counts for the loop
+    that contains it, because partitioning passes put their copies at the function's own line.
     """
     statement_locations = _statement_locations(code, reference)
     shares_by_region: dict[str, dict[int, _LoopShare]] = {}

@@ -1,8 +1,8 @@
 """Locates the rounds of the program in a region of a stage.
 
-Source locations are compared first: a load or compute is found by its inline chain. If locations are
-missing or shared, dataflow decides, and otherwise equal runs in program order. The method is noted,
-because a verdict that depends on it must report it.
+Source locations are compared first: a load or compute is found by its inline chain. If locations are missing or shared,
+dataflow decides, and otherwise equal runs in program order. The method is noted, because a verdict that depends on it
+must report it.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ class _RoundLocator:
     def _drop_clause_followers(self, loads: list[int], owner: LocatedStatement) -> list[int]:
         """A statement's loads, without those that only follow one of them in a clause.
 
-        In `s_clause N`, only the first load has a line. Followers keep it up to the number of loads that
-        the statement had at the previous stage. The remaining ones are left for other statements.
+        In `s_clause N`, only the first load has a line. Followers keep it up to the number of loads that the statement
+        had at the previous stage. The remaining ones are left for other statements.
         """
         assert self.previous is not None
         expected_count = self.previous.loads.get(owner.statement.index, len(loads))

@@ -1,7 +1,6 @@
 """The order of the rounds in one pass through a region: each round compared with the following ones.
 
-Rounds are sorted by their first compute at the stage. Rounds that no path executes one after the other
-have no order.
+Rounds are sorted by their first compute at the stage. Rounds that no path executes one after the other have no order.
 """
 
 from __future__ import annotations
@@ -156,8 +155,8 @@ def _rounds_ahead(spans: list[_RoundSpan], partners: _Partners) -> int | tuple[i
 def _load_groups(spans: list[_RoundSpan], partners: _Partners) -> str:
     """The rounds that are loaded together, without one of their computes in between, as `{1 2}{3}`.
 
-    Groups are in the order of their loads. A compute that no path runs together with such a load does not
-    split a group.
+    Groups are in the order of their loads. A compute that no path runs together with such a load does not split a
+    group.
     """
     groups: list[list[_RoundSpan]] = []
     for span in sorted(spans, key=lambda span: (span.first_load, span.number)):

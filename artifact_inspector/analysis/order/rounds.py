@@ -1,7 +1,7 @@
 """The rounds of a kernel, read from its tensor-level IR: which loads belong together.
 
-docs/verdicts.md defines load statement, anchor, round and direct compute. SSA gives them exactly at the
-first stage. Later stages inherit them and only have to locate their loads and computes.
+docs/verdicts.md defines load statement, anchor, round and direct compute. SSA gives them exactly at the first stage.
+Later stages inherit them and only have to locate their loads and computes.
 """
 
 from __future__ import annotations

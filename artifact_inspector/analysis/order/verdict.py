@@ -146,8 +146,8 @@ class _Judgement:
     def _find_order_change(self) -> bool | None:
         """Whether the order of rounds differs from the previous stage; None if unknown.
 
-        Only the same statements are compared: the positions of other loads or computes say nothing about
-        order. A change that the sequence of loads and computes does not show is not reported.
+        Only the same statements are compared: the positions of other loads or computes say nothing about order. A
+        change that the sequence of loads and computes does not show is not reported.
         """
         if self.previous is None or self.previous.verdict is None or not self.verdict.is_order_verdict:
             return False
@@ -168,8 +168,7 @@ class _Judgement:
             if current_identity is None or previous_identity is None:
                 self._note_unknown_change(f"the loads and computes of round {number} are uncertain")
                 return False
-            # If every load precedes every compute, it also precedes a later instruction that includes
-            # one.
+            # If every load precedes every compute, it also precedes a later instruction that includes one.
             exactly = self.verdict is not OrderVerdict.CLUSTERED
             if current_identity[:2] != previous_identity[:2] or (exactly and current_identity != previous_identity):
                 self._note_unknown_change(_difference(number, current_identity, previous_identity))

@@ -1,9 +1,9 @@
 """The array of barriers in shared memory that an operand points into.
 
-A pipelined loop cycles through the barriers of one array, one for each buffer. A wait and the copies that
-it waits for refer to the same array, so only the array has to be identified. In tensor-level IR the array
-is the allocation that a value comes from. At lower levels, an address is a constant offset from the start
-of the block's shared memory plus, inside a loop, a variable part. The constant is the start of the array.
+A pipelined loop cycles through the barriers of one array, one for each buffer. A wait and the copies that it waits for
+refer to the same array, so only the array has to be identified. In tensor-level IR the array is the allocation that a
+value comes from. At lower levels, an address is a constant offset from the start of the block's shared memory plus,
+inside a loop, a variable part. The constant is the start of the array.
 """
 
 from __future__ import annotations

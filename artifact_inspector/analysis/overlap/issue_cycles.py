@@ -1,7 +1,7 @@
 """Minimum time that a warp takes to issue a region, according to the control codes of the machine code.
 
-Source: the control codes of SASS (`model.Control`). Each instruction gives the cycles before the next may
-issue, and the scoreboards that it waits for first.
+Source: the control codes of SASS (`model.Control`). Each instruction gives the cycles before the next may issue, and
+the scoreboards that it waits for first.
 """
 
 from __future__ import annotations

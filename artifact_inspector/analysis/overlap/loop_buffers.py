@@ -69,8 +69,8 @@ class LoopBuffers:
     widths: dict[Chain, tuple[int, int]]
     """For loads into registers, by source location: the widest possible access in bits, and its line.
 
-    In TTGIR this is the contiguous data of one thread; at the last stage it is the access itself. LLVM IR
-    gives no answer, because AMD's loads are split there and merged later.
+    In TTGIR this is the contiguous data of one thread; at the last stage it is the access itself. LLVM IR gives no
+    answer, because AMD's loads are split there and merged later.
     """
 
     @property
@@ -107,8 +107,8 @@ def find_loop_buffers(
 ) -> dict[str, LoopBuffers]:
     """Memory operations of each loop of a function, by the region's id.
 
-    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it
-    and has no entry of its own.
+    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it and has no
+    entry of its own.
 
     Args:
         exact: the stage is the one that the reference was read from.
@@ -285,10 +285,9 @@ class _SharedAllocations:
     def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
         """The allocations that the data of a loop passes through.
 
-        These are the allocations that the loop copies or stores to, and those of several tiles of which
-        it reads one. If there are none, those that it allocates in each iteration. A tile that was
-        written before the loop and is only read in it (attention's queries) is excluded, and so is one
-        that holds a result of the loop.
+        These are the allocations that the loop copies or stores to, and those of several tiles of which it reads one.
+        If there are none, those that it allocates in each iteration. A tile that was written before the loop and is
+        only read in it (attention's queries) is excluded, and so is one that holds a result of the loop.
         """
         instructions, flow = self.code.function.instructions, self.code.flow
         buffer_roots: set[int] = set()
@@ -315,8 +314,8 @@ class _SharedAllocations:
     def copies_before_loop(self, loop: int, roots: Set[int]) -> list[int]:
         """Asynchronous copies into some allocations directly before a loop.
 
-        If there are none, those before the loop around it: its last part fills the buffers for the next
-        iteration (a persistent kernel's tile loop).
+        If there are none, those before the loop around it: its last part fills the buffers for the next iteration (a
+        persistent kernel's tile loop).
         """
         instructions, flow = self.code.function.instructions, self.code.flow
         copies = [

@@ -1,8 +1,8 @@
 """The properties of a loop in tensor-level IR that the pipeliner checks before it transforms the loop.
 
-Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner (AssignLatencies.cpp, earlier
-MatmulLoopPipeline.cpp; `preCondition` and `loadOpsToIndirectionLevel`): counted innermost loops, no
-dependence over more than one iteration, loads of the body itself that feed the operands of a dot.
+Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner (AssignLatencies.cpp, earlier MatmulLoopPipeline.cpp;
+`preCondition` and `loadOpsToIndirectionLevel`): counted innermost loops, no dependence over more than one iteration,
+loads of the body itself that feed the operands of a dot.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class LoopLoad(NamedTuple):
     """Its name and location in the user's code."""
     chain: Chain | None
     levels: frozenset[int]
-    """Loads of the loop between it and an operand of a dot: 0 if it feeds the dot, 1 if it addresses such
-    a load. Empty if it reaches no dot.
+    """Loads of the loop between it and an operand of a dot: 0 if it feeds the dot, 1 if it addresses such a load. Empty
+    if it reaches no dot.
     """
     is_conditional: bool
     """It is under a branch of the loop and does not run in every iteration."""
@@ -51,8 +51,7 @@ class LoopProperties:
     requests_flattening: bool
     """The program requests that it be flattened with the loop inside it."""
     unchanged_value_line: int | None
-    """Line that passes a value on unchanged. The iteration after the next reads it, so it is older than
-    one iteration.
+    """Line that passes a value on unchanged. The iteration after the next reads it, so it is older than one iteration.
     """
     trip_count: int | None
     """Trip count, if its bounds are constants."""
@@ -154,8 +153,8 @@ def _is_conditional(code: FunctionCode, region: Region, index: int) -> bool:
 def _find_levels(code: FunctionCode, region: Region) -> dict[int, frozenset[int]]:
     """For each load of a loop, the number of loads between it and the operands of its dots.
 
-    Values are traced back from the dots within one iteration. The accumulator, a dot's last operand, is
-    left out: no load is pipelined for it.
+    Values are traced back from the dots within one iteration. The accumulator, a dot's last operand, is left out: no
+    load is pipelined for it.
     """
     instructions = code.function.instructions
     region_indices = code.indices(region.blocks)

@@ -1,8 +1,7 @@
 """The effect of a function on its loads in flight: a short list of events for each block.
 
-A register is followed by name from its load to the first instruction that uses it. A move that only
-renames, splits or joins registers does not count as a use: it needs no machine instruction, and the wait
-happens at the next use.
+A register is followed by name from its load to the first instruction that uses it. A move that only renames, splits or
+joins registers does not count as a use: it needs no machine instruction, and the wait happens at the next use.
 """
 
 from __future__ import annotations

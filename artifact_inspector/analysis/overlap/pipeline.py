@@ -22,8 +22,8 @@ class Pipeline:
     num_stages: int | None
     """Requested by the loop itself, or else by the compilation."""
     kind: PipelineKind | None
-    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD), `register
-    prefetch`, or `groups of copies` if the target is unknown. None if they do not.
+    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD), `register prefetch`, or
+    `groups of copies` if the target is unknown. None if they do not.
     """
     overlaps_matrix: bool
     """A matrix operation stays in flight while the next iteration starts (`wgmma.wait_group 1`)."""
@@ -32,13 +32,11 @@ class Pipeline:
     commits_per_iteration: int | None
     """Groups of copies committed, or barrier phases armed, in one source iteration."""
     wait_depth: int | None
-    """N of the strictest wait for loads or copies in the loop: the number of younger ones left in flight.
-    None if a barrier phase or the first use of a register completes them.
+    """N of the strictest wait for loads or copies in the loop: the number of younger ones left in flight. None if a
+    barrier phase or the first use of a register completes them.
     """
     iterations_in_flight: float | None
-    """Source iterations whose copies are still in flight after that wait: N ÷ members of its queue per
-    iteration.
-    """
+    """Source iterations whose copies are still in flight after that wait: N ÷ members of its queue per iteration."""
     distance: int | tuple[int, int] | None
     """Source iterations that the loads run ahead."""
     prologue: float | None
@@ -64,8 +62,8 @@ def explain_pipeline(
 ) -> Pipeline | None:
     """The pipeline of one region.
 
-    None for a region that is not a loop at its last stage, that only the compiler made, or that no stage
-    after the pipeliner has.
+    None for a region that is not a loop at its last stage, that only the compiler made, or that no stage after the
+    pipeliner has.
 
     Args:
         num_stages: of the compilation (from its metadata).
@@ -190,8 +188,8 @@ class _Explanation:
     def _phases_in_flight(self) -> float | None:
         """Iterations in flight for a barrier phase, from the position of the TTGIR copies.
 
-        A phase has no depth. A wait before the computes is for the iteration's own data. Copies before it
-        are `distance` iterations ahead; those after it will be.
+        A phase has no depth. A wait before the computes is for the iteration's own data. Copies before it are
+        `distance` iterations ahead; those after it will be.
         """
         distance, tiles = self.region.distance, self.tiles
         if not isinstance(distance, int) or tiles is None or not tiles.phases:

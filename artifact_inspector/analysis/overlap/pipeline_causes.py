@@ -1,12 +1,12 @@
 """Why a loop, or part of its loads, is not pipelined, as far as the IR proves it.
 
-A cause is a condition of the pipeliner that the loop, or each of its loads, does not meet. If a loop
-meets all of them and is not pipelined, the cause is unknown.
+A cause is a condition of the pipeliner that the loop, or each of its loads, does not meet. If a loop meets all of them
+and is not pipelined, the cause is unknown.
 
-Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner/AssignLatencies.cpp (`preCondition`,
-`isSmallLoad`, `loadOpsToIndirectionLevel`, `assignLatencies`; until 3.2 MatmulLoopPipeline.cpp);
-third_party/nvidia/backend/compiler.py (no pipeliner before sm_80); third_party/amd/backend/compiler.py
-(3.0 and 3.1 pipeline at num_stages 0 only).
+Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner/AssignLatencies.cpp (`preCondition`, `isSmallLoad`,
+`loadOpsToIndirectionLevel`, `assignLatencies`; until 3.2 MatmulLoopPipeline.cpp);
+third_party/nvidia/backend/compiler.py (no pipeliner before sm_80); third_party/amd/backend/compiler.py (3.0 and 3.1
+pipeline at num_stages 0 only).
 """
 
 from __future__ import annotations
@@ -97,8 +97,7 @@ class LoopHistory:
     def loop_num_stages(self) -> int | None:
         """The number of stages that the loop itself requests.
 
-        Warp specialisation sets 0 on the loops that it makes; a 0 that appears only in TTGIR is no
-        request.
+        Warp specialisation sets 0 on the loops that it makes; a 0 that appears only in TTGIR is no request.
         """
         requested = None if self.source_properties is None else self.source_properties.requested_stages
         return requested if requested or self.first_stage is Stage.TTIR else None
@@ -112,8 +111,7 @@ class LoopHistory:
 def find_cause(loop: LoopHistory) -> tuple[PipelineCause | None, tuple[str, ...]]:
     """Why a loop, or some of its loads, is not pipelined, and further remarks.
 
-    No cause is given for a loop whose loads all run ahead, for an unknown verdict, or if every known
-    condition is met.
+    No cause is given for a loop whose loads all run ahead, for an unknown verdict, or if every known condition is met.
     """
     verdict = loop.region.verdict
     if verdict in _NOTHING_TO_DO:

@@ -161,8 +161,7 @@ class QueueState:
         if flight.unknown and expected and expected[0] is not None:
             flight.of_block, flight.unknown = expected[0], False
         phases.append((flight,))
-        # A barrier starts no phase before the previous one is complete, no matter which code waits for
-        # it.
+        # A barrier starts no phase before the previous one is complete, no matter which code waits for it.
         if slots is None or len(phases) <= slots:
             return []
         return self._complete(phases.popleft())

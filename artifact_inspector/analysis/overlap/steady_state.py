@@ -1,8 +1,8 @@
 """The loads in flight in each region: straight-line code as executed, loops in their steady state.
 
-The function is walked in execution order. Each loop is repeated until it leaves a set of loads in flight
-that it has left before, and the last iteration is measured. Blocks that a branch may skip are treated as
-executed. At a merge of two branches, the walk continues from the one with more loads in flight.
+The function is walked in execution order. Each loop is repeated until it leaves a set of loads in flight that it has
+left before, and the last iteration is measured. Blocks that a branch may skip are treated as executed. At a merge of
+two branches, the walk continues from the one with more loads in flight.
 """
 
 from __future__ import annotations
@@ -160,9 +160,7 @@ class InFlightWalk:
         """Arrays of barriers at which copies arrive."""
         self._foreign_by_loop = self._find_foreign_barriers()
         self.foreign_barriers = set[int]().union(*self._foreign_by_loop.values())
-        """Arrays of barriers whose copies are waited for by code that runs concurrently with the loop
-        issuing them.
-        """
+        """Arrays of barriers whose copies are waited for by code that runs concurrently with the loop issuing them."""
 
     def run(self) -> None:
         """Walk through the function."""
@@ -193,8 +191,8 @@ class InFlightWalk:
     def _state_at_entry(self, block: int) -> QueueState:
         """The loads in flight at the start of a block.
 
-        A branch around some blocks is ignored: they are treated as executed. Of two branches, the one
-        that leaves more loads in flight counts.
+        A branch around some blocks is ignored: they are treated as executed. Of two branches, the one that leaves more
+        loads in flight counts.
         """
         forward_predecessors = [
             predecessor

@@ -58,8 +58,8 @@ class WaitEffect:
     iterations: float | None
     """Source iterations whose copies it may leave in flight; None if its queue has no groups."""
     drains: bool
-    """True inside a loop if loads that the loop issues are in flight before the wait and none after it,
-    in any queue. Loads issued before the loop for use after it do not count.
+    """True inside a loop if loads that the loop issues are in flight before the wait and none after it, in any queue.
+    Loads issued before the loop for use after it do not count.
     """
     is_unconditional: bool = True
     """False inside a loop if the wait is conditional: not every iteration executes it."""

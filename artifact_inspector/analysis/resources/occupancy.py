@@ -1,11 +1,11 @@
 """The number of blocks that one multiprocessor can hold at a time, and the limiting resource.
 
-NVIDIA: the rules of the CUDA Toolkit's occupancy calculator (cuda_occupancy.h), with the maximum shared
-memory carve-out.
+NVIDIA: the rules of the CUDA Toolkit's occupancy calculator (cuda_occupancy.h), with the maximum shared memory
+carve-out.
 
-AMD: LLVM's register rules, and blocks placed as in AMDGPUBaseInfo.cpp. gfx10 to gfx12.0 run a block on a
-workgroup processor (two compute units with one LDS) unless it was compiled for one compute unit; the
-figures are then those of the workgroup processor.
+AMD: LLVM's register rules, and blocks placed as in AMDGPUBaseInfo.cpp. gfx10 to gfx12.0 run a block on a workgroup
+processor (two compute units with one LDS) unless it was compiled for one compute unit; the figures are then those of
+the workgroup processor.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Occupancy:
     max_warps: int | None
     """Maximum number of warps that the unit can hold."""
     limited_by: tuple[Resource, ...]
-    """Limiting resources: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several if they
-    allow equally many blocks.
+    """Limiting resources: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several if they allow equally
+    many blocks.
     """
     blocks_by_resource: Mapping[Resource, int]
     """Resource → blocks that it would allow by itself. Unused and unknown resources are left out."""
@@ -69,8 +69,8 @@ def find_occupancy(
         scalar_registers: AMD, per wave; they limit on gfx9 only.
         barriers: of the block; None means the one that every kernel can use.
         tensor_columns: tensor memory of the block. Blocks beyond it are resident but wait.
-        workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is LLVM's
-            default for the target.
+        workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is LLVM's default for
+            the target.
     """
     multiprocessor = target.limits.multiprocessor
     amd = target.backend is Backend.HIP
@@ -128,9 +128,8 @@ def find_warps_per_partition(target: Target, registers: int, scalar_registers: i
 
     On AMD this is the number that LLVM prints as `; Occupancy:` for a kernel without LDS.
 
-    Source: cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit; LLVM, AMDGPUBaseInfo.cpp,
-    getNumWavesPerEUWithNumVGPRs; GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88,
-    100) are those of 800 registers.
+    Source: cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit; LLVM, AMDGPUBaseInfo.cpp, getNumWavesPerEUWithNumVGPRs;
+    GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88, 100) are those of 800 registers.
     """
     multiprocessor = target.limits.multiprocessor
     if multiprocessor is None:

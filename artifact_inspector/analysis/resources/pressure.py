@@ -1,7 +1,7 @@
 """Live registers at each instruction of machine code: backward liveness over its blocks.
 
-A register is live from its write to its last read. A guarded write keeps the other lanes' values live.
-The pressure at an instruction counts the registers live before it and those it writes.
+A register is live from its write to its last read. A guarded write keeps the other lanes' values live. The pressure at
+an instruction counts the registers live before it and those it writes.
 
 **Source** Aho, Lam, Sethi, Ullman, "Compilers", §9.2.5 (live-variable analysis).
 """
@@ -23,8 +23,8 @@ class RegisterPressure:
     peaks: Mapping[RegisterBank, int]
     """The first instruction with the maximum pressure."""
     live_at_peak: Mapping[str, int | None]
-    """Register live at the peak of vector registers → the last earlier instruction in text order that
-    wrote it; None if none did.
+    """Register live at the peak of vector registers → the last earlier instruction in text order that wrote it; None if
+    none did.
     """
 
 

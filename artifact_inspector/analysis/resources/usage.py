@@ -1,7 +1,7 @@
 """The hardware resources of a kernel: registers, spills, scratch, shared memory, warps.
 
-Every figure comes from one file and names that file and field. If two files that should agree do not,
-both are reported.
+Every figure comes from one file and names that file and field. If two files that should agree do not, both are
+reported.
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def _nvidia(
 def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> ResourceFigure:
     """Bytes moved by spills, as ptxas -v counts them, without other local memory.
 
-    Arrays declared in the PTX (`.local`) are at the start of the frame, with spill slots after them.
-    ptxas keeps a declared array in memory only if an address is computed or passed to a called function.
-    Otherwise every access is a spill.
+    Arrays declared in the PTX (`.local`) are at the start of the frame, with spill slots after them. ptxas keeps a
+    declared array in memory only if an address is computed or passed to a called function. Otherwise every access is a
+    spill.
     """
     if cubin.stack is None:
         return ResourceFigure(None, "the cubin's instructions are not those of sm_70 and later")

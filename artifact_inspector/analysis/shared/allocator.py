@@ -1,8 +1,7 @@
 """Placement of shared-memory buffers by Triton: buffers that are never live together may overlap.
 
-Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for
-Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9 except for the order of the
-buffers.
+Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for Compile-Time Memory
+Optimization, SODA 1999), the same from 2.1 to 3.9 except for the order of the buffers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The names and live ranges of a function's shared memory.
 
-Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp,
-Alias.cpp); getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
+Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp, Alias.cpp);
+getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class SharedMemoryLiveness:
     def _last_use(self, birth: int, user: int) -> int:
         """Last instruction at which a value must be kept for a use.
 
-        A loop around the use, but not around the definition, needs it in every iteration. For earlier
-        values, an operation with partitions is a single operation.
+        A loop around the use, but not around the definition, needs it in every iteration. For earlier values, an
+        operation with partitions is a single operation.
         """
         flow = self.code.flow
         operation, _ = self.partition.get(flow.block_of[user], (None, None))

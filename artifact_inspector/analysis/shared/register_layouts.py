@@ -1,8 +1,8 @@
 """The assignment of elements to threads: register layouts as linear maps over bits.
 
-A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number) moves its
-element by basis i. The moves of several bits are combined by exclusive or. Elements are numbered with the
-first axis fastest, as in Triton, because its tie-breaking depends on the order.
+A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number) moves its element by
+basis i. The moves of several bits are combined by exclusive or. Elements are numbered with the first axis fastest, as
+in Triton, because its tie-breaking depends on the order.
 
 Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of Triton.
 """

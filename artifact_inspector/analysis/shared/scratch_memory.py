@@ -1,10 +1,9 @@
 """Shared memory that an operation uses while it runs: reductions, conversions, atomics.
 
-It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this
-module.
+It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this module.
 
-Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper,
-getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
+Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper, getScratchConfigForCvt,
+getNumScratchElemsSwizzledCvt, getScratchValueSize).
 """
 
 from __future__ import annotations
@@ -178,8 +177,8 @@ def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules:
 def _elements_by_thread(tensor: TensorType, layout: Layout, axis: int, rules: ScratchRules) -> int | None:
     """Elements of a reduction in 2.1, where usually every thread has its own slot.
 
-    Along the fastest axis every warp reduces its own elements; along another axis each thread writes.
-    Lanes count as the layout defines them, even if the tensor is smaller.
+    Along the fastest axis every warp reduces its own elements; along another axis each thread writes. Lanes count as
+    the layout defines them, even if the tensor is smaller.
     """
     named = read_layout(tensor._replace(shape=layout.tile), rules.threads_per_warp)
     is_slice = layout.kind is LayoutKind.SLICE

@@ -1,8 +1,8 @@
 """The bill of a kernel's shared memory: each allocation, its purpose, and whether the sum is right.
 
-It is read from TTGIR: the buffers in its text, and the scratch that operations use while they run, which
-Triton's allocator adds (`scratch`). The sum is computed like the allocator does (`allocator`), so that it
-can be compared with the `shared` of the metadata to the byte.
+It is read from TTGIR: the buffers in its text, and the scratch that operations use while they run, which Triton's
+allocator adds (`scratch`). The sum is computed like the allocator does (`allocator`), so that it can be compared with
+the `shared` of the metadata to the byte.
 """
 
 from __future__ import annotations
@@ -395,8 +395,8 @@ def _allocated(memory: TensorType) -> int:
 def _alignment(use: SharedUse, memory: TensorType, rules: ScratchRules) -> int:
     """Alignment of an allocation in bytes: required by its swizzling or TMA, else a small number.
 
-    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; validated against the
-    allocator of Triton 3.0, 3.3, 3.6 and 3.9.
+    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; validated against the allocator of
+    Triton 3.0, 3.3, 3.6 and 3.9.
     """
     if use.alignment is not None:
         return use.alignment

@@ -1,8 +1,8 @@
 """The number of elements that a layout conversion keeps in shared memory at a time.
 
-There are two generations. Until Triton 3.3, and on AMD, one tile of both layouts is converted at a time
-and its rows are padded. From 3.4 on, NVIDIA's conversions swizzle. The part that both sides hold in the
-same registers is converted in several passes.
+There are two generations. Until Triton 3.3, and on AMD, one tile of both layouts is converted at a time and its rows
+are padded. From 3.4 on, NVIDIA's conversions swizzle. The part that both sides hold in the same registers is converted
+in several passes.
 
 Source: getScratchConfigForCvt in Triton's lib/Analysis/Allocation.cpp (2.1 to 3.3; for AMD still in
 third_party/amd/lib/Analysis); optimalSwizzlingLdSt in lib/Tools/GenericSwizzling.cpp.

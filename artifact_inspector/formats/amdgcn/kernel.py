@@ -1,7 +1,7 @@
 """Parts of AMDGCN text besides the code: a kernel's initial registers and its arguments.
 
-**Source** LLVM, "User Guide for AMDGPU Backend": "Initial Kernel Execution State", "Kernel Argument Segment",
-"Code Object V3 and Above Metadata", "Preloaded Kernel Arguments".
+**Source** LLVM, "User Guide for AMDGPU Backend": "Initial Kernel Execution State", "Kernel Argument Segment", "Code
+Object V3 and Above Metadata", "Preloaded Kernel Arguments".
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class InitialState:
     kernarg_register: int | None
     """First scalar register of the pair that holds the segment's address."""
     preloaded_arguments: tuple[int, int, int] = (0, 0, 0)
-    """Preloaded dwords of the kernel argument segment: how many, offset of the first, first scalar
-    register."""
+    """Preloaded dwords of the kernel argument segment: how many, offset of the first, first scalar register."""
     workgroup_registers: Mapping[int, str] = field(default_factory=dict)
     """Axis → scalar register with the workgroup ID."""
     lds_bytes: int = 0

@@ -1,8 +1,7 @@
 """LLVM's machine IR for AMD between code generator passes: the order of loads and computes.
 
-Source: llvm/lib/CodeGen/MachineInstr.cpp, `MachineInstr::print`: `%0:vgpr_32 = OPCODE operands,
-debug-location !7; file.py:31:37`. Opcodes are those of the assembly in capitals, with a suffix for the
-encoding (llvm/lib/Target/AMDGPU).
+Source: llvm/lib/CodeGen/MachineInstr.cpp, `MachineInstr::print`: `%0:vgpr_32 = OPCODE operands, debug-location !7;
+file.py:31:37`. Opcodes are those of the assembly in capitals, with a suffix for the encoding (llvm/lib/Target/AMDGPU).
 
 Cannot read: blocks and registers; other targets.
 """

@@ -1,7 +1,7 @@
 """Semantics of AMDGCN opcodes on integers, masks, addresses and control flow, for all generations.
 
-Opcodes that are not listed have no semantics. Floating-point data is not followed, except the operations that
-integer division consists of.
+Opcodes that are not listed have no semantics. Floating-point data is not followed, except the operations that integer
+division consists of.
 
 **Source** AMD Instinct MI200, MI300 and CDNA4 and RDNA 3 and RDNA 4 Instruction Set Architecture documents.
 """
@@ -134,8 +134,8 @@ class OpcodeSemantics(NamedTuple):
     """Bits of its operands."""
     is_signed: bool = False
     condition: str = ""
-    """`lt`, `eq` … for a comparison; `scc0`, `execz` … for a branch; the operation of a saved EXEC; the shift
-    of `s_lshl2_add_u32`."""
+    """`lt`, `eq` … for a comparison; `scc0`, `execz` … for a branch; the operation of a saved EXEC; the shift of
+    `s_lshl2_add_u32`."""
     size: int = 0
     """Bytes per lane of a memory access."""
     addresses: int = 1

@@ -1,7 +1,7 @@
 """AMDGCN assembly as LLVM's AMDGPU back end prints it (AMD ISA documents; LLVM AMDGPUUsage), gfx9 to gfx12.
 
-A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. Operands and comments show what a wait
-waits for, what writes LDS and what reloads a spilled register, so the parser decides that.
+A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. Operands and comments show what a wait waits for,
+what writes LDS and what reloads a spilled register, so the parser decides that.
 
 Cannot read: see `FORMAT.cannot_read`.
 """

@@ -1,7 +1,7 @@
 """Events of LLVM's calls: functions, intrinsics, and the contents of inline assembly.
 
-A call of inline assembly gives one event per relevant instruction, so four `mov` and one `ld.global` are one
-global load. Its opcodes are those of PTX and AMD's assembler.
+A call of inline assembly gives one event per relevant instruction, so four `mov` and one `ld.global` are one global
+load. Its opcodes are those of PTX and AMD's assembler.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ class DebugLocations(dict[str, tuple[Location | None, str]]):
         self._nodes = {match[1]: match[2] for match in _METADATA.finditer(text, max(0, text.find("\n!")))}
         self._log = log
         self.line = 0
-        """Line of the function that is being parsed, for problems: tracking each statement's line would be
-        slow."""
+        """Line of the function that is being parsed, for problems: tracking each statement's line would be slow."""
         self._max_callers = FRAMES.value
         self._files: dict[str, str] = {}
         """File path by scope or file node."""

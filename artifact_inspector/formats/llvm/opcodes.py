@@ -138,8 +138,7 @@ OPCODES = OpcodeTable(
         """,
     }.items()
 )
-"""Kinds of LLVM's opcodes and intrinsics; `load` and `store` depend on the pointer's address space
-instead."""
+"""Kinds of LLVM's opcodes and intrinsics; `load` and `store` depend on the pointer's address space instead."""
 
 ASM_OPCODES = OpcodeTable(
     {

@@ -1,11 +1,11 @@
 """LLVM IR as `AsmWriter` prints it (LLVM Language Reference Manual), LLVM 14 and later.
 
-A call of inline assembly gives one instruction per relevant instruction inside, so four `mov` and one
-`ld.global` are one global load. Opcodes are LLVM's own (`fadd`, `load`), the names of intrinsics
-(`llvm.fma.f32`), `@name` for other calls, and the inner opcode for inline assembly.
+A call of inline assembly gives one instruction per relevant instruction inside, so four `mov` and one `ld.global` are
+one global load. Opcodes are LLVM's own (`fadd`, `load`), the names of intrinsics (`llvm.fma.f32`), `@name` for other
+calls, and the inner opcode for inline assembly.
 
-Cannot read: see `FORMAT.cannot_read`, and what the printer does not print (unindented statements, statements
-over several lines other than `switch`, `invoke` and `callbr`).
+Cannot read: see `FORMAT.cannot_read`, and what the printer does not print (unindented statements, statements over
+several lines other than `switch`, `invoke` and `callbr`).
 """
 
 from __future__ import annotations

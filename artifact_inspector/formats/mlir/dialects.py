@@ -1,7 +1,7 @@
 """Semantics of operations of Triton's dialects: transfers, waits and products.
 
-Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td in
-Triton 2.0 to 3.9.
+Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td in Triton
+2.0 to 3.9.
 """
 
 from __future__ import annotations

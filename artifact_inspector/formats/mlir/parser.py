@@ -1,10 +1,9 @@
 """TTIR and TTGIR: MLIR's custom assembly form as Triton prints it, one operation per line.
 
-Follows MLIR's AsmPrinter and the dialects of Triton 2.0 to 3.9 (`triton_gpu` became `ttg`,
-`triton_nvidia_gpu` became `ttng`, `amdgpu` became `amdg`). Structured control flow (`scf`,
-`ttg.warp_specialize`) is lowered to basic blocks, so that analysis sees one kind of control flow. Values
-passed between regions are kept as flows. The body of a reduction defines how two elements combine: its
-operations are kept as OTHER and are not computes.
+Follows MLIR's AsmPrinter and the dialects of Triton 2.0 to 3.9 (`triton_gpu` became `ttg`, `triton_nvidia_gpu` became
+`ttng`, `amdgpu` became `amdg`). Structured control flow (`scf`, `ttg.warp_specialize`) is lowered to basic blocks, so
+that analysis sees one kind of control flow. Values passed between regions are kept as flows. The body of a reduction
+defines how two elements combine: its operations are kept as OTHER and are not computes.
 """
 
 from __future__ import annotations

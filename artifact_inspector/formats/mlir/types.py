@@ -17,8 +17,7 @@ from artifact_inspector.model.text import parse_integer, split_brackets, split_c
 
 # Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
-# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is not a value's
-# type.
+# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is not a value's type.
 _START = re.compile(
     r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
 )
@@ -49,8 +48,8 @@ def parse_layouts(text: str) -> dict[str, str]:
 def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
     """Every tensor and memory type in a text, in order.
 
-    Operations on memory may omit the dialect (`-> <128x32xf16, #shared, #smem, mutable>`). Until Triton 2.3,
-    memory is a tensor with a shared layout.
+    Operations on memory may omit the dialect (`-> <128x32xf16, #shared, #smem, mutable>`). Until Triton 2.3, memory is
+    a tensor with a shared layout.
 
     Example:
         >>> found = parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
@@ -90,8 +89,8 @@ def _unresolved_types(text: str) -> tuple[TensorType, ...]:
 def read_signature(text: str) -> tuple[str, ...]:
     """The types of a function's arguments in Triton's own notation, with their divisibility.
 
-    Memory spaces and vendor-specific attributes of pointers are omitted: a kernel has the same signature on
-    all targets and versions.
+    Memory spaces and vendor-specific attributes of pointers are omitted: a kernel has the same signature on all targets
+    and versions.
 
     Args:
         text: of the function's line, after the opening bracket.

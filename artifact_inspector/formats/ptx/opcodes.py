@@ -1,7 +1,7 @@
 """Kinds of PTX's opcodes (PTX ISA 9.0, chapter 9).
 
-The order of modifiers is not fixed (`ld.relaxed.gpu.global.b32`). The state space of a memory operation and
-the type of an arithmetic one are therefore moved to the front before the table lookup.
+The order of modifiers is not fixed (`ld.relaxed.gpu.global.b32`). The state space of a memory operation and the type of
+an arithmetic one are therefore moved to the front before the table lookup.
 """
 
 from __future__ import annotations

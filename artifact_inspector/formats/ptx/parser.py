@@ -113,8 +113,8 @@ def _parse_lines(lines: list[str], parser: _PtxParser) -> None:
         elif parser.in_asm:
             parser.parse_line(number, line)
         else:
-            # LLVM 23 and later count the lines of an inline asm from the line of its call. The call's
-            # location is the one before the asm, and continues after it.
+            # LLVM 23 and later count the lines of an inline asm from the line of its call. The call's location is the
+            # one before the asm, and continues after it.
             parser.location = location = new_location
     parser.finish()
 
@@ -301,8 +301,8 @@ class _LocParser:
         if match[4] is None:
             chain = paths.chain(at, inner, paths.callers(line.partition("//")[2]))
             return chain and self._chains.setdefault(chain, chain), True
-        # Only one level is named. The printer writes the location of an inlined caller before its first use,
-        # so the nearest one above has the other levels.
+        # Only one level is named. The printer writes the location of an inlined caller before its first use, so the
+        # nearest one above has the other levels.
         caller = paths.frame(at, match[4], match[5], match[6])
         chain = paths.chain(at, inner, self._inlined.get(caller, (caller,)))
         if chain is not None:

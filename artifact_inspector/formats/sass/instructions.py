@@ -30,10 +30,10 @@ _NO_BARRIER = 7
 def read_control(encoding: int) -> ControlInfo:
     """The control code in the second 64-bit word of an instruction (Volta and later).
 
-    **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
-    Microbenchmarking" (2018), section 2.1, lists the fields: from bit 105 of the 128, 4 bits of stall cycles,
-    the yield flag, 3 bits each of write and read barrier, 6 of wait mask, 4 of reuse. According to
-    triton/tools/disasm.py, a cleared flag yields, and 7 is no barrier.
+    **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
+    (2018), section 2.1, lists the fields: from bit 105 of the 128, 4 bits of stall cycles, the yield flag, 3 bits each
+    of write and read barrier, 6 of wait mask, 4 of reuse. According to triton/tools/disasm.py, a cleared flag yields,
+    and 7 is no barrier.
     """
     write_barrier, read_barrier = encoding >> 46 & 7, encoding >> 49 & 7
     return ControlInfo(
@@ -188,8 +188,8 @@ _TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")
 def matrix_of(opcode: str) -> MatrixOp | None:
     """What one issue computes; None for tcgen05, whose shape is in a descriptor.
 
-    Volta splits the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or two for an f16
-    result; each counts as its share. A sparse product counts as the dense product of its shape.
+    Volta splits the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or two for an f16 result; each
+    counts as its share. A sparse product counts as the dense product of its shape.
     """
     base, letter = opcode.partition(".")[0], opcode[0]
     shape = _SHAPE.search(opcode)

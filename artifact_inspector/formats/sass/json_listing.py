@@ -1,7 +1,7 @@
 """Converts the JSON of `nvdisasm -json` to the text that the tool prints.
 
-Its instructions have no addresses, lines or encodings. They follow each other from the `start` of their
-function, 16 bytes each, and a branch names its target address.
+Its instructions have no addresses, lines or encodings. They follow each other from the `start` of their function, 16
+bytes each, and a branch names its target address.
 
 **Source** CUDA Binary Utilities, "nvdisasm: JSON output", and the output of CUDA 12.8 and 13.1.
 """

@@ -1,7 +1,7 @@
 """Kinds of SASS's opcodes, Volta and later.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes without their semantics; each
-row was checked with the PTX that it was compiled from.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes without their semantics; each row was
+checked with the PTX that it was compiled from.
 """
 
 from __future__ import annotations

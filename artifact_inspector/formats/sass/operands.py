@@ -3,8 +3,8 @@
 The text only names the first register of a range; the opcode determines the length. RZ, PT and their uniform
 counterparts, which hold no value, are omitted.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes. The widths are those of
-`nvdisasm -print-life-ranges`; tests/oracle compares them.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes. The widths are those of `nvdisasm
+-print-life-ranges`; tests/oracle compares them.
 """
 
 from __future__ import annotations

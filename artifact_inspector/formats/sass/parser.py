@@ -1,7 +1,7 @@
 """SASS, the machine code of NVIDIA GPUs from Volta on, as printed by NVIDIA's disassemblers.
 
-Reads the text of `nvdisasm` (with or without line marks and encodings) and its JSON, the text of `cuobjdump
--sass`, and the `.sass` of Triton's dump directory (triton/tools/disasm.py).
+Reads the text of `nvdisasm` (with or without line marks and encodings) and its JSON, the text of `cuobjdump -sass`, and
+the `.sass` of Triton's dump directory (triton/tools/disasm.py).
 
 Cannot read: see `FORMAT.cannot_read`.
 """
@@ -194,8 +194,8 @@ class _SassParser:
 def _inline_chain(marks: list[str]) -> Location:
     """Frames of the marks before an instruction, innermost first.
 
-    `nvdisasm -gi` prints one mark per frame, with the caller's line for inlined frames. A mark that does not
-    continue the previous one starts a new chain.
+    `nvdisasm -gi` prints one mark per frame, with the caller's line for inlined frames. A mark that does not continue
+    the previous one starts a new chain.
     """
     frames: list[Frame] = []
     caller: Frame | None = None

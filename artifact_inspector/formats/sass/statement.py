@@ -1,8 +1,8 @@
 """Parses one SASS statement: guard, opcode with its modifiers, and operands as values.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes; the operand syntax is taken
-from nvdisasm's output for sm_75 to sm_120. `@!P0 IMAD.WIDE.U32 R2, R3, c[0x0][0x210], R4` has a guard, an
-opcode, two modifiers and four operands.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes; the operand syntax is taken from
+nvdisasm's output for sm_75 to sm_120. `@!P0 IMAD.WIDE.U32 R2, R3, c[0x0][0x210], R4` has a guard, an opcode, two
+modifiers and four operands.
 
 Unknown text becomes an operand of kind `TEXT`: no operand is dropped.
 """
