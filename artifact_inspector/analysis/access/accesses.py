@@ -160,7 +160,7 @@ class _GuardAnalysis:
     def __init__(self, code: FunctionCode, moves: Iterable[int], language: LanguageSemantics) -> None:
         self.code = code
         conditions = language.conditions
-        instructions, blocks = code.function.instructions, code.function.blocks
+        instructions, blocks = code.instructions, code.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
         condition_indices = code.indices_with_opcode(conditions.is_relevant) if guarded else ()
         self.always_true = {
@@ -198,12 +198,12 @@ class _GuardAnalysis:
         if self.lane_changes:
             change_index = bisect_left(self.lane_changes, index) - 1
             narrowing = self.narrowing_at_entry.get(block)
-            if change_index >= 0 and self.lane_changes[change_index] >= self.code.function.blocks[block].start:
+            if change_index >= 0 and self.lane_changes[change_index] >= self.code.blocks[block].start:
                 narrowing = self._narrowing(self.lane_changes[change_index])
             if narrowing is not None:
                 return narrowing
         return (
-            self.code.function.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
+            self.code.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
         )
 
     def _narrowing(self, change: int) -> int | None:
@@ -216,7 +216,7 @@ class _GuardAnalysis:
 
         **Source**: SILowerControlFlow.cpp, SIOptimizeExecMasking.cpp and SIPreEmitPeephole.cpp.
         """
-        blocks = self.code.function.blocks
+        blocks = self.code.blocks
         entry: dict[int, int | None] = {}
         leaving: dict[int, int | None] = {}
         for block in self.code.flow.order:

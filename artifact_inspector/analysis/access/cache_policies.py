@@ -43,7 +43,7 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[CachePolic
         last_accesses = _of_kind(last.accesses_at(access), is_store=is_store)
         applied = _cache_words(last_accesses)
         available = applied if last_accesses else _cache_words(_of_kind(last.accesses, is_store=is_store))
-        instruction = first.code.function.instructions[access.index]
+        instruction = first.code.instructions[access.index]
         policies.append(
             CachePolicy(
                 access.line,

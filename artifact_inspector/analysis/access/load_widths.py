@@ -101,7 +101,7 @@ def explain_widths(
         if access.kind not in kinds or (access.chain is not None and access.chain in visited_chains):
             continue  # in a pipelined first stage, a copy before the loop
         visited_chains.add(access.chain)
-        instruction = first.code.function.instructions[access.index]
+        instruction = first.code.instructions[access.index]
         last_accesses = [other_access for other_access in last.accesses_at(access) if other_access.kind in kinds]
         widths: dict[int, int] = {}
         for other_access in last_accesses:
@@ -240,7 +240,7 @@ def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[
     if layouts is None:
         return
     for other_access in layouts.accesses_at(access):
-        instruction = layouts.code.function.instructions[other_access.index]
+        instruction = layouts.code.instructions[other_access.index]
         for tensor_type in layouts.language.tensor_types(instruction, layouts.module):
             if tensor_type.encoding is not None:
                 yield tensor_type.encoding, other_access.line

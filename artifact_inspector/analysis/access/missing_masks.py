@@ -88,7 +88,7 @@ class _MissingMaskSearch:
                 yield self._describe(access, missing_bounds.values(), is_masked=access.index in masks)
 
     def _describe(self, access: MemoryAccess, missing_bounds: Iterable[_Bound], *, is_masked: bool) -> MissingMask:
-        instructions = self._code.function.instructions
+        instructions = self._code.instructions
         instruction = instructions[access.index]
         return MissingMask(
             access.line,
@@ -100,7 +100,7 @@ class _MissingMaskSearch:
         )
 
     def _mask(self, access: MemoryAccess) -> int | None:
-        instruction = self._code.function.instructions[access.index]
+        instruction = self._code.instructions[access.index]
         roles = (
             None if self._first.language.access_operands is None else self._first.language.access_operands(instruction)
         )
@@ -166,7 +166,7 @@ class _MissingMaskSearch:
 
     def _terms(self, access: MemoryAccess) -> set[int]:
         """The values that are added up to the address of a load, times any stride."""
-        instruction = self._code.function.instructions[access.index]
+        instruction = self._code.instructions[access.index]
         roles = (
             None if self._first.language.access_operands is None else self._first.language.access_operands(instruction)
         )
@@ -216,7 +216,7 @@ class _MissingMaskSearch:
 
     def _is_always(self, block: int, loop: int | None) -> bool:
         """True for a block on every path through its loop or function."""
-        flow, blocks = self._code.flow, self._code.function.blocks
+        flow, blocks = self._code.flow, self._code.blocks
         dominators = self._code.compute_once(_dominators)
         if loop is None:
             ends = tuple(
@@ -230,4 +230,4 @@ class _MissingMaskSearch:
 
 
 def _dominators(code: FunctionCode) -> Dominators:
-    return Dominators([block.successors for block in code.function.blocks])
+    return Dominators([block.successors for block in code.blocks])

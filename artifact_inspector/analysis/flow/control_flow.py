@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.dominators import Dominators
@@ -47,11 +48,15 @@ class ControlFlow:
         """Innermost loop that contains an instruction, by its index."""
         return self.loop_of[self.block_of[instruction]]
 
+    def enclosing(self, loop: int | None) -> Iterator[int]:
+        """A loop and the loops around it, innermost first; nothing for None."""
+        while loop is not None:
+            yield loop
+            loop = self.loops[loop].parent
+
     def encloses(self, outer: int | None, inner: int | None) -> bool:
         """True if `inner` is `outer` or inside it. None represents the whole function."""
-        while inner is not None and inner != outer:
-            inner = self.loops[inner].parent
-        return inner == outer
+        return outer is None or outer in self.enclosing(inner)
 
 
 def find_control_flow(function: Function) -> ControlFlow:

@@ -48,10 +48,10 @@ class DataGraph:
         """Root → the node of its buffer's present contents."""
         self._is_looped = any(passed_value.is_back_edge for flows in values.flows for passed_value in flows)
         self._loop_of_operation = {
-            code.function.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)
+            code.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)
         }
         """Structured loop operation → its loop."""
-        for index, instruction in enumerate(code.function.instructions):
+        for index, instruction in enumerate(code.instructions):
             self._add(index, instruction)
             self._pass_values(index)
         del self._code  # the code may cache this graph, and a reference cycle would delay freeing both

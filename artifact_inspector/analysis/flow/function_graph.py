@@ -69,13 +69,13 @@ def find_graph(code: FunctionCode, indices: Sequence[int], prefix: str = "") -> 
     selected, flow = frozenset(indices), code.flow
     inside = {flow.block_of[index] for index in indices}
     blocks = sorted(inside)
-    events = [index for index in sorted(selected) if code.function.instructions[index].kind in _EVENTS]
+    events = [index for index in sorted(selected) if code.instructions[index].kind in _EVENTS]
     nodes = [_block(code, block, prefix) for block in blocks]
     nodes += [_event(code, index, prefix) for index in events]
     edges = [
         GraphEdge(f"{prefix}b{block}", f"{prefix}b{successor}", "control", _is_back(code, block, successor))
         for block in blocks
-        for successor in dict.fromkeys(code.function.blocks[block].successors)
+        for successor in dict.fromkeys(code.blocks[block].successors)
         if successor in inside
     ]
     edges += [
@@ -84,19 +84,19 @@ def find_graph(code: FunctionCode, indices: Sequence[int], prefix: str = "") -> 
     ]
     follow = _by_registers if code.language.access_operands is None else _by_values
     for producer, consumer, is_loop_carried in follow(code, indices, events):
-        kind = "address" if code.function.instructions[consumer].kind in LOADS else "data"
+        kind = "address" if code.instructions[consumer].kind in LOADS else "data"
         edges.append(GraphEdge(f"{prefix}i{producer}", f"{prefix}i{consumer}", kind, is_loop_carried))
     return FunctionGraph(tuple(nodes), tuple(edges))
 
 
 def _block(code: FunctionCode, block: int, prefix: str) -> GraphNode:
-    basic_block = code.function.blocks[block]
-    lines = [instruction.line for instruction in code.function.instructions[basic_block.start : basic_block.stop]]
+    basic_block = code.blocks[block]
+    lines = [instruction.line for instruction in code.instructions[basic_block.start : basic_block.stop]]
     return GraphNode(f"{prefix}b{block}", "block", basic_block.label, min(lines, default=code.function.line), None)
 
 
 def _event(code: FunctionCode, index: int, prefix: str) -> GraphNode:
-    instruction = code.function.instructions[index]
+    instruction = code.instructions[index]
     source = SourceLine.from_location(instruction.location).innermost if instruction.location else None
     return GraphNode(f"{prefix}i{index}", instruction.kind.count_name, instruction.opcode, instruction.line, source)
 

@@ -26,7 +26,7 @@ def find_scalar_data(code: FunctionCode) -> frozenset[int]:
         if position[index] > last:
             break
         operands = code.operands(index)
-        if code.function.instructions[index].kind is EventKind.SCALAR_LOAD and computed_names.intersection(
+        if code.instructions[index].kind is EventKind.SCALAR_LOAD and computed_names.intersection(
             operands.reads
         ):
             data_loads.add(index)

@@ -36,7 +36,7 @@ def find_first_computes(
     groups_by_compute: dict[int, int] = {}
     if not groups:
         return groups_by_compute
-    instructions, operands = code.function.instructions, code.operands
+    instructions, operands = code.instructions, code.operands
     walk = _TaintState(groups)
     registers = walk.registers
     reported_kinds = COMPUTES | also

@@ -78,7 +78,7 @@ def find_matrix_work(
     if not code.has_matrix:
         return ()
     indices_by_kind: dict[_Kind, list[int]] = {}
-    instructions = code.function.instructions
+    instructions = code.instructions
     for index in find_in_region(code, region, _MATRIX):
         indices_by_kind.setdefault(_kind(instructions[index], module, language), []).append(index)
     exclusive_sources = _exclusions(code, indices_by_kind)
@@ -215,7 +215,7 @@ def _max_along_path(code: FunctionCode, indices: list[int]) -> int:
     max_counts = [0] * len(rank)
     for block in code.flow.order:
         max_counts[block] += in_block.get(block, 0)
-        for successor in code.function.blocks[block].successors:
+        for successor in code.blocks[block].successors:
             if rank[successor] > rank[block]:
                 max_counts[successor] = max(max_counts[successor], max_counts[block])
     return max(max_counts)
@@ -251,6 +251,6 @@ def _reachable_from(code: FunctionCode, blocks: frozenset[int]) -> set[int]:
     reached = set(blocks)
     for block in code.flow.order:
         if block in reached:
-            successors = code.function.blocks[block].successors
+            successors = code.blocks[block].successors
             reached.update(to for to in successors if rank[to] > rank[block])
     return reached

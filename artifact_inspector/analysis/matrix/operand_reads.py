@@ -35,7 +35,7 @@ class OperandReads(NamedTuple):
 
 def find_operand_reads(code: FunctionCode, region: Region) -> tuple[OperandReads, ...]:
     """How the matrix operands of a region are read, by source line, in the order of the file."""
-    instructions = code.function.instructions
+    instructions = code.instructions
     indices_by_source: dict[SourceLine | None, set[int]] = {}
     for matrix in find_in_region(code, region, _MATRIX):
         for index in _reads(code, matrix):
@@ -59,7 +59,7 @@ def _reads(code: FunctionCode, matrix: int) -> Iterator[int]:
     while pending:
         name, step = pending.pop()
         for index in code.definitions(name):
-            if code.function.instructions[index].kind is EventKind.SHARED_LOAD:
+            if code.instructions[index].kind is EventKind.SHARED_LOAD:
                 yield index
             elif step < _MAX_MOVES and code.has_trait(index, Trait.RENAMES):
                 new_operands = {(register, step + 1) for register in code.operands(index).reads} - visited

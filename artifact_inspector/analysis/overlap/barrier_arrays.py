@@ -74,7 +74,7 @@ def find_barrier_arrays(
 
 def _slots(code: FunctionCode, module: Module, language: LanguageSemantics, root: int) -> int | None:
     """Number of barriers in an allocation: its leading extent if it has several dimensions."""
-    types = language.tensor_types(code.function.instructions[root], module)
+    types = language.tensor_types(code.instructions[root], module)
     if not types:
         return None
     return types[-1].shape[0] if len(types[-1].shape) > 1 else 1
@@ -129,7 +129,7 @@ class _AddressTracer:
 
     def initialised_offsets(self) -> Iterator[int]:
         """Bytes of shared memory at which a barrier is initialised."""
-        for index, instruction in enumerate(self._code.function.instructions):
+        for index, instruction in enumerate(self._code.instructions):
             operand = self._addresses.initialised_barrier(instruction)
             address = None if operand is None else self.trace_address(operand, index)
             if address is not None and address.root is None and not address.is_variable:
@@ -168,7 +168,7 @@ class _AddressTracer:
     def _source(self, name: str | None, at: int) -> _AddressSource:
         if name is not None:
             return _AddressSource(at, AddressStep(AddressRole.SAME), ((name, at),))
-        step = self._addresses.address_step(self._code.function.instructions[at])
+        step = self._addresses.address_step(self._code.instructions[at])
         reads = () if step is None else tuple((register, at) for register in dict.fromkeys(step.reads))
         return _AddressSource(at, step, reads)
 

@@ -108,7 +108,7 @@ def find_execution_track(walk: InFlightWalk, name: str, prefix: str, rounds: Map
     steps = tuple(_steps(walk, prefix, rounds))
     return ExecutionTrack(
         name,
-        len(code.function.instructions),
+        len(code.instructions),
         steps,
         tuple(_flights(walk, steps)),
         tuple(_levels(walk)),
@@ -118,7 +118,7 @@ def find_execution_track(walk: InFlightWalk, name: str, prefix: str, rounds: Map
 
 def _steps(walk: InFlightWalk, prefix: str, rounds: Mapping[int, int]) -> Iterator[EventRun]:
     code, flow = walk.code, walk.code.flow
-    instructions = code.function.instructions
+    instructions = code.instructions
     home = {block: prefix + region.id for region in walk.regions for block in region.blocks}
     last: EventRun | None = None
     for index in code.find(_SHOWN):
@@ -219,7 +219,7 @@ def _region_spans(walk: InFlightWalk, prefix: str) -> Iterator[RegionSpan]:
 
 def _ends(code: FunctionCode, block: int) -> tuple[int, ...]:
     """First and last instruction of a block; () if it is empty."""
-    basic_block = code.function.blocks[block]
+    basic_block = code.blocks[block]
     return (basic_block.start, basic_block.stop - 1) if basic_block.start < basic_block.stop else ()
 
 

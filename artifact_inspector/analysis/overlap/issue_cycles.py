@@ -39,7 +39,7 @@ def estimate_issue(code: FunctionCode, region: Region) -> IssueEstimate | None:
         return None
     indices = code.indices(region.blocks)
     waits = tuple(
-        IssueWait(code.function.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1))
+        IssueWait(code.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1))
         for i in indices
         if controls[i].wait_mask
     )

@@ -69,7 +69,7 @@ def find_in_flight(
 
 def find_unknown_reasons(walk: InFlightWalk) -> dict[str, list[str]]:
     """Reasons why the loads in flight in each region are unknown; empty if they are known."""
-    lines = walk.code.function.instructions
+    lines = walk.code.instructions
     lost = [
         lines[at].line for block_events in walk.events for at, action in block_events if _has_unknown_barrier(action)
     ]
@@ -83,7 +83,7 @@ def _unknown_reasons(
     code: FunctionCode, region: Region, measure: RegionMeasurement, walk: InFlightWalk, lost: list[int]
 ) -> list[str]:
     """Reasons why the loads in flight in a region are unknown; empty if they are known."""
-    instructions = code.function.instructions
+    instructions = code.instructions
     reasons = []
     if region.residue is not None:
         reasons.append(_UNROLLED)
@@ -115,7 +115,7 @@ def _facts(
     threads: int | None,
     waits: tuple[WaitEffect, ...],
 ) -> LoadsInFlight:
-    instructions = code.function.instructions
+    instructions = code.instructions
     notes = list(unknown)
     if measure.unused_loads:
         notes.append(f"loads with unused results are not counted: {len(measure.unused_loads)}")
@@ -144,7 +144,7 @@ def _effects(
     return tuple(
         WaitEffect(
             WaitFacts(
-                code.function.instructions[at].line,
+                code.instructions[at].line,
                 executed_wait.queue_wait.wait.op,
                 executed_wait.queue_wait.wait.depth,
                 executed_wait.queue_wait.wait.queue,

@@ -122,7 +122,7 @@ def find_loop_buffers(
     for index in code.find(_COLLECTED_KINDS):
         loop = loop_of[block_of[index]]
         if loop is not None:
-            events_by_loop[home[loop]].gather(index, code.function.instructions[index], module, language)
+            events_by_loop[home[loop]].gather(index, code.instructions[index], module, language)
     memory = _SharedAllocations(code, module, language) if module.stage is Stage.TTGIR else None
     tensors = module.stage.order <= Stage.TTGIR.order
     drains = _DrainWaits(code, module, language)
@@ -174,7 +174,7 @@ class _LoopEvents:
         module: Module,
         language: LanguageSemantics,
     ) -> LoopBuffers:
-        instructions = code.function.instructions
+        instructions = code.instructions
         copies, loads = self.of_kind[EventKind.ASYNC_COPY], self.of_kind[EventKind.GLOBAL_LOAD]
         stores, matrix = self.of_kind[EventKind.SHARED_STORE], self.of_kind[EventKind.MATRIX]
         buffers: tuple[Buffer, ...] = ()
@@ -219,7 +219,7 @@ class _DrainWaits:
     """The copies of a function and the waits that leave nothing in flight, in execution order."""
 
     def __init__(self, code: FunctionCode, module: Module, language: LanguageSemantics) -> None:
-        flow, instructions = code.flow, code.function.instructions
+        flow, instructions = code.flow, code.instructions
         self._code = code
         self._copies = code.find(frozenset({EventKind.ASYNC_COPY}))
         self._waits: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
@@ -289,7 +289,7 @@ class _SharedAllocations:
         If there are none, those that it allocates in each iteration. A tile that was written before the loop and is
         only read in it (attention's queries) is excluded, and so is one that holds a result of the loop.
         """
-        instructions, flow = self.code.function.instructions, self.code.flow
+        instructions, flow = self.code.instructions, self.code.flow
         buffer_roots: set[int] = set()
         allocated_in_loop: set[int] = set()
         for index in indices:
@@ -317,7 +317,7 @@ class _SharedAllocations:
         If there are none, those before the loop around it: its last part fills the buffers for the next iteration (a
         persistent kernel's tile loop).
         """
-        instructions, flow = self.code.function.instructions, self.code.flow
+        instructions, flow = self.code.instructions, self.code.flow
         copies = [
             index
             for index, touched in self.touched.items()
@@ -325,7 +325,7 @@ class _SharedAllocations:
         ]
         inner: int | None = loop
         while inner is not None:
-            start, parent = (self.code.function.blocks[flow.loops[inner].header].start, flow.loops[inner].parent)
+            start, parent = (self.code.blocks[flow.loops[inner].header].start, flow.loops[inner].parent)
             front = [index for index in copies if index < start and flow.loop_at(index) == parent]
             if front:
                 return front
@@ -333,7 +333,7 @@ class _SharedAllocations:
         return []
 
     def _collect(self) -> None:
-        for index, instruction in enumerate(self.code.function.instructions):
+        for index, instruction in enumerate(self.code.instructions):
             role = self.language.shared_use(instruction).role
             if role is SharedRole.ALLOCATION:
                 if not self.code.has_trait(index, Trait.AT_BARRIER):

@@ -103,7 +103,7 @@ def _first_inner(code: FunctionCode) -> dict[int, int]:
 
 
 def _first_line(code: FunctionCode, block: int) -> int:
-    return code.function.instructions[max(0, code.function.blocks[block].start - 1)].line
+    return code.instructions[max(0, code.blocks[block].start - 1)].line
 
 
 def _unchanged_value_line(code: FunctionCode, opening: int) -> int | None:
@@ -113,7 +113,7 @@ def _unchanged_value_line(code: FunctionCode, opening: int) -> int | None:
     # A value passed to its own argument never changes; the canonicaliser removes these.
     for flow in flows:
         if flow.is_back_edge and flow.owner == opening and flow.source in loop_arguments and flow.source != flow.target:
-            return code.function.instructions[flow.instruction_index].line
+            return code.instructions[flow.instruction_index].line
     return None
 
 
@@ -123,7 +123,7 @@ def _describe_load(
     source = statement.source
     name = statement.name or "a load"
     return LoopLoad(
-        code.function.instructions[statement.index].line,
+        code.instructions[statement.index].line,
         name if source is None else f"{name} ({source})" if statement.name else source,
         statement.chain,
         levels.get(statement.index, frozenset()),
@@ -143,7 +143,7 @@ def _is_conditional(code: FunctionCode, region: Region, index: int) -> bool:
         block = pending.pop()
         if block in loop.latches:
             return True
-        for successor in code.function.blocks[block].successors:
+        for successor in code.blocks[block].successors:
             if successor in loop.blocks and successor not in visited:
                 visited.add(successor)
                 pending.append(successor)
@@ -156,7 +156,7 @@ def _find_levels(code: FunctionCode, region: Region) -> dict[int, frozenset[int]
     Values are traced back from the dots within one iteration. The accumulator, a dot's last operand, is left out: no
     load is pipelined for it.
     """
-    instructions = code.function.instructions
+    instructions = code.instructions
     region_indices = code.indices(region.blocks)
     dots = [index for index in region_indices if instructions[index].kind is EventKind.MATRIX]
     if not dots:

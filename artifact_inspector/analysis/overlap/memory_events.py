@@ -114,7 +114,7 @@ def find_memory_events(
     # Machine code without its encoding does not show what an instruction waits for.
     is_undecoded = module.stage is Stage.SASS and not code.function.control_codes
     for index in sorted(code.find(_QUEUE_KINDS)):
-        parsed = _read_action(code.function.instructions[index], module, language, is_undecoded=is_undecoded)
+        parsed = _read_action(code.instructions[index], module, language, is_undecoded=is_undecoded)
         if parsed is not None:
             actions[index], is_at_barrier, barrier = parsed
             if is_at_barrier:
@@ -132,7 +132,7 @@ def find_memory_events(
     events: dict[int, list[MemoryEvent]] = {}
     for index, action in (*followed, *actions.items()):
         events.setdefault(index, []).append(MemoryEvent(index, action))
-    blocks: list[list[MemoryEvent]] = [[] for _ in code.function.blocks]
+    blocks: list[list[MemoryEvent]] = [[] for _ in code.blocks]
     for index in sorted(events):
         blocks[code.flow.block_of[index]] += events[index]
     return [tuple(block_events) for block_events in blocks]
@@ -233,7 +233,7 @@ def _loaded_registers(code: FunctionCode, actions: dict[int, QueueAction]) -> di
     line, registers = 0, tuple[str, ...]()
     for index, action in actions.items():
         if isinstance(action, IssuedOperation) and action.transfer.queue is Queue.USE:
-            previous_load, line = (line, registers), code.function.instructions[index].line
+            previous_load, line = (line, registers), code.instructions[index].line
             registers = code.operands(index).results
             loaded[index] = (previous_load == (line, registers), registers)
     return loaded
@@ -242,14 +242,14 @@ def _loaded_registers(code: FunctionCode, actions: dict[int, QueueAction]) -> di
 def _register_events(
     code: FunctionCode, loads: dict[int, tuple[str, ...]], moves: _MoveTracker
 ) -> list[tuple[int, RegisterReads | RegisterMoves]]:
-    instructions, flow = code.function.instructions, code.flow
+    instructions, flow = code.instructions, code.flow
     names_in = code.language.named_values
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
     events: list[tuple[int, RegisterReads | RegisterMoves]] = []
     watched, mentioned_names = moves.watched, moves.mentioned
     is_of_others = watched.isdisjoint
     for block in flow.order:
-        start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
+        start, stop = code.blocks[block].start, code.blocks[block].stop
         if start == stop or flow.position[stop - 1] < begins:
             continue
         used: set[str] = set()  # since they were last written: a further use completes nothing
@@ -318,7 +318,7 @@ class _MoveTracker:
 
     def _read_move(self, index: int, names: list[str]) -> RegisterMoves:
         results, reads = self._code.operands(index)
-        always = self._code.function.instructions[index].guard is None
+        always = self._code.instructions[index].guard is None
         return RegisterMoves(tuple((result, reads) for result in results), always)
 
     def sources_of(self, names: set[str]) -> set[str]:
@@ -341,4 +341,4 @@ def _outermost_start(code: FunctionCode, index: int) -> int:
     block, loop = flow.block_of[index], flow.loop_at(index)
     while loop is not None:
         block, loop = flow.loops[loop].header, flow.loops[loop].parent
-    return code.function.blocks[block].start
+    return code.blocks[block].start

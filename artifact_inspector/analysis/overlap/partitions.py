@@ -107,7 +107,7 @@ def find_partitions(
 
 
 def _is_barrier(code: FunctionCode, index: int) -> bool:
-    kind = code.function.instructions[index].kind
+    kind = code.instructions[index].kind
     if kind in (EventKind.BARRIER, EventKind.WAIT):
         return code.has_trait(index, Trait.AT_BARRIER)
     return code.has_trait(index, Trait.ARRIVES)
@@ -132,7 +132,7 @@ def find_slots(code: FunctionCode, region: Region) -> tuple[PingPongSlot, ...]:
     """The operations of a loop's body between hints, in execution order; empty if it has no hints."""
     if region.loop is None:
         return ()
-    instructions = code.function.instructions
+    instructions = code.instructions
     if not any(_is_hint(code, index) for index in code.find(_HINTS, region.blocks)):
         return ()
     slots: list[PingPongSlot] = []
@@ -151,7 +151,7 @@ def find_slots(code: FunctionCode, region: Region) -> tuple[PingPongSlot, ...]:
 
 
 def _is_hint(code: FunctionCode, index: int) -> bool:
-    is_hint = code.function.instructions[index].kind is EventKind.SCHEDULE_HINT
+    is_hint = code.instructions[index].kind is EventKind.SCHEDULE_HINT
     return is_hint and not code.has_trait(index, Trait.POSITIONLESS)
 
 

@@ -112,7 +112,7 @@ class InFlightWalk:
         self, code: FunctionCode, events: list[tuple[MemoryEvent, ...]], regions: Sequence[Region], threads: int | None
     ) -> None:
         self.code, self.regions, self.events, self.threads = code, regions, events, threads
-        self._blocks, self._flow = code.function.blocks, code.flow
+        self._blocks, self._flow = code.blocks, code.flow
         self._region_of = {block: number for number, region in enumerate(regions) for block in region.blocks}
         self.measures = [RegionMeasurement() for _ in regions]
         self._computes = sorted(code.find(COMPUTES))

@@ -103,7 +103,7 @@ def find_waits(
     Args:
         region_of: the id of the region of every block.
     """
-    instructions, block_of = code.function.instructions, code.flow.block_of
+    instructions, block_of = code.instructions, code.flow.block_of
     parsed_waits = (
         find_wait(instructions[index], module, language, region_of[block_of[index]])
         for index in code.of_kind.get(EventKind.WAIT, ())

@@ -62,7 +62,7 @@ def find_conversions(
     invariants = None if loop is None or not indices else LoopInvariants(code, loop, module)
     conversions: list[LayoutConversion] = []
     for index in indices:
-        instruction = code.function.instructions[index]
+        instruction = code.instructions[index]
         types = language.tensor_types(instruction, module)
         if len(types) != 2:
             continue

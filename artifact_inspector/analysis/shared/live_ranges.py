@@ -73,7 +73,7 @@ class SharedMemoryLiveness:
             value = pending.pop()
             for user in self.uses.get(value, ()):
                 users.add(user)
-                instruction = self.code.function.instructions[user]
+                instruction = self.code.instructions[user]
                 if self._language.shared_use(instruction).role in _ALIASING_ROLES:
                     new_values = [v for v in self.values.results[user] if v not in visited]
                     visited.update(new_values)
@@ -131,6 +131,6 @@ class SharedMemoryLiveness:
         last = user
         loop = flow.loop_at(user)
         while loop is not None and loop not in outside:
-            last = max(last, *(self.code.function.blocks[b].stop - 1 for b in flow.loops[loop].blocks))
+            last = max(last, *(self.code.blocks[b].stop - 1 for b in flow.loops[loop].blocks))
             loop = flow.loops[loop].parent
         return last

@@ -119,7 +119,7 @@ def find_shared_memory_usage(
         name: [
             use.callee
             for index in code.of_kind.get(EventKind.BRANCH, ())
-            if (use := language.shared_use(code.function.instructions[index])).callee in by_name
+            if (use := language.shared_use(code.instructions[index])).callee in by_name
         ]
         for name, code in by_name.items()
     }
@@ -195,7 +195,7 @@ class _AllocationReader:
         """The entries, and the bytes that they need together."""
         explicit: list[_SizedAllocation] = []
         scratch: list[_SizedAllocation] = []
-        for index, instruction in enumerate(self.code.function.instructions):
+        for index, instruction in enumerate(self.code.instructions):
             use = self.language.shared_use(instruction)
             if use.role in _ALLOCATION_ROLES:
                 types = self.language.tensor_types(instruction, self.module)
@@ -225,7 +225,7 @@ class _AllocationReader:
         requests = []
         for allocation in allocations:
             if allocation.entry.bytes is None:
-                instruction = self.code.function.instructions[allocation.index]
+                instruction = self.code.instructions[allocation.index]
                 max_bytes = max_scratch_bytes(instruction, self.module, self.language, self.rules)
                 if max_bytes is None:
                     return False
@@ -240,7 +240,7 @@ class _AllocationReader:
     def _explicit(self, index: int, instruction: Instruction, use: SharedUse, memory: TensorType) -> _SizedAllocation:
         aliases, users = self.memory.aliases(index)
         first, last = self.memory.live_range(index, aliases)
-        roles = {self.language.shared_use(self.code.function.instructions[user]).role for user in users}
+        roles = {self.language.shared_use(self.code.instructions[user]).role for user in users}
         indexed = SharedRole.BUFFER in roles
         size = None if self.rules.has_clusters else _allocated(memory)
         role, dot = self._purpose(memory, users, roles)
@@ -253,8 +253,8 @@ class _AllocationReader:
             dot=dot,
             name=self.language.source_name(instruction),
             is_scratch=False,
-            first=self.code.function.instructions[first].line,
-            last=self.code.function.instructions[last].line,
+            first=self.code.instructions[first].line,
+            last=self.code.instructions[last].line,
             offset=None,
         )
         request = self._request(
@@ -342,10 +342,10 @@ class _AllocationReader:
             if at in visited:
                 continue
             visited.add(at)
-            instruction = self.code.function.instructions[at]
+            instruction = self.code.instructions[at]
             for value in self.memory.values.results[at]:
                 for reader_index in self.memory.uses.get(value, ()):
-                    reader = self.code.function.instructions[reader_index]
+                    reader = self.code.instructions[reader_index]
                     if reader.kind is EventKind.MATRIX:
                         return self._named(reader, reader_index, value)
                     if reader.kind is EventKind.MOVE or reader.kind in _PASSING_KINDS:

@@ -1,0 +1,39 @@
+"""Searches and groupings that the analyses share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def reachable(start: Iterable[Key], neighbours: Callable[[Key], Iterable[Key]]) -> dict[Key, None]:
+    """The nodes that can be reached from some nodes, themselves included, in the order of their discovery.
+
+    Example:
+        >>> list(reachable([1], {1: [3, 2], 2: [1], 3: [4], 4: []}.__getitem__))
+        [1, 3, 2, 4]
+    """
+    visited = dict.fromkeys(start)
+    pending = list(visited)
+    while pending:
+        for node in neighbours(pending.pop()):
+            if node not in visited:
+                visited[node] = None
+                pending.append(node)
+    return visited
+
+
+def group_by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values of each key, in their order.
+
+    Example:
+        >>> group_by_key([("a", 1), ("b", 2), ("a", 3)])
+        {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
