@@ -202,9 +202,7 @@ class _GuardAnalysis:
                 narrowing = self._narrowing(self.lane_changes[change_index])
             if narrowing is not None:
                 return narrowing
-        return (
-            self.code.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
-        )
+        return self.code.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
 
     def _narrowing(self, change: int) -> int | None:
         return change if change in self.narrowing_changes else None

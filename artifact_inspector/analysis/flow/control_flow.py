@@ -41,8 +41,6 @@ class ControlFlow:
     """Innermost loop of every block."""
     block_of: tuple[int, ...]
     """Block of every instruction."""
-    folded_loops: int = 0
-    """Number of loops nested too deep to be distinguished from the enclosing one."""
 
     def loop_at(self, instruction: int) -> int | None:
         """Innermost loop that contains an instruction, by its index."""
@@ -64,9 +62,8 @@ def find_control_flow(function: Function) -> ControlFlow:
     count = len(function.blocks)
     flat = _reverse_postorder(function)
     loops: tuple[Loop, ...] = ()
-    loop_count = 0
     if any(target <= block.index for block in function.blocks for target in block.successors):
-        loops, loop_count = _find_loops(function, flat)
+        loops = _find_loops(function, flat)
     loop_of: list[int | None] = [None] * count
     for index, loop in enumerate(loops):  # outer before inner: the innermost is written last
         for block in loop.blocks:
@@ -83,14 +80,11 @@ def find_control_flow(function: Function) -> ControlFlow:
         position[start:stop] = range(next_position, next_position + stop - start)
         block_of[start:stop] = [index] * (stop - start)
         next_position += stop - start
-    return ControlFlow(tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of), loop_count - len(loops))
+    return ControlFlow(tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of))
 
 
-def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], int]:
-    """The loops in execution order of their headers, and the number of all loops.
-
-    The number includes loops beyond the maximum depth.
-    """
+def _find_loops(function: Function, flat: list[int]) -> tuple[Loop, ...]:
+    """The loops in execution order of their headers."""
     dominators = Dominators([block.successors for block in function.blocks])
     predecessors: list[list[int]] = [[] for _ in function.blocks]
     latches: dict[int, list[int]] = {}
@@ -107,11 +101,9 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
     """Header → the header of the loop that represents it: its own, or an enclosing one."""
     blocks: dict[int, set[int]] = {}
     for header in headers:
-        outer_header = header_of.get(header)
-        depth[header] = 1 if outer_header is None else depth[outer_header] + 1
-        representative[header] = header
+        depth[header] = depth[header_of[header]] + 1 if header in header_of else 1
         if depth[header] <= MAX_LOOP_DEPTH:
-            blocks[header] = {header}
+            representative[header], blocks[header] = header, {header}
         else:
             representative[header] = representative[header_of[header]]
     for inner, header in header_of.items():
@@ -120,7 +112,7 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
             blocks[above].add(inner)
             above = header_of.get(above)
     index = {header: loop_number for loop_number, header in enumerate(blocks)}
-    loops = tuple(
+    return tuple(
         Loop(
             header,
             frozenset(inside),
@@ -130,7 +122,6 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
         )
         for header, inside in blocks.items()
     )
-    return loops, len(headers)
 
 
 def _innermost_headers(

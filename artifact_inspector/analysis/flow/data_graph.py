@@ -47,9 +47,7 @@ class DataGraph:
         self._buffers: dict[int, int] = {}
         """Root → the node of its buffer's present contents."""
         self._is_looped = any(passed_value.is_back_edge for flows in values.flows for passed_value in flows)
-        self._loop_of_operation = {
-            code.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)
-        }
+        self._loop_of_operation = {code.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)}
         """Structured loop operation → its loop."""
         for index, instruction in enumerate(code.instructions):
             self._add(index, instruction)

@@ -7,6 +7,8 @@ memory is one location: stored data becomes readable at the next barrier.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
@@ -85,22 +87,15 @@ class _TaintState:
 
     def groups_in(self, names: Sequence[str]) -> int:
         """Groups of the data in some registers."""
-        data, registers = 0, self.registers
-        for name in names:
-            if name in registers:
-                data |= registers[name]
-        return data
+        return reduce(or_, map(self.registers.__getitem__, filter(self.registers.__contains__, names)), 0)
 
     def result_groups(self, index: int, kind: EventKind, data: int) -> int:
         """Groups of the data that an instruction of a `_CHANGING` kind produces."""
-        if kind in LOADS:
-            data = 1 << self.groups[index] if index in self.groups else 0
-            if kind is EventKind.ASYNC_COPY:
-                self.readable |= data
-        elif kind in COMPUTES:
-            data = 1 << self.groups[index] if index in self.groups else 0
-        else:
-            data |= self.readable | (self.stored or 0)
+        if kind is EventKind.SHARED_LOAD:
+            return data | self.readable | (self.stored or 0)
+        data = 1 << self.groups[index] if index in self.groups else 0
+        if kind is EventKind.ASYNC_COPY:
+            self.readable |= data
         return data
 
     def write(self, names: Sequence[str], data: int, *, keeps: bool) -> None:

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain
-from artifact_inspector.analysis.flow.traversal import group_by_key
+from artifact_inspector.analysis.flow.traversal import group_by_key, set_bit_indices
 from artifact_inspector.analysis.order.dataflow_locator import find_computes_using
 from artifact_inspector.analysis.order.placement import LocatedRound, PreviousStage
 from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import set_bit_indices
 from artifact_inspector.model import EventKind
 
 _ATOMICS = frozenset({EventKind.ATOMIC})

@@ -12,6 +12,7 @@ from operator import or_
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.taint import find_first_computes
+from artifact_inspector.analysis.flow.traversal import set_bit_indices
 from artifact_inspector.analysis.order.placement import (
     LocatedRound,
     LocatedStatement,
@@ -23,7 +24,7 @@ from artifact_inspector.analysis.order.placement import (
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT, LoadStatement, ReferenceRegion, equal_runs
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import find_rounds, set_bit_indices
+from artifact_inspector.analysis.order.rounds import find_rounds
 from artifact_inspector.model import LOADS, Basis, EventKind
 from artifact_inspector.model.limits import ROUNDS
 

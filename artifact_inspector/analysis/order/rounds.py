@@ -6,7 +6,7 @@ Later stages inherit them and only have to locate their loads and computes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.control_flow import ControlFlow
@@ -286,13 +286,6 @@ class _RoundSearch:
         reads = self._code.values.reads[load]
         address = [reads[name] for name in access(self._code.instructions[load]).address if name in reads]
         return next((self._base_of_value[value] for value in address if value in self._base_of_value), None)
-
-
-def set_bit_indices(mask: int) -> Iterator[int]:
-    """Indices of the bits that are set, lowest first."""
-    while mask:
-        yield (mask & -mask).bit_length() - 1
-        mask &= mask - 1
 
 
 def _find_carried_operations(code: FunctionCode) -> dict[EventKind, set[int]]:
