@@ -10,18 +10,20 @@ Value = TypeVar("Value")
 
 
 def reachable(start: Iterable[Key], neighbours: Callable[[Key], Iterable[Key]]) -> dict[Key, None]:
-    """The nodes that can be reached from some nodes, themselves included, in the order of their discovery.
+    """The nodes that can be reached from some nodes, themselves included, in the order of the search, depth first.
 
     Example:
         >>> list(reachable([1], {1: [3, 2], 2: [1], 3: [4], 4: []}.__getitem__))
-        [1, 3, 2, 4]
+        [1, 2, 3, 4]
     """
-    visited = dict.fromkeys(start)
-    pending = list(visited)
+    pending = list(dict.fromkeys(start))
+    discovered, visited = set(pending), dict[Key, None]()
     while pending:
-        for node in neighbours(pending.pop()):
-            if node not in visited:
-                visited[node] = None
+        current = pending.pop()
+        visited[current] = None
+        for node in neighbours(current):
+            if node not in discovered:
+                discovered.add(node)
                 pending.append(node)
     return visited
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import source_of
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.model import EventKind, SourceLine, Trait
 
@@ -36,10 +37,7 @@ class OperandReads(NamedTuple):
 def find_operand_reads(code: FunctionCode, region: Region) -> tuple[OperandReads, ...]:
     """How the matrix operands of a region are read, by source line, in the order of the file."""
     instructions = code.instructions
-    indices_by_source: dict[SourceLine | None, set[int]] = {}
-    for matrix in find_in_region(code, region, _MATRIX):
-        for index in _reads(code, matrix):
-            indices_by_source.setdefault(source_of(instructions[index].location), set()).add(index)
+    loads = dict.fromkeys(i for matrix in find_in_region(code, region, _MATRIX) for i in _reads(code, matrix))
     reads = [
         OperandReads(
             source,
@@ -47,7 +45,7 @@ def find_operand_reads(code: FunctionCode, region: Region) -> tuple[OperandReads
             sum(code.has_trait(index, Trait.READS_WORD) for index in indices),
             (instructions[min(indices)].line, instructions[max(indices)].line),
         )
-        for source, indices in indices_by_source.items()
+        for source, indices in group_by_key((source_of(instructions[i].location), i) for i in loads).items()
     ]
     return tuple(sorted(reads, key=lambda operand_reads: operand_reads.lines))
 
