@@ -112,15 +112,10 @@ def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
 
     If no list has the name, the first one is used.
     """
-    argument_lists = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
-    matching_lists = [
-        argument_list
-        for argument_list in argument_lists
-        if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", argument_list)
-    ]
-    selected = (matching_lists or argument_lists)[:1]
+    lists = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
+    named = [candidate for candidate in lists if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", candidate)]
     arguments: list[Argument] = []
-    for argument_list in selected:
+    for argument_list in (named or lists)[:1]:
         for item in re.split(r"\n\s*- ", argument_list.partition(".group_segment_fixed_size")[0]):
             attributes = dict(_FIELD.findall(item))
             offset, size = (parse_integer(attributes.get(name, "")) for name in ("offset", "size"))

@@ -76,10 +76,9 @@ def events_of_assembly(template: str) -> Events:
             eventless_kinds.add(kind)
     if events:
         return tuple(events)
-    for kind in _ASM_EVENTLESS_KINDS:
-        if kind in eventless_kinds:
-            return (("asm", kind, None),)
-    return (("asm", EventKind.MOVE if eventless_kinds == {EventKind.MOVE} else EventKind.OTHER, None),)
+    kinds = (kind for kind in _ASM_EVENTLESS_KINDS if kind in eventless_kinds)
+    moves = EventKind.MOVE if eventless_kinds == {EventKind.MOVE} else EventKind.OTHER
+    return (("asm", next(kinds, moves), None),)
 
 
 def _assembly_statements(assembly: str) -> Iterator[tuple[str | None, str, str]]:

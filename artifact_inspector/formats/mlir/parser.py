@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._conditions import tensor_conditions
 from artifact_inspector.formats._format import Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
@@ -71,9 +71,8 @@ _WARPS = re.compile(r"num_warps\(\d+\)")
 def sniff(text: str) -> bool:
     """True for an MLIR module with a Triton function."""
     head = text[:65536]
-    return (
-        "tt.func" in head or "func public @" in head or ("module" in head and ("ttg." in head or "triton_gpu." in head))
-    )
+    is_module = "module" in head and ("ttg." in head or "triton_gpu." in head)
+    return "tt.func" in head or "func public @" in head or is_module
 
 
 def parse(source: SourceText, stage: Stage) -> Module:
@@ -94,14 +93,14 @@ def parse(source: SourceText, stage: Stage) -> Module:
             header.update((key, quoted or bare) for key, quoted, bare in _ATTRIBUTE.findall(stripped))
         else:
             parser.parse_line(stripped, number)
-    functions = parser.finish()
-    if not functions:
-        raise ParseError(
-            "no Triton function in this MLIR text", source.position(0), "The file may be truncated or of another kind."
-        )
-    return Module(
-        stage, source.name, log.unique_functions(functions), header, log.problems, parse_layouts(text), log.is_complete
+    module = log.build_module(
+        stage,
+        parser.finish(),
+        header,
+        lacks="no Triton function in this MLIR text",
+        remedy="The file may be truncated or of another kind.",
     )
+    return replace(module, layouts=parse_layouts(text))
 
 
 class _MlirParser:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 
 from artifact_inspector.formats.mlir.encodings import parse_encoding
 from artifact_inspector.model import TensorType
@@ -101,8 +103,7 @@ def read_signature(text: str) -> tuple[str, ...]:
     """
     signature = []
     for argument in split_closed_list(text, 0):
-        declaration = argument.partition(": ")[2].partition(" loc(")[0]
-        kind, _, attributes = declaration.partition(" {")
+        kind, _, attributes = argument.partition(": ")[2].partition(" loc(")[0].partition(" {")
         divisor = _DIVISOR.search(attributes)
         hint = "" if divisor is None or divisor[1] == "1" else f":{divisor[1]}"
         pointer = _POINTER.fullmatch(kind)
@@ -118,15 +119,9 @@ def _triton_scalar(kind: str) -> str:
 
 def _parse_shape(text: str) -> tuple[int, ...] | None:
     """The extents of `64x32x`; None for an impossible number of elements."""
-    shape = []
-    elements = 1
-    for extent_text in text[:-1].split("x"):
-        extent = parse_integer(extent_text)
-        elements *= extent or 0
-        if extent is None or elements > _MAX_ELEMENTS:
-            return None
-        shape.append(extent)
-    return tuple(shape)
+    extents = [parse_integer(extent) for extent in text[:-1].split("x")]
+    shape = tuple(extent for extent in extents if extent is not None)
+    return None if len(shape) < len(extents) or max(accumulate(shape, mul)) > _MAX_ELEMENTS else shape
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._format import TraitTable
+from artifact_inspector.formats._format import TraitTable, once_per_module
 from artifact_inspector.model import (
     ControlInfo,
     EventKind,
@@ -120,54 +120,35 @@ def wait_of(instruction: Instruction, module: Module) -> WaitOp | None:
         return None
     if opcode.startswith("WARPGROUP.DEPBAR"):
         return WaitOp("WARPGROUP.DEPBAR.LE", parse_integer(match[2]), Queue.MATRIX)
-    queue = None if match[1] is None else _SCOREBOARD_GROUPS.queue(int(match[1]), module)
+    queue = None if match[1] is None else _queues_by_scoreboard(module).get(int(match[1]))
     return None if queue is None else WaitOp("DEPBAR.LE", parse_integer(match[2]), queue)
 
 
-class _ScoreboardGroups:
-    """The queue whose groups each scoreboard counts; caches the last module."""
-
-    def __init__(self) -> None:
-        self._cached: tuple[Module | None, dict[int, Queue]] = (None, {})
-
-    def queue(self, scoreboard: int, module: Module) -> Queue | None:
-        """The queue that `DEPBAR.LE` on a scoreboard waits for; None for loads without groups."""
-        if self._cached[0] is not module:
-            self._cached = (module, self._read_queues(module))
-        return self._cached[1].get(scoreboard)
-
-    @staticmethod
-    def _read_queues(module: Module) -> dict[int, Queue]:
-        queues: dict[int, Queue] = {}
-        for function in module.functions:
-            for at, instruction in enumerate(function.instructions):
-                if instruction.opcode == "LDGDEPBAR":
-                    # ptxas has always used the first one; the text does not show it.
-                    scoreboard = function.control_codes[at].write_barrier if function.control_codes else 0
-                    queue = Queue.GROUP
-                elif instruction.opcode == "UTMACMDFLUSH":
-                    scoreboard = function.control_codes[at].read_barrier if function.control_codes else None
-                    queue = Queue.STORES
-                else:
-                    continue
-                if scoreboard is not None and queues.get(scoreboard) is not Queue.GROUP:
-                    queues[scoreboard] = queue
-        return queues
-
-
-_SCOREBOARD_GROUPS = _ScoreboardGroups()
+@once_per_module
+def _queues_by_scoreboard(module: Module) -> dict[int, Queue]:
+    """The queue whose groups each scoreboard counts, without those of loads without groups."""
+    queues: dict[int, Queue] = {}
+    for function in module.functions:
+        for at, instruction in enumerate(function.instructions):
+            if instruction.opcode == "LDGDEPBAR":
+                # ptxas has always used the first one; the text does not show it.
+                scoreboard = function.control_codes[at].write_barrier if function.control_codes else 0
+                queue = Queue.GROUP
+            elif instruction.opcode == "UTMACMDFLUSH":
+                scoreboard = function.control_codes[at].read_barrier if function.control_codes else None
+                queue = Queue.STORES
+            else:
+                continue
+            if scoreboard is not None and queues.get(scoreboard) is not Queue.GROUP:
+                queues[scoreboard] = queue
+    return queues
 
 
 def commit_queue(instruction: Instruction) -> Queue | None:
-    """The queue in which a commit closes a group.
-
-    The last warpgroup product of a group is also its commit.
-    """
+    """The queue in which a commit closes a group. The last warpgroup product of a group is also its commit."""
     if instruction.kind is EventKind.MATRIX:
         return Queue.MATRIX if instruction.text.endswith("gsb0") else None
-    if instruction.kind is EventKind.COMMIT:
-        return _COMMITS.get(instruction.opcode.partition(".")[0])
-    return None
+    return _COMMITS.get(instruction.opcode.partition(".")[0]) if instruction.kind is EventKind.COMMIT else None
 
 
 _COMMITS = {
@@ -209,9 +190,7 @@ def matrix_of(opcode: str) -> MatrixOp | None:
         result, a, b = types[:3]
     else:
         return None
-    is_group = base[1] == "G"
     blocks = 2 if ".STEP" in opcode and result == "f16" else 1
     op = f"{base}.SP" if ".SP" in opcode else base
-    return MatrixOp(
-        op, "wgmma" if is_group else "mma", m, n, k, blocks, f"{a}×{b}→{result}", "warpgroup" if is_group else "warp"
-    )
+    family, issuer = ("wgmma", "warpgroup") if base[1] == "G" else ("mma", "warp")
+    return MatrixOp(op, family, m, n, k, blocks, f"{a}×{b}→{result}", issuer)

@@ -79,15 +79,13 @@ def decode(text: str) -> Operands:
             reads += _address_registers(base, opcode, operand, operand_index)
         elif operand == "PR":
             reads += _mask_predicates(operands)
-        else:
-            plain = _PLAIN.match(operand)
-            if plain is not None:
-                width = sources[min(operand_index, len(sources) - 1)]
-                if base in _PACKED and plain[3].endswith(".F32"):
-                    width = 1  # one value for both
-                reads += _register_range(plain[1], plain[2], width)
-            else:
-                reads += [name] if _has_value(name := operand.lstrip("!")) else []
+        elif (plain := _PLAIN.match(operand)) is not None:
+            # `.F32` is one value for both halves of a packed operation.
+            is_single = base in _PACKED and plain[3].endswith(".F32")
+            width = 1 if is_single else sources[min(operand_index, len(sources) - 1)]
+            reads += _register_range(plain[1], plain[2], width)
+        elif _has_value(name := operand.lstrip("!")):
+            reads.append(name)
     return Operands(tuple(results), tuple(reads))
 
 
@@ -103,10 +101,7 @@ def _has_value(name: str) -> bool:
 
 
 def _register_range(bank: str, first: str, width: int) -> list[str]:
-    if first == "Z":
-        return []
-    start = int(first)
-    return [f"{bank}{number}" for number in range(start, start + width)]
+    return [] if first == "Z" else [f"{bank}{number}" for number in range(int(first), int(first) + width)]
 
 
 def _results(base: str, opcode: str, operands: list[str], widths: _RegisterCounts) -> tuple[list[str], int]:
@@ -158,20 +153,18 @@ def _address_registers(base: str, opcode: str, operand: str, operand_index: int)
             elif prefix == "tmem":
                 width = 2 if operand_index == _SCALE_OPERAND else 1
             elif prefix == "" and base in _GLOBAL:
-                if bank == "R":
-                    is_shared = base == "LDGSTS" and operand_index == 0
-                    width = 2 if ".E" in opcode and not suffix and not is_shared else 1
-                else:
-                    width = 2
+                is_shared = base == "LDGSTS" and operand_index == 0
+                width = 2 if bank != "R" or (".E" in opcode and not suffix and not is_shared) else 1
             elif base.startswith("UBLK"):
                 # A global address has 64 bits; next to the shared address is the barrier.
                 width = 1 if operand_index and ".G.S" in opcode else 2
             elif base.startswith("UTMA"):
                 dimensions = _DIMENSIONS.search(opcode)
                 # The shared address, a load's barrier, the coordinates; and the tensor map.
-                width = (
-                    2 if operand_index or dimensions is None else int(dimensions[1]) + (2 if base == "UTMALDG" else 1)
-                )
+                if operand_index == 0 and dimensions is not None:
+                    width = int(dimensions[1]) + (2 if base == "UTMALDG" else 1)
+                else:
+                    width = 2
             names += _register_range(bank, first, width)
     return names
 
@@ -182,8 +175,7 @@ def _widths(opcode: str) -> _RegisterCounts:
     if "MMA" in base:
         return _matrix_widths(opcode)
     if base in _SIZED:
-        width = (bytes_moved(opcode) + 3) // 4
-        width = width // 2 if ".ENL2" in opcode else width  # in two ranges
+        width = (bytes_moved(opcode) + 3) // 4 // (2 if ".ENL2" in opcode else 1)  # in two ranges
         return _RegisterCounts(width, (width,))
     if base in ("LDSM", "STSM"):
         match = _MATRICES.search(opcode)
