@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NoReturn
 
 from artifact_inspector.errors import ParseError
@@ -52,7 +52,7 @@ class ProblemLog:
         )
 
     def build_module(
-        self, stage: Stage, functions: Iterable[Function], attributes: Mapping[str, str], *, lacks: str, remedy: str
+        self, stage: Stage, functions: Iterable[Function], attributes: dict[str, str], *, lacks: str, remedy: str
     ) -> Module:
         """The module of the file. Functions with the name of an earlier one are reported and dropped.
 

@@ -57,8 +57,6 @@ class AxisAnalysis:
     def _values(self) -> SsaValues:
         return number_values(self.function, self._language.traits) if self._numbered is None else self._numbered
 
-    # -- the graph -----------------------------------------------------------------
-
     def value_read(self, index: int, name: str) -> int | None:
         """The value that an instruction reads under a name; None if it has no definition.
 
@@ -148,8 +146,6 @@ class AxisAnalysis:
     def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
         types = self._language.tensor_types(instruction, self._module)
         return tuple(tensor_type.shape for tensor_type in types) or ((1,),)
-
-    # -- proven properties ------------------------------------------------------------
 
     def axes(self, value: int) -> Axes | None:
         """The proven properties of a value; None if it depends on nothing that can be analysed."""

@@ -219,7 +219,9 @@ def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | No
 
 def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[tuple[Encoding, int]]:
     """The layouts of an access in TTGIR, each with its line."""
-    for other in () if layouts is None else layouts.accesses_at(access):
+    if layouts is None:
+        return
+    for other in layouts.accesses_at(access):
         instruction = layouts.code.instructions[other.index]
         for tensor_type in layouts.language.tensor_types(instruction, layouts.module):
             if tensor_type.encoding is not None:

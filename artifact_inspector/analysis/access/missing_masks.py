@@ -103,8 +103,6 @@ class _MissingMaskSearch:
         roles = self._first.operand_roles(access)
         return self._analysis.value_read(access.index, roles.mask[0]) if roles is not None and roles.mask else None
 
-    # -- ends ------------------------------------------------------------------------
-
     def _bounds(self, mask: int, block: int) -> Iterator[_Bound]:
         """The compares in a mask that require an index to be below an end."""
         analysis, definitions = self._analysis, self._code.values.definitions
@@ -141,8 +139,6 @@ class _MissingMaskSearch:
         """The arguments that a value depends on."""
         names = map(self._analysis.argument, self._analysis.dependencies(value))
         return list(dict.fromkeys(name for name in names if name is not None))
-
-    # -- loads ------------------------------------------------------------------------
 
     def _terms(self, access: MemoryAccess) -> dict[int, None]:
         """The values that are added up to the address of a load, times any stride."""

@@ -122,8 +122,6 @@ class FunctionCode:
         result: Result = self._results[find]
         return result
 
-    # -- instructions by block and kind ------------------------------------------------------
-
     def indices(self, blocks: frozenset[int]) -> list[int]:
         """Instructions of some blocks, in execution order."""
         cached_indices = self._indices.get(blocks)
@@ -179,8 +177,6 @@ class FunctionCode:
     def values(self) -> SsaValues:
         """The values of a function in SSA form by number."""
         return number_values(self.function, self.language.traits)
-
-    # -- source locations --------------------------------------------------------------------
 
     @cached_property
     def loads_at(self) -> dict[Chain, list[int]]:

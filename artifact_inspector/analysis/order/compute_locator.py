@@ -65,8 +65,6 @@ class ComputeLocator:
             located_round.identified_computes = self._identify_computes(number, located_round)
         self._assign_histogram_atomics([r for r in located if r.has_loads and not r.computes])
 
-    # -- by source location ----------------------------------------------------------
-
     def _level(self, reference: ReferenceRound) -> int:
         """0 if a direct compute has an instruction at its own location, n if its n-th consumer does."""
         deepest = max((len(compute.chains) for compute in reference.computes), default=0)
@@ -176,8 +174,6 @@ class ComputeLocator:
         shares = [[i for i in first_users[number] if i in candidates] for number in rounds]
         return shares if all(shares) else equal_runs(indices, len(rounds))
 
-    # -- by dataflow -----------------------------------------------------------------
-
     def _find_first_users(self, located: list[LocatedRound]) -> list[list[int]]:
         """For each round, the computes that are the first to use its data, by dataflow. Computed once."""
         if self._first_users is None:
@@ -237,8 +233,6 @@ class ComputeLocator:
             for compute in self._reference.rounds[number].computes
             if any(self._code.visible_chain(chain) in locations for level in compute.chains for chain in level)
         )
-
-    # -- histograms ------------------------------------------------------------------
 
     def _assign_histogram_atomics(self, rounds_without_computes: list[LocatedRound]) -> None:
         """Use the shared-memory atomics of a histogram as computes of the rounds without any.

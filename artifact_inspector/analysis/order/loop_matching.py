@@ -73,8 +73,6 @@ class _LoopMatcher:
         events = _with_lines(map(visible, chains | _compute_chains(region)))
         return _LoopSignature(visible(region.chain), events, frozenset(map(visible, region.chains)))
 
-    # -- scores ---------------------------------------------------------------------
-
     def _score(self) -> None:
         signatures = self._regions_by_signature
         closing_at = group_by_key((signature.closing, signature) for signature in signatures)
@@ -109,8 +107,6 @@ class _LoopMatcher:
         located = [i for i in self._code.find(LOCATED_KINDS, blocks) if i in self._code.chains]
         events = {self._code.chains[i] for i in located if self._code.instructions[i].kind is not EventKind.BRANCH}
         return events, {self._code.chains[index] for index in located}
-
-    # -- choice ---------------------------------------------------------------------
 
     def _assign_by_score(self) -> None:
         """Assign the best program region to each loop, highest score first.
@@ -164,8 +160,6 @@ class _LoopMatcher:
             self._loops_of_region[previous_region].remove(natural)
         self._region_of_loop[natural] = region_index
         self._loops_of_region.setdefault(region_index, []).append(natural)
-
-    # -- loops that were flattened ----------------------------------------------------
 
     def _assign_flattened(self) -> None:
         """Assign a loop that was flattened into the enclosing one, which closes on its line.

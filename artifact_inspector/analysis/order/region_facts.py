@@ -7,17 +7,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from artifact_inspector.model import (
-    Basis,
-    CopyPosition,
-    EventKind,
-    Instruction,
-    OrderVerdict,
-    PairOrder,
-    RegionKind,
-    SourceLine,
-)
+from artifact_inspector.model import EventKind, Instruction, RegionKind, SourceLine
 from artifact_inspector.model.region import RegionId
+from artifact_inspector.model.verdict import Basis, CopyPosition, OrderVerdict, PairOrder
 
 QUIET = frozenset({OrderVerdict.NO_LOADS, OrderVerdict.NO_COMPUTE})
 """Verdicts of regions that lack loads or computes: they have no order."""

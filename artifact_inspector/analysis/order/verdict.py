@@ -164,8 +164,6 @@ class _Judgement:
         lines = [function.instructions[end].line for end in (min(ends), max(ends))] if ends else [function.line] * 2
         return lines[0], lines[1]
 
-    # -- the verdict -----------------------------------------------------------------
-
     def _verdict(self) -> OrderVerdict:
         if self.placement.is_uncertain:
             return OrderVerdict.UNKNOWN
@@ -295,8 +293,6 @@ class _Judgement:
             sources = ", ".join(located_round.sources)
             self._note(f"round {number + 1} ({sources}): no {lacks} found at this stage")
         return OrderVerdict.UNKNOWN
-
-    # -- rendering ---------------------------------------------------------------------
 
     def _round(self, located_round: LocatedRound) -> RoundFacts:
         instructions, computes = self.code.instructions, located_round.computes

@@ -12,19 +12,8 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.overlap.barrier_arrays import BarrierArray, find_barrier_arrays
-from artifact_inspector.model import (
-    LOADS,
-    EventKind,
-    Instruction,
-    Issuer,
-    LanguageSemantics,
-    Module,
-    Queue,
-    Stage,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import LOADS, EventKind, Instruction, Issuer, LanguageSemantics, Module, Stage, Trait
+from artifact_inspector.model.memory import Queue, Transfer, WaitOp
 
 
 class IssuedOperation(NamedTuple):

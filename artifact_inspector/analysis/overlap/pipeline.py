@@ -119,8 +119,6 @@ class _Explanation:
             notes=tuple(self.notes),
         )
 
-    # -- how loads run ahead -----------------------------------------------------------
-
     def _kind(self) -> PipelineKind | None:
         if self.last.copies:
             if self.last.queue is Queue.PHASE:

@@ -39,7 +39,10 @@ class InFlightOperation:
 
 
 class QueueState:
-    """The operations in flight, and which of them each wait would leave."""
+    """The operations in flight, and which of them each wait would leave.
+
+    The effects of instructions return the loads that they complete.
+    """
 
     def __init__(self) -> None:
         self.loads_in_flight: set[InFlightOperation] = set()
@@ -232,8 +235,6 @@ class QueueState:
         if len(regions) < len(self._loads_by_region):
             return sum(self._loads_by_region.get(region, 0) for region in regions)
         return sum(count for region, count in self._loads_by_region.items() if region in regions)
-
-    # -- queue state for waits ---------------------------------------------------------------
 
     def pending(self, queue_wait: QueueWait) -> tuple[int, int | None]:
         """Loads (matrix operations) in flight in a wait's queue, and its number of groups or phases."""

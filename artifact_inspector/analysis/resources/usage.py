@@ -96,8 +96,6 @@ def find_resources(
     return _nvidia(target, metadata, ptx, binary, missing)
 
 
-# ── NVIDIA ───────────────────────────────────────────────────────────────────────────────────────
-
 _NO_CUBIN = "no cubin in the cache, and ptxas decides it"
 _BAD_BINARY = "the binary in the cache could not be read"
 _NO_TARGET = "no binary in the cache, and the GPU is unknown"
@@ -174,8 +172,6 @@ def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> ResourceFi
     spill_total = sum(access.bytes for access in accesses if access.offset is not None and access.offset >= floor)
     return ResourceFigure(spill_total, f"{source_label} after the {floor} bytes that the PTX declares")
 
-
-# ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
 
 _NO_AMDGCN = "neither AMDGCN text nor hsaco in the cache, and LLVM's back end decides it"
 _NO_AMDGCN_AND_BAD_HSACO = "no AMDGCN text in the cache, and the hsaco could not be read"
@@ -261,9 +257,6 @@ def _vector(registers: ResourceFigure, accumulation: ResourceFigure, target: Tar
     if registers.value > accumulation.value:
         return registers
     return ResourceFigure(None, "at most the number of AccVGPRs, which is the only one in the file")
-
-
-# ── both ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _metadata(metadata: Mapping[str, object], key: str) -> ResourceFigure:

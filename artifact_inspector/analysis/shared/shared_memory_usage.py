@@ -20,16 +20,8 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     max_scratch_bytes,
     scratch_bytes,
 )
-from artifact_inspector.model import (
-    EventKind,
-    Instruction,
-    LanguageSemantics,
-    Location,
-    Module,
-    SourceLine,
-    TensorType,
-    TritonVersion,
-)
+from artifact_inspector.model import EventKind, Instruction, Location, Module, SourceLine, TensorType, TritonVersion
+from artifact_inspector.model.language import LanguageSemantics
 from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
 

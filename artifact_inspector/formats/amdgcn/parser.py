@@ -19,18 +19,8 @@ from artifact_inspector.formats._format import DECODE_CACHE_SIZE, TRANSFER_KINDS
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import amdgcn_figures
 from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
-from artifact_inspector.model import (
-    EventKind,
-    Function,
-    Instruction,
-    Location,
-    MatrixOp,
-    Module,
-    Operands,
-    Stage,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import EventKind, Instruction, Location, MatrixOp, Operands, Stage, Transfer, WaitOp
+from artifact_inspector.model.module import Function, Module
 from artifact_inspector.model.text import SourceText, parse_integer
 
 __all__ = ["FORMAT", "OPCODES", "parse"]

@@ -11,19 +11,8 @@ from functools import lru_cache
 
 from artifact_inspector.formats._format import TRANSFER_KINDS, TraitTable
 from artifact_inspector.formats.mlir.types import element_bits, parse_types
-from artifact_inspector.model import (
-    AccessOperands,
-    EventKind,
-    Instruction,
-    MatrixOp,
-    Module,
-    PointerUse,
-    Queue,
-    TensorType,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, TensorType, Trait
+from artifact_inspector.model.memory import AccessOperands, PointerUse, Queue, Transfer, WaitOp
 from artifact_inspector.model.text import parse_integer
 
 TRAITS = TraitTable(

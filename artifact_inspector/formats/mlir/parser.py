@@ -41,18 +41,9 @@ from artifact_inspector.formats.mlir.operations import (
 from artifact_inspector.formats.mlir.regions import LOOPS, YIELDING, OpenRegion, OpenRegionKind
 from artifact_inspector.formats.mlir.shared import launch_parameters, shared_use, source_name
 from artifact_inspector.formats.mlir.types import parse_layouts, read_signature
-from artifact_inspector.model import (
-    BasicBlock,
-    EventKind,
-    Flow,
-    Function,
-    Instruction,
-    Location,
-    Module,
-    Partition,
-    Stage,
-)
+from artifact_inspector.model import EventKind, Instruction, Location, Stage
 from artifact_inspector.model.limits import NESTING, RESULTS
+from artifact_inspector.model.module import BasicBlock, Flow, Function, Module, Partition
 from artifact_inspector.model.text import SourceText, parse_integer
 
 __all__ = ["FORMAT", "OPCODES"]
@@ -131,8 +122,6 @@ class _MlirParser:
         self._labelled_blocks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._branches: list[tuple[int, int, str, tuple[str, ...]]] = []
 
-    # -- lines ---------------------------------------------------------------
-
     def parse_module_line(self, line: str, number: int) -> None:
         """Process the line that opens a module."""
         if line.endswith("{"):
@@ -210,8 +199,6 @@ class _MlirParser:
         if at < 0 or not line.endswith(")"):
             return line, None
         return line[:at], self._locations.resolve(line[at + 5 : -1], number)
-
-    # -- regions -------------------------------------------------------------
 
     def _open_region(self, results: str | None, opcode: str, text: str, index: int) -> None:
         entry = self._block
@@ -353,8 +340,6 @@ class _MlirParser:
         elif region.kind is OpenRegionKind.FUNCTION:
             block = self._begin_block(match[1], None)
             self._labelled_blocks[match[1]] = (block, arguments)
-
-    # -- blocks --------------------------------------------------------------
 
     @property
     def _block(self) -> int:

@@ -17,18 +17,8 @@ from artifact_inspector.formats.ptx.asm_lines import AsmLines
 from artifact_inspector.formats.ptx.data_sections import local_bytes, strip_data_sections
 from artifact_inspector.formats.ptx.opcodes import OPCODES, kind_of
 from artifact_inspector.formats.ptx.operands import NAME, STATEMENT, constant_value, decode
-from artifact_inspector.model import (
-    EventKind,
-    Frame,
-    Function,
-    Instruction,
-    Location,
-    MatrixOp,
-    Module,
-    Queue,
-    Stage,
-    Transfer,
-)
+from artifact_inspector.model import Frame, Function, Instruction, Location, MatrixOp, Module, Queue, Stage, Transfer
+from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.text import SourceText, split_list
 
 __all__ = ["FORMAT", "OPCODES", "parse"]

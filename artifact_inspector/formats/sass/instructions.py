@@ -9,17 +9,8 @@ import re
 from functools import lru_cache
 
 from artifact_inspector.formats._format import TraitTable, once_per_module
-from artifact_inspector.model import (
-    ControlInfo,
-    EventKind,
-    Instruction,
-    MatrixOp,
-    Module,
-    Queue,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Trait, Transfer, WaitOp
+from artifact_inspector.model.control import ControlInfo
 from artifact_inspector.model.text import parse_integer
 
 TRAITS = TraitTable({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
@@ -57,8 +48,6 @@ def parse_dumped_control(wait_mask: str, read_barrier: str, write_barrier: str, 
         None,
     )
 
-
-# ── Memory ───────────────────────────────────────────────────────────────────────────────────────
 
 _WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x([248])|B?F(16)_V(2))(?=\.|$)")
 _POLICY = re.compile(
@@ -102,8 +91,6 @@ def bytes_moved(opcode: str) -> int:
 def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
     return bytes_moved(opcode), tuple(_POLICY.findall(opcode))
 
-
-# ── Waits ────────────────────────────────────────────────────────────────────────────────────────
 
 _DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d{1,3})\b")
 _ADDRESS = re.compile(r"\[([^][]+)\]")
@@ -158,8 +145,6 @@ _COMMITS = {
     "UTMACMDFLUSH": Queue.STORES,
     "UTCBAR": Queue.MATRIX,
 }
-
-# ── Matrix operations ────────────────────────────────────────────────────────────────────────────
 
 _SHAPE = re.compile(r"\.(?:(\d{1,3})x(\d{1,3})x(\d{1,3})|(8|16)(8)(\d{1,3}))(?=\.|$)")
 _TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")

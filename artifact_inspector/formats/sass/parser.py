@@ -26,18 +26,8 @@ from artifact_inspector.formats.sass.instructions import (
 from artifact_inspector.formats.sass.json_listing import listing_from_json
 from artifact_inspector.formats.sass.opcodes import OPCODES, kind_by_operands, kind_of
 from artifact_inspector.formats.sass.operands import decode
-from artifact_inspector.model import (
-    ControlInfo,
-    EventKind,
-    Frame,
-    Function,
-    Instruction,
-    Location,
-    Module,
-    RegisterBank,
-    Stage,
-    Transfer,
-)
+from artifact_inspector.model import ControlInfo, EventKind, Frame, Instruction, Location, RegisterBank, Stage, Transfer
+from artifact_inspector.model.module import Function, Module
 from artifact_inspector.model.text import SourceText
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
