@@ -186,7 +186,8 @@ def _is_constant_true(guard: str, text: str) -> bool:
     if "i1 true" not in text or number is None or call is None or "$" not in guard or "!" in guard:
         return False
     outputs = sum(constraint.startswith("=") for constraint in call[1].split(","))
-    operands, operand_index = call[2].split(", "), int(number[0]) - outputs
+    operands: list[str] = call[2].split(", ")
+    operand_index = int(number[0]) - outputs
     return 0 <= operand_index < len(operands) and operands[operand_index] == "i1 true"
 
 

@@ -242,7 +242,6 @@ def locate_by_runs(code: FunctionCode, region: Region) -> Placement:
             "unknown whether it is pipelined"
         )
         return Placement(rounds, [], Basis.DATAFLOW, [note], is_uncertain=True)
-    for located_round in rounds:
-        for statement in located_round.statements:
-            statement.loads_before_loop = loads_before_loop[: len(statement.loads) * iterations_ahead]
+    for located in (located for located_round in rounds for located in located_round.statements):
+        located.loads_before_loop = loads_before_loop[: len(located.loads) * iterations_ahead]
     return Placement(rounds, [], Basis.DATAFLOW)

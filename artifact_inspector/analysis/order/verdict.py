@@ -102,21 +102,15 @@ class _Judgement:
             s.program.index: frozenset(self.code.instructions[i].kind for i in (*s.loads, *s.loads_before_loop))
             for s in statements
         }
-        if self.verdict.is_order_verdict:
-            verdict, identities, sequence = self.verdict, self.identities, _shape_of(self.line)
-        elif self.previous is not None:
-            verdict, identities = self.previous.verdict, self.previous.identities
-            sequence = self.previous.event_sequence
-        else:
-            verdict, identities, sequence = None, None, ()
+        has_order, last = self.verdict.is_order_verdict, self.previous
         return PreviousStage(
             {statement.program.index: len(statement.loads) for statement in statements},
             {number: len(located_round.computes) for number, located_round in enumerate(self.rounds)},
             {s.program.index: self.prefetch.distances.get(s.program.index, 0) for s in statements},
             self.prefetch.unroll_factor,
-            verdict=verdict,
-            identities=identities,
-            event_sequence=sequence,
+            verdict=self.verdict if has_order else last and last.verdict,
+            identities=self.identities if has_order else last and last.identities,
+            event_sequence=_shape_of(self.line) if has_order else () if last is None else last.event_sequence,
             kinds=kinds,
             rounds={i: number for number, r in enumerate(self.rounds, 1) for i in (*r.loads, *r.computes)},
         )
