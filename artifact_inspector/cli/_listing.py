@@ -74,7 +74,7 @@ def print_cache(
     assembly = assemble_missing(select_kernels(cache, name, kernel_selectors, stage_filter), enabled=assemble)
     artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
-    is_file = path is not None and path.is_file()
+    is_file = path is not None and path.is_file() and not cache.container
     is_story = len(artifacts) == 1 and (name is not None or region is not None or is_file)
     is_list = not (ir or json or is_story)
     if region is not None and len(artifacts) != 1:
@@ -132,7 +132,7 @@ def _write_document(
     """
     from artifact_inspector.passes.retargeting import RetargetedKernel, compile_for_targets
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.json.streamed import write_cache
+    from artifact_inspector.report.json.cache import write_cache
 
     kernels_have_facts: list[bool] = []
 
@@ -189,7 +189,7 @@ def _list_region(
 ) -> None:
     from artifact_inspector.facts.modules import read_module, read_source
     from artifact_inspector.facts.selection import pick_stage
-    from artifact_inspector.report.json.listing import listing_document
+    from artifact_inspector.report.json.views import listing_document
     from artifact_inspector.report.listing import MAX_FULL_LINES, Listing, list_lines, make_excerpt
 
     if len(kernels) != 1:

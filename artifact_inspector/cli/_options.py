@@ -41,7 +41,7 @@ CacheDirectory = Annotated[
     Path | None,
     typer.Argument(
         metavar="CACHE",
-        help="A Triton cache directory, or one file of a kernel. Default: Triton's own cache.",
+        help="A Triton cache: a directory, an archive, a trace, one file of a kernel, or - (stdin). Default: Triton's.",
         autocompletion=_complete_cache,
     ),
 ]

@@ -45,7 +45,7 @@ def baseline(
         opened = open_cache_or_fail(cache)
         artifacts = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
         if not artifacts:
-            raise UsageError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
+            raise UsageError(f"No kernels in {opened.title}.", "Give a Triton cache with kernels.")
         disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
         kernels = list(inspect_kernels(artifacts, disassemble))
         exit_if_unreadable(kernels)

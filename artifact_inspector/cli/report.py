@@ -45,7 +45,7 @@ def report(
         opened = open_cache_or_fail(cache)
         artifacts = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
         if not artifacts:
-            raise CacheError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
+            raise CacheError(f"No kernels in {opened.title}.", "Give a Triton cache with kernels.")
         disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
         kernels, views = view_kernels(artifacts, disassemble, index=not no_index)
         write_page(output, cache_page(opened, kernels, views))

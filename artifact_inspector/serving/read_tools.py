@@ -64,7 +64,7 @@ def require_one(service: ToolContext, arguments: Mapping[str, Any]) -> Artifact:
     if len(artifacts) == 1:
         return artifacts[0]
     if not artifacts:
-        raise UsageError(f"No kernels in {cache.root}.", "Give a Triton cache with kernels.")
+        raise UsageError(f"No kernels in {cache.title}.", "Give a Triton cache with kernels.")
     listed = ", ".join(
         f"{artifact.display_name} {artifact.target or '?'} {artifact.hash[:12]}" for artifact in artifacts[:6]
     )
@@ -283,7 +283,7 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.files.objdump import binary_disassembler
     from artifact_inspector.report.json import encode
-    from artifact_inspector.report.json.ranking import RankingDocument
+    from artifact_inspector.report.json.prediction import RankingDocument
 
     pairs = _find_launches(service, arguments, all_variants=True)
     problem = rank_recorded(pairs)
