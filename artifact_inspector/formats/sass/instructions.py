@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from artifact_inspector.formats._format import TraitTable, once_per_module
 from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Trait, Transfer, WaitOp
-from artifact_inspector.model.control import ControlInfo
+from artifact_inspector.model.instruction import ControlInfo
 from artifact_inspector.model.text import parse_integer
 
 TRAITS = TraitTable({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
