@@ -112,6 +112,6 @@ def _example_command(cache: Cache, name: str | None, filters: Sequence[KernelFil
     for entry in select_kernels(cache, name, filters)[:1]:
         example_texts = example_arguments(entry)
         if example_texts:
-            command = ["inspect-kernel", "predict", str(cache.root), entry.hash[:12], "--grid", "1"]
+            command = ["inspect-kernel", "predict", cache.title, entry.hash[:12], "--grid", "1"]
             return f" For example: {shlex.join([*command, *(f'--arg={text}' for text in example_texts)])}"
     return ""

@@ -41,7 +41,7 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
     assembly = assemble_missing(selected, enabled=isinstance(code, AssembledCode) and code.assemble)
     artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
     disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    is_file = selection.cache is not None and selection.cache.is_file()
+    is_file = selection.cache is not None and selection.cache.is_file() and not cache.container
     is_story = len(artifacts) == 1 and (selection.name is not None or view.region is not None or is_file)
     is_list = not (view.ir or view.json or is_story)
     if view.region is not None and len(artifacts) != 1:

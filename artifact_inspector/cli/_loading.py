@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from artifact_inspector.facts.reading import without_collection
 from artifact_inspector.facts.selection import KernelFilter, parse_filters, parse_stages, select_kernels
 from artifact_inspector.files.artifact import LINKED_DIRECTORY, Problem
 from artifact_inspector.files.autotuning import EntryTiming, entry_timings, read_autotune_results
-from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_file
+from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_location
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.files.sources import SourceLineReader, source_line_reader
 from artifact_inspector.model import Stage
@@ -67,8 +66,7 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
         CacheError: there is no cache or no kernel in it; the remedy says how to get one.
     """
     try:
-        is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - pathlib raises on a long name
-        cache = open_file(path) if path is not None and is_file else open_cache(path)
+        cache = open_cache() if path is None else open_location(path)
     except CacheError as error:
         if path is not None and path.suffix == ".py":
             remedy = f"Compile its kernel first: `inspect-kernel compile {path}:KERNEL -o DIR`, then give DIR."
@@ -77,11 +75,15 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
             raise
         remedy = "Run a Triton kernel first, give a cache directory, or try `inspect-kernel demo`."
         raise CacheError(error.message, remedy) from None
+    if cache.missing:
+        first, more = cache.missing[0], len(cache.missing) - 1
+        further = f" ({more} more)" if more else ""
+        write_line(f"{cache.title} is incomplete: {first.path}: {first.problem}{further}.", sys.stderr)
     if not (cache.entries or cache.problems or can_be_empty):
         links = [other_file.path for other_file in cache.others if other_file.kind == LINKED_DIRECTORY]
         followed = f" Links to directories are not followed: {', '.join(links[:5])}." if links else ""
         raise CacheError(
-            f"No kernels in {cache.root}.{followed}",
+            f"No kernels in {cache.title}.{followed}",
             "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
             "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
         )

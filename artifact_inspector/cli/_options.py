@@ -56,7 +56,7 @@ CacheDirectory = Annotated[
     Path | None,
     argument(
         "CACHE",
-        "A Triton cache directory, or one file of a kernel. Default: Triton's own cache.",
+        "A Triton cache: a directory, an archive, a trace, one file of a kernel, or - (stdin). Default: Triton's.",
         autocompletion=_complete_cache,
     ),
 ]

@@ -25,7 +25,7 @@ def baseline(selection: Selection, code: MachineCode, output: options.Output = N
 
     opened, artifacts = open_selected(selection)
     if not artifacts:
-        raise UsageError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
+        raise UsageError(f"No kernels in {opened.title}.", "Give a Triton cache with kernels.")
     kernels = list(inspect_kernels(artifacts, make_disassembler(artifacts, code.nvdisasm, sass=code.sass)))
     exit_if_unreadable(kernels)
     records = [record(kernel, lambda file: find_source(file, Path.cwd())) for kernel in kernels]

@@ -25,7 +25,7 @@ def report(
 
     opened, artifacts = open_selected(selection)
     if not artifacts:
-        raise CacheError(f"No kernels in {opened.root}.", "Give a Triton cache with kernels.")
+        raise CacheError(f"No kernels in {opened.title}.", "Give a Triton cache with kernels.")
     disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
     kernels, views = view_kernels(artifacts, disassemble, index=not no_index)
     write_page(output, cache_page(opened, kernels, views))

@@ -91,10 +91,8 @@ def read_head(file: File, count: int) -> bytes:
     )
 
 
-def _read_regular_file(
-    path: Path, bound: int | InputLimit, *, is_complete: bool, flags: int = 0
-) -> tuple[bytes, os.stat_result]:
-    max_bytes = bound if isinstance(bound, int) else bound.value << 20
+def open_regular_file(path: Path, flags: int = 0) -> tuple[int, os.stat_result]:
+    """A descriptor of a regular file that may be read, and its state; errors as for `read_content`."""
     allowed = _allowed_directories.get()
     if allowed is not None:
         _require_inside(os.path.realpath(path), allowed)
@@ -105,7 +103,19 @@ def _read_regular_file(
             _require_inside(os.readlink(f"{_OPEN_FILES}/{descriptor}"), allowed)  # noqa: PTH115
         stat_result = os.fstat(descriptor)
         if not stat.S_ISREG(stat_result.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
+            raise OSError(errno.EINVAL, "not a regular file")  # noqa: TRY301
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, stat_result
+
+
+def _read_regular_file(
+    path: Path, bound: int | InputLimit, *, is_complete: bool, flags: int = 0
+) -> tuple[bytes, os.stat_result]:
+    max_bytes = bound if isinstance(bound, int) else bound.value << 20
+    descriptor, stat_result = open_regular_file(path, flags)
+    try:
         if is_complete and stat_result.st_size > max_bytes:
             size = f"{-(-stat_result.st_size >> 20)} MiB, the limit is {max_bytes >> 20} MiB"
             remedy = "" if isinstance(bound, int) else f": set {bound.variable} to read it"

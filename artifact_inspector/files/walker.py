@@ -25,7 +25,7 @@ from artifact_inspector.files.reader import describe_error
 from artifact_inspector.files.records import MANIFEST, CompileRecord, read_entry_record, read_records
 from artifact_inspector.files.tensor_values import VALUES_DIRECTORY
 
-MAX_DEPTH = 6
+MAX_DEPTH = 64
 """Levels of directories that are searched."""
 
 
@@ -40,7 +40,7 @@ def walk(root: Path, contents: CacheContents) -> None:
             with os.scandir(directory) as listing:
                 entries = list(listing)
         except OSError as error:
-            contents.problems.append(Problem(display_directory, describe_error(error)))
+            contents.add_missing(display_directory, describe_error(error))
             continue
         if not entries and depth > 0:
             contents.others.append(OtherFile(display_directory, "empty directory"))
@@ -66,7 +66,7 @@ def walk(root: Path, contents: CacheContents) -> None:
         for entry in specials:
             _record_special_file(entry, join_display_path(display_directory, sanitize(entry.name)), stems, contents)
     if too_deep:
-        contents.problems.append(Problem(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep"))
+        contents.add_missing(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep")
 
 
 def _read_manifest(directory: Path, display_directory: str, contents: CacheContents) -> dict[str, CompileRecord]:

@@ -68,7 +68,7 @@ class CacheReport:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown_kernels = self.kernels[: self._max_rows(console)]
         if not self.kernels:
-            yield Text(f"No kernels in {self.cache.root}.")
+            yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
             from artifact_inspector.report.overview import Overview  # on a terminal only
 
@@ -98,7 +98,7 @@ class CacheReport:
     def _title(self) -> Text:
         count, total = len(self.kernels), len(self.cache.entries)
         text = f"{count} {plural('kernel', count)}" if count == total else f"{count} of {total} kernels"
-        return Text(f"{text} in {self.cache.root}", "bold", no_wrap=True, overflow="ignore")
+        return Text(f"{text} in {self.cache.title}", "bold", no_wrap=True, overflow="ignore")
 
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]

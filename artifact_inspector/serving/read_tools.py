@@ -64,7 +64,7 @@ def require_one(service: ToolContext, arguments: Mapping[str, Any]) -> Artifact:
     if len(artifacts) == 1:
         return artifacts[0]
     if not artifacts:
-        raise UsageError(f"No kernels in {cache.root}.", "Give a Triton cache with kernels.")
+        raise UsageError(f"No kernels in {cache.title}.", "Give a Triton cache with kernels.")
     listed = ", ".join(
         f"{artifact.display_name} {artifact.target or '?'} {artifact.hash[:12]}" for artifact in artifacts[:6]
     )

@@ -156,12 +156,15 @@ def test_what_python_leaves_beside_a_program_is_no_stranger(tmp_path):
     assert [other.path for other in open_cache(tmp_path).others] == ["notes"]
 
 
-def test_directories_more_than_six_levels_down_are_counted_not_read(tmp_path):
-    entry(tmp_path / "1/2/3/4/5/6")
-    entry(tmp_path / "1/2/3/4/5/6/7")
+def test_directories_more_than_sixty_four_levels_down_are_counted_first_and_not_read(tmp_path):
+    deep = "/".join(map(str, range(64)))
+    entry(tmp_path / deep)
+    entry(tmp_path / deep / "64")
     cache = open_cache(tmp_path)
-    assert [a.directory for a in cache.entries] == ["1/2/3/4/5/6"]
-    assert cache.problems == ((".", "1 directories are nested more than 6 levels deep"),)
+    assert [a.directory for a in cache.entries] == [deep]
+    result = CliRunner().invoke(app, [str(tmp_path)])
+    assert result.stderr.startswith(f"{tmp_path} is incomplete: .: 1 directories are nested more than 64 levels deep.")
+    assert cache.problems == cache.missing == ((".", "1 directories are nested more than 64 levels deep"),)
 
 
 def test_entries_are_sorted_by_name_target_and_hash_whatever_the_disk_says(tmp_path, monkeypatch):

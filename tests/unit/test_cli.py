@@ -494,7 +494,7 @@ def test_an_interrupt_is_exit_code_130(cache: Path, monkeypatch: pytest.MonkeyPa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("artifact_inspector.cli._loading.open_cache", interrupted)
+    monkeypatch.setattr("artifact_inspector.cli._loading.open_location", interrupted)
     result = run(cache)
     assert result.exit_code == 130
     assert result.output == ""

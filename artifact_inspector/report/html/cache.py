@@ -26,8 +26,8 @@ def cache_page(cache: Cache, kernels: Sequence[KernelFacts], views: Sequence[Ker
     is_single = len(kernels) == 1 and bool(views)
     count = f"{len(kernels)} {plural('kernel', len(kernels))}"
     book = TablePage(
-        kernels[0].artifact.display_name if is_single else f"{count} in {cache.root.name}",
-        f"{count} in {cache.root}",
+        kernels[0].artifact.display_name if is_single else f"{count} in {cache.container or cache.root.name}",
+        f"{count} in {cache.title}",
         tallies=tallies(kernels),
         table=kernel_table(kernels, [leaf.id for leaf in details] or [""] * len(kernels), labels),
         problems=tuple(f"{problem.path}: {problem.problem}" for problem in cache.problems),
