@@ -10,7 +10,7 @@ from artifact_inspector.comparison.matching import Candidate
 from artifact_inspector.comparison.variant_causes import KeyPartKind, find_causes, find_reasons
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.report.json.variant_causes import CausesDocument, ReasonsDocument
+from artifact_inspector.report.json.comparison import CausesDocument, ReasonsDocument
 from artifact_inspector.report.variant_causes import CausesReport, ReasonsReport
 from artifact_inspector.vocabulary.variant_labels import Compiled
 

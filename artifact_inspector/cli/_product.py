@@ -10,7 +10,7 @@ from artifact_inspector.cli._output import print_json
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.peaks import BANDWIDTH_RANGE, Peaks, bandwidth_only_peaks, peaks_of_product
 from artifact_inspector.report.console import write_lines
-from artifact_inspector.report.json.traffic import traffic_document
+from artifact_inspector.report.json.prediction import traffic_document
 from artifact_inspector.report.traffic import describe_traffic
 
 

@@ -16,10 +16,9 @@ from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.files.index import Index, default_path
 from artifact_inspector.report.console import write
 from artifact_inspector.report.exchange.graph import FORMATS
-from artifact_inspector.report.json.index import IndexDocument
-from artifact_inspector.report.json.pressure import PressureDocument
+from artifact_inspector.report.json._document import IndexDocument
 from artifact_inspector.report.json.schema import DOCUMENTS, DocumentList, schema_of
-from artifact_inspector.report.json.timeline import TimelineDocument
+from artifact_inspector.report.json.views import PressureDocument, TimelineDocument
 from artifact_inspector.report.register_pressure import PressureReport
 from artifact_inspector.report.timeline import TimelineReport
 

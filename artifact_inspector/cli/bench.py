@@ -59,7 +59,7 @@ def bench(
     from artifact_inspector.files.cache import open_cache
     from artifact_inspector.measuring.measure import measure, plan_jobs
     from artifact_inspector.report.bench import BenchReport
-    from artifact_inspector.report.json.bench import bench_document
+    from artifact_inspector.report.json.compiling import bench_document
     from artifact_inspector.report.progress import progress_bar
 
     def disassembler_of(directory: Path) -> Disassemble | None:

@@ -41,7 +41,7 @@ def capture(
     """Run a program without a GPU and compile every kernel that it would launch, once per target."""
     from artifact_inspector.report.capture import captured_table, failures
     from artifact_inspector.report.console import show
-    from artifact_inspector.report.json.captured import captured_document
+    from artifact_inspector.report.json.compiling import captured_document
 
     limits = {"triton": triton, "launches": launches, "seconds": seconds}
     runs = _run_program(command or [], target or options.DEMO_TARGETS, out, configs, limits)

@@ -74,7 +74,7 @@ def compile(
     """Compile Triton kernels for any GPU. No GPU needed."""
     from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.report.compilation import compiled_table
-    from artifact_inspector.report.json.compiled import CompiledDocument
+    from artifact_inspector.report.json.compiling import CompiledDocument
 
     requests = read_requests(kernels or [], compiling, configs)
     if jobs is not None and jobs < 1:

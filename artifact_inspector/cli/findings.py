@@ -80,7 +80,7 @@ def _try_fixes(selection: Selection, format: str) -> None:
     from artifact_inspector.api.remedies import switches_of, try_switches
     from artifact_inspector.cli._loading import inspect_kernels, open_selected
     from artifact_inspector.findings import find_findings
-    from artifact_inspector.report.json.remedies import remedies_document
+    from artifact_inspector.report.json.comparison import remedies_document
     from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):

@@ -54,7 +54,7 @@ def rank(
     from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
     from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.execution.timing.variations import parse_variations
-    from artifact_inspector.report.json.ranking import RankingDocument
+    from artifact_inspector.report.json.prediction import RankingDocument
     from artifact_inspector.report.progress import progress_bar
     from artifact_inspector.report.ranking import RankingReport
 

@@ -57,7 +57,7 @@ def regress(
     from artifact_inspector.comparison.regressions import find_regressions
     from artifact_inspector.comparison.sides import parse_cache_selector
     from artifact_inspector.facts.selection import parse_filters
-    from artifact_inspector.report.json.regress import regress_document
+    from artifact_inspector.report.json.comparison import regress_document
     from artifact_inspector.report.regress import RegressReport
     from artifact_inspector.vocabulary.fact import Sign
 

@@ -44,7 +44,7 @@ def attempt(
     from artifact_inspector.api.trial import try_change
     from artifact_inspector.cli._launches import read_launch_file
     from artifact_inspector.cli._requests import parse_pairs, read_requests, target_names
-    from artifact_inspector.report.json.reach import reach_document
+    from artifact_inspector.report.json.comparison import reach_document
 
     names = target_names(target)
     try:
