@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
-from artifact_inspector.compiling.ask.recompile import Recompilation, recompile_texts
+from artifact_inspector.compiling.ask.compile import Recompilation, recompile_texts
 from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts

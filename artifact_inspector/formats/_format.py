@@ -11,9 +11,8 @@ from artifact_inspector.formats._cache_modifiers import has_cache_modifier, requ
 from artifact_inspector.formats._scheduling import loop_header, warp_request
 from artifact_inspector.model import EventKind, Instruction, Module, RegisterBank, Stage, Trait
 from artifact_inspector.model.address import SharedAddresses
-from artifact_inspector.model.figure import ResourceFigure, ResourceKey
-from artifact_inspector.model.language import LanguageSemantics
-from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
+from artifact_inspector.model.language import LanguageSemantics, LoopHeader, WarpRequest
+from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 from artifact_inspector.model.text import SourceText
 
 TRANSFER_KINDS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))

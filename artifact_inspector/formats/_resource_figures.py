@@ -9,7 +9,7 @@ import math
 import re
 
 from artifact_inspector.model import Module
-from artifact_inspector.model.figure import ResourceFigure, ResourceKey
+from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 
 _EXTENT = re.compile(r"\d+")
 _MAX_DIGITS = 15

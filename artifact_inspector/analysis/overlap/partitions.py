@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Function, Instruction, LanguageSemantics, Module, Trait
-from artifact_inspector.model.scheduling import WarpRequest
+from artifact_inspector.model.language import WarpRequest
 
 DEFAULT = "default"
 """The partition with the code that no other partition runs."""

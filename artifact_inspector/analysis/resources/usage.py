@@ -15,7 +15,7 @@ from artifact_inspector.files.binary import Binary, Cubin, Hsaco
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
-from artifact_inspector.model.figure import ResourceFigure, ResourceKey
+from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 
 __all__ = ["Contradiction", "ResourceFigure", "Resources", "find_resources"]
 
