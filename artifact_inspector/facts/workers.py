@@ -18,8 +18,8 @@ from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.modules import BINARY_OF
 from artifact_inspector.facts.reading import TextCache
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import total_file_size
 from artifact_inspector.files.lifetime import end_with_parent, prepare_workers
+from artifact_inspector.files.records import artifact_size
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
 
@@ -57,7 +57,7 @@ def find_facts(
     Args:
         cores: processes at most; one means none but this.
     """
-    sizes = {index: total_file_size(artifacts[index]) for index in indices}
+    sizes = {index: artifact_size(artifacts[index]) or 0 for index in indices}
     processes = min(available_cores() if cores is None else cores, len(indices))
     # A process that inherits nothing would take the time to import everything.
     is_worthwhile = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE

@@ -65,8 +65,7 @@ class Artifact:
     """The files that one compilation left."""
 
     directory: str
-    """Directory of the entry, relative to the cache directory, with `/`; `.` for the cache directory
-    itself."""
+    """Directory of the entry, relative to the cache directory, with `/`; `.` for the cache directory itself."""
     stem: str
     """Base name of the files: the name of the Python function."""
     name: str

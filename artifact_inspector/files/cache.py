@@ -34,22 +34,9 @@ from artifact_inspector.files.remote import STANDARD_INPUT, address_of, fetch
 from artifact_inspector.files.walker import walk
 
 __all__ = [
-    "REMARKS",
-    "Artifact",
-    "Cache",
-    "MemoryFile",
-    "OtherFile",
-    "Problem",
-    "StageText",
-    "cache_in_memory",
-    "default_directory",
-    "open_cache",
-    "open_file",
-    "open_location",
-    "read_binary",
-    "read_remarks",
-    "read_stage",
-]
+    "REMARKS", "Artifact", "Cache", "MemoryFile", "OtherFile", "Problem", "StageText", "cache_in_memory",
+    "default_directory", "open_cache", "open_file", "open_location", "read_binary", "read_remarks", "read_stage",
+]  # fmt: skip
 
 _REMEDY = "Specify a cache directory, or set TRITON_CACHE_DIR."
 
@@ -81,23 +68,20 @@ def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
             problems of the result instead.
     """
     root = default_directory() if path is None else Path(path)
+    name = sanitize(str(root))
     try:
         root = root.expanduser()
         os.scandir(root).close()
     except (FileNotFoundError, RuntimeError, ValueError):
-        raise CacheError(f"There is no directory {sanitize(str(root))}.", _REMEDY) from None
+        raise CacheError(f"There is no directory {name}.", _REMEDY) from None
     except NotADirectoryError:
         if _is_container(root):
             return _open_container(root)
-        raise CacheError(
-            f"{sanitize(str(root))} is a file, not a cache directory.",
-            f"Specify its directory: {sanitize(str(root.parent))}",
-        ) from None
+        parent = sanitize(str(root.parent))
+        raise CacheError(f"{name} is a file, not a cache directory.", f"Specify its directory: {parent}") from None
     except OSError as error:
-        raise CacheError(
-            f"The directory {sanitize(str(root))} cannot be read: {error.strerror or error}.",
-            "Check its permissions, or copy it.",
-        ) from None
+        problem = f"The directory {name} cannot be read: {error.strerror or error}."
+        raise CacheError(problem, "Check its permissions, or copy it.") from None
     return _walked(root)
 
 
@@ -161,7 +145,7 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
         raise CacheError(f"There is no file {display_name}.", _REMEDY)
     if suffix not in SUFFIXES and _is_container(file):
         return _open_container(file)
-    if suffix not in SUFFIXES or file.name.startswith("__grp__"):
+    if suffix not in SUFFIXES or file.name.startswith("__grp__") or file.stem.endswith(".autotune"):
         kinds = ", ".join(f".{kind}" for kind in sorted(SUFFIXES))
         remedy = f"Those end in {kinds}. Archives (.zip, .tar, .gz, .zst) and traces (.ndjson) are read too."
         raise CacheError(f"{display_name} is not a file of a compiled kernel.", remedy)
@@ -182,14 +166,13 @@ def cache_in_memory(stem: str, contents: Mapping[str, bytes]) -> Cache:
         contents: suffix → content as in a cache; the metadata is `json`.
     """
     memory_files = {
-        suffix: MemoryFile(f"{stem}.{suffix}", content) for suffix, content in contents.items() if suffix in SUFFIXES
+        name: MemoryFile(f"{stem}.{name}", content) for name, content in contents.items() if name in SUFFIXES
     }
     digest = hashlib.sha256(b"".join(memory_files[suffix].content for suffix in sorted(memory_files)))
-    files: dict[str, File] = {**memory_files}
-    cache_contents = CacheContents()
-    if files:
-        cache_contents.artifacts.extend(find_artifacts(Path(digest.hexdigest()), ".", stem, files, cache_contents))
-    return Cache(Path(), tuple(cache_contents.artifacts), tuple(cache_contents.others), tuple(cache_contents.problems))
+    cache = CacheContents()
+    if memory_files:
+        cache.artifacts.extend(find_artifacts(Path(digest.hexdigest()), ".", stem, {**memory_files}, cache))
+    return Cache(Path(), tuple(cache.artifacts), tuple(cache.others), tuple(cache.problems))
 
 
 def _sort_key(artifact: Artifact) -> tuple[str, ...]:

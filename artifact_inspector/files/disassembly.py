@@ -19,7 +19,7 @@ from typing import NamedTuple
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
 from artifact_inspector.files.reader import read_content, read_own_content
-from artifact_inspector.files.tools import find_on_path, package_directories, private_copy, run_tool
+from artifact_inspector.files.tools import WHEEL_DIRECTORIES, find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.hardware.targets import parse_stage_target
 
 CACHE_VARIABLE = "ARTIFACT_INSPECTOR_SASS_CACHE"
@@ -32,7 +32,6 @@ MAX_CACHE_BYTES = 256 << 20
 
 _BACKEND = {"cubin": "cuda", "hsaco": "hip"}
 _NAME = "nvdisasm"
-_WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 _INDIRECT = re.compile(r"\*/\s+(?:@\S+\s+)?(?:BRXU?|JMXU?) ")
 _REMEDY = f"Specify an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which include it."
@@ -67,12 +66,11 @@ def find_disassembler(explicit: Path | None = None) -> Disassembler | None:
 
 
 def _candidate_paths() -> list[Path]:
-    paths = [root / directory / _NAME for root in package_directories("triton") for directory in _WHEEL_DIRECTORIES]
+    paths = [root / directory / _NAME for root in package_directories("triton") for directory in WHEEL_DIRECTORIES]
     on_path = find_on_path([_NAME])
-    if on_path is not None:
-        paths.append(on_path)
-    homes = (Path(os.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH"))
-    return paths + [home / "bin" / _NAME for home in homes if home.is_absolute()]
+    homes = [Path(os.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH")]
+    found_paths = [] if on_path is None else [on_path]
+    return paths + found_paths + [home / "bin" / _NAME for home in homes if home.is_absolute()]
 
 
 @lru_cache(maxsize=32)
@@ -109,8 +107,7 @@ def disassemble(cubin: bytes, tool: Disassembler | None) -> str:
 def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callable[[Path], None]) -> None:
     """Disassemble cubins in parallel, so that `disassemble` finds them in the cache.
 
-    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is
-    disabled.
+    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is disabled.
     """
     if is_disabled(CACHE_VARIABLE):
         return
@@ -147,11 +144,8 @@ def _run_and_check(cubin: bytes, tool: Disassembler, arch: str) -> str:
         status, text, complaint = _run_disassembler(tool, path, len(cubin))
     if status:
         reason = " ".join(complaint.replace(str(path), "the file").split())[:200]
-        raise CacheError(
-            f"not disassembled: {_NAME} {tool.version} does not read this {arch} cubin"
-            f"{f' ({reason})' if reason else ''}.",
-            _suggest_toolkit(arch, tool),
-        )
+        problem = f"{_NAME} {tool.version} does not read this {arch} cubin{f' ({reason})' if reason else ''}"
+        raise CacheError(f"not disassembled: {problem}.", _suggest_toolkit(arch, tool))
     if "/*0000*/" not in text:
         raise CacheError(f"not disassembled: {tool.path} printed no code.", _REMEDY)
     return text
@@ -195,8 +189,7 @@ def _suggest_toolkit(arch: str, tool: Disassembler) -> str:
         return f"{_NAME} of CUDA 12 reads it (Triton 2.2 to 3.6 include it); specify it with --nvdisasm PATH."
     since = _FIRST_TOOLKIT.get(number, (0, 0))
     if tool.release < since:
-        release = ".".join(str(component) for component in since)
-        return f"{_NAME} of CUDA {release} or later reads it; specify it with --nvdisasm PATH."
+        return f"{_NAME} of CUDA {since[0]}.{since[1]} or later reads it; specify it with --nvdisasm PATH."
     return "Compile the kernel again: the file is truncated or damaged."
 
 
@@ -208,9 +201,7 @@ def _cache_path(cubin: bytes, tool: Disassembler) -> Path | None:
     root = None if is_disabled(CACHE_VARIABLE) else user_cache()
     if root is None:
         return None
-    digest = hashlib.sha256(cubin)
-    digest.update(tool.version.encode())
-    return root / "sass" / digest.hexdigest()
+    return root / "sass" / hashlib.sha256(cubin + tool.version.encode()).hexdigest()
 
 
 def _read_cached(path: Path) -> str | None:

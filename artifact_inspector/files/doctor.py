@@ -73,7 +73,6 @@ class CacheEntry:
 
     directory: str
     """Relative to the cache."""
-    path: Path
     kernels: tuple[str, ...]
     target: str | None
     triton_version: str | None
@@ -143,14 +142,13 @@ def examine(root: Path) -> CacheHealth:
         damage = tuple(_damage(path, directory, stats, kernels[directory]))
         digest = _digest(path, stats)
         duplicate_of = first_by_digest.setdefault(digest, directory)
-        entries.append(_entry(directory, path, stats, kernels[directory], damage, duplicate_of))
+        entries.append(_entry(directory, stats, kernels[directory], damage, duplicate_of))
     missing = tuple(f"{path}: {problem}" for path, problem in cache.missing)
     return CacheHealth(root, tuple(entries), tuple(leftovers), other["files"], other["bytes"], missing)
 
 
 def _entry(
     directory: str,
-    path: Path,
     stats: Mapping[str, os.stat_result],
     artifacts: Sequence[Artifact],
     damage: tuple[Damage, ...],
@@ -159,7 +157,6 @@ def _entry(
     first = artifacts[0] if artifacts else None
     return CacheEntry(
         directory=directory,
-        path=path,
         kernels=tuple(dict.fromkeys(artifact.display_name for artifact in artifacts)),
         target=None if first is None or first.target is None else first.target.arch,
         triton_version=None if first is None or first.triton_version is None else str(first.triton_version),
@@ -352,9 +349,10 @@ def prune(health: CacheHealth, rules: PruneRules, *, is_dry_run: bool = True) ->
     for entry in health.entries:
         reason = rules.reason(entry, now)
         if reason is not None:
-            kept = _obstacle(entry, now, reason)
+            path = health.root / entry.directory
+            kept = _obstacle(entry, path, now, reason)
             if not kept and not is_dry_run:
-                kept = _remove(entry.path, health.root, entry.modified)
+                kept = _remove(path, health.root, entry.modified)
             results.append(Pruned(entry.directory, reason, entry.bytes, not (is_dry_run or kept), kept))
     for leftover in health.leftovers:
         kept = "" if is_dry_run else _remove(leftover.path, health.root, None)
@@ -362,7 +360,7 @@ def prune(health: CacheHealth, rules: PruneRules, *, is_dry_run: bool = True) ->
     return tuple(results)
 
 
-def _obstacle(entry: CacheEntry, now: float, reason: PruneReason) -> str:
+def _obstacle(entry: CacheEntry, path: Path, now: float, reason: PruneReason) -> str:
     if entry.directory == ".":
         return "it is the directory itself"
     if now - entry.modified < _HOUR:
@@ -370,7 +368,7 @@ def _obstacle(entry: CacheEntry, now: float, reason: PruneReason) -> str:
     if now - entry.used < _DAY and reason is not PruneReason.DAMAGED:
         return "it was read or written within the last day"
     with suppress(OSError):
-        if any(child.is_dir() for child in entry.path.iterdir()):
+        if any(child.is_dir() for child in path.iterdir()):
             return "it has subdirectories"
     return ""
 

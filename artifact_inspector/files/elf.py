@@ -38,10 +38,6 @@ class Section(NamedTuple):
 def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     """The sections of a file, checked to lie inside it.
 
-    Args:
-        kind: display name of the file type.
-        machine: expected ELF machine number.
-
     Raises:
         CacheError: it is not such a file, or its sections exceed it.
         ValueError, struct.error: it is damaged.
@@ -61,10 +57,8 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     content_bytes = sum(size for _, kind, _, _, size, _ in rows if kind != SHT_NOBITS)
     if content_bytes > 2 * len(data) or min(ends) < 0 or sum(ends) - sum(starts) > len(data):
         raise CacheError(f"The {kind} has overlapping sections.", REMEDY)
-    return tuple(
-        Section(data[first:end].decode(errors="replace"), *row[1:])
-        for first, end, row in zip(starts, ends, rows, strict=True)
-    )
+    titles = [data[first:end].decode(errors="replace") for first, end in zip(starts, ends, strict=True)]
+    return tuple(Section(title, *row[1:]) for title, row in zip(titles, rows, strict=True))
 
 
 def section_content(section: Section, data: bytes) -> bytes:

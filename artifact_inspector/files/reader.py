@@ -88,9 +88,9 @@ def _stat_stamp(stat_result: os.stat_result) -> Stamp:
 
 def read_head(file: File, count: int) -> bytes:
     """The first bytes of a file; errors as for `read_content`."""
-    return (
-        file.content[:count] if isinstance(file, MemoryFile) else _read_regular_file(file, count, is_complete=False)[0]
-    )
+    if isinstance(file, MemoryFile):
+        return file.content[:count]
+    return _read_regular_file(file, count, is_complete=False)[0]
 
 
 def open_regular_file(path: Path, flags: int = 0) -> tuple[int, os.stat_result]:

@@ -24,12 +24,13 @@ from artifact_inspector.files.process_limits import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.model.limits import TOOL_SECONDS
 
+WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
+"""Where Triton's wheel has NVIDIA's tools: of 3.x and 2.x."""
+
 
 def find_on_path(names: list[str]) -> Path | None:
     """The first of the named programs on PATH; relative PATH entries are ignored."""
-    directories = [
-        directory for directory in os.environ.get("PATH", "").split(os.pathsep) if Path(directory).is_absolute()
-    ]
+    directories = [path for path in os.environ.get("PATH", "").split(os.pathsep) if Path(path).is_absolute()]
     programs = (shutil.which(name, path=os.pathsep.join(directories)) for name in names)
     return next((Path(directory) for directory in programs if directory is not None), None)
 

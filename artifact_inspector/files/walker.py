@@ -105,7 +105,6 @@ def _record_special_file(entry: os.DirEntry[str], path: str, stems: set[str], co
         contents.others.append(OtherFile(path, "not a regular file"))
 
 
-_OWN_FILES = (MANIFEST,)
 _TEMPORARY = "temporary file of a running or killed compile"
 _KNOWN_FILES = tuple(
     (re.compile(pattern), kind)
@@ -114,6 +113,7 @@ _KNOWN_FILES = tuple(
         (r"inspect-kernel\.json", "manifest of compiled kernels"),
         (r"lock|.*\.lock", "lock"),
         (r".*\.autotune\.json|.*\.best_config", "autotune results"),
+        (r".*\.launch_metadata", "launch metadata"),
         (r"(?:cuda|hip)_utils.*\.(?:so|pyd)", "driver utilities"),
         (r".*\.(?:so|pyd|dll|dylib)", "launcher"),
         (r".*\.hsaco_path", "path of a binary elsewhere, not followed"),
@@ -139,7 +139,7 @@ def _classify_files(
         stem, _, suffix = name.rpartition(".")
         if name.startswith("__grp__") and suffix == "json":
             continue  # a list of sibling names, or of paths on another machine
-        if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name not in _OWN_FILES:
+        if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name != MANIFEST:
             kernels.setdefault(stem, {})[suffix] = directory / name
             continue
         kind = next((kind for pattern, kind in _KNOWN_FILES if pattern.fullmatch(name)), None)
@@ -155,14 +155,13 @@ def _classify_files(
     if unknown_files and not kernels:
         contents.others.append(OtherFile(display_directory, "directory without Triton files"))
         return set()
-    unknown_suffixes = set()
     for name in unknown_files:
-        stem, _, suffix = name.rpartition(".")
-        contents.others.append(
-            OtherFile(join_display_path(display_directory, sanitize(name)), f"unknown: .{sanitize(suffix)}")
-        )
-        if stem in kernels:
-            unknown_suffixes.add(suffix)
+        suffix = sanitize(name.rpartition(".")[2])
+        path = join_display_path(display_directory, sanitize(name))
+        contents.others.append(OtherFile(path, f"unknown: .{suffix}"))
+    unknown_suffixes = {
+        suffix for stem, _, suffix in (name.rpartition(".") for name in unknown_files) if stem in kernels
+    }
     for suffix in sorted(unknown_suffixes):
         contents.problems.append(Problem(display_directory, f"unknown stage .{sanitize(suffix)} is ignored"))
     return set(kernels)

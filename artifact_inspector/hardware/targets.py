@@ -16,15 +16,9 @@ from artifact_inspector.hardware.nvidia import NVIDIA
 from artifact_inspector.model import Arch, Backend
 
 __all__ = [
-    "KNOWN_TARGETS",
-    "STAGES_WITH_TARGET",
-    "Limits",
-    "Multiprocessor",
-    "Target",
-    "parse_metadata_target",
-    "parse_stage_target",
-    "parse_target",
-]
+    "KNOWN_TARGETS", "STAGES_WITH_TARGET", "Limits", "Multiprocessor", "Target", "parse_metadata_target",
+    "parse_stage_target", "parse_target",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ class Target:
 
         Source: LLVM, AMDGPU.td, FeatureGFX90AInsts.
         """
-        return self.arch.version == (9, 4) or self.arch.version == (9, 5) or self.arch == "gfx90a"
+        return self.arch == "gfx90a" or self.arch.version in ((9, 4), (9, 5))
 
     @property
     def has_workgroup_processors(self) -> bool:
@@ -185,10 +179,8 @@ def _elf_target(head: bytes) -> str | None:
 
 
 def _suggest_targets(text: str) -> str:
-    names = {
-        marketing_name.lower(): marketing_name
-        for marketing_name in (*_GPUS, *(n for gpu in _GPUS.values() for n in gpu.product_names))
-    }
+    known_names = (*_GPUS, *(name for gpu in _GPUS.values() for name in gpu.product_names))
+    names = {name.lower(): name for name in known_names}
     matches = [names[name] for name in get_close_matches(text, names, n=3, cutoff=0.5)]
     if matches:
         return f"Did you mean {' or '.join(matches)}?"

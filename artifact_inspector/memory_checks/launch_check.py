@@ -10,8 +10,7 @@ from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Ten
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs
-from artifact_inspector.memory_checks.misalignment import find_misaligned
-from artifact_inspector.memory_checks.out_of_bounds import find_out_of_bounds
+from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find_out_of_bounds
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
 from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
@@ -27,8 +26,6 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
     """The memory errors of a launch.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
         steps: instructions after which the kernel counts as endless.
 
     Raises:
@@ -80,10 +77,10 @@ def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:
     if not has_room or any(tensor.pointer is not None for tensor in tensors.values()):
         return launch
     addresses = {name: FIRST_ADDRESS + number * _SPACING for number, name in enumerate(tensors)}
-    arguments = {
-        name: replace(argument, pointer=addresses[name]) if isinstance(argument, Tensor) else argument
-        for name, argument in launch.arguments.items()
-    }
+    arguments = dict(launch.arguments)
+    for name, argument in arguments.items():
+        if isinstance(argument, Tensor):
+            arguments[name] = replace(argument, pointer=addresses[name])
     return replace(launch, arguments=arguments)
 
 

@@ -40,8 +40,7 @@ METADATA = InputLimit("metadata_mib", 1, "MiB of a kernel's metadata")
 DIGITS = InputLimit("digits", 18, "digits of a number")
 """18 digits fit into 64 bits. A longer number is unknown."""
 FRAMES = InputLimit("frames", 256, "callers of a source line, each inlined into the next")
-"""A location with more callers is unknown. Triton inlines every `@triton.jit` function: some tens of
-levels."""
+"""A location with more callers is unknown. Triton inlines every `@triton.jit` function: some tens of levels."""
 NESTING = InputLimit("nesting", 1000, "loops and branches, each inside the one before")
 RESULTS = InputLimit("results", 1024, "values that one operation defines")
 EDGES = InputLimit("edges", 1_000_000, "edges between the blocks of a function")

@@ -17,8 +17,7 @@ class Frame(NamedTuple):
 Location = tuple[Frame, ...]
 """An inline chain, innermost frame first; the last frame is the line in the kernel itself.
 
-PTX keeps only part of it: the innermost frame (until Triton 3.3), or that frame and its caller.
-"""
+PTX keeps only part of it: the innermost frame (until Triton 3.3), or that frame and its caller."""
 
 
 class SourceLine(str):

@@ -31,6 +31,11 @@ class TritonVersion(str):
         """The oldest possible release."""
         return next(iter(self.releases), None)
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Every number of a single version, to be ordered by: (3, 2, 0)."""
+        return tuple(int(number) for number in self.split("."))
+
     def since(self, release: Release) -> bool | None:
         """Whether it is that release or a later one; None if unknown."""
         results = {possible >= release for possible in self.releases}

@@ -71,14 +71,7 @@ def find_passes(
     *,
     notice: NoticeCallback = lambda sentence: None,
 ) -> PassAttribution:
-    """Find the passes that made some facts of an entry.
-
-    Args:
-        artifact: the entry.
-        queries: the facts.
-        values: the entry's values by key.
-        notice: called with a sentence before a slow step.
-    """
+    """Find the passes that made some facts of an entry."""
     query_list = tuple(queries)
     try:
         pass_trace = trace_passes(subject_of_entry(artifact), {query.topic for query in query_list}, notice=notice)

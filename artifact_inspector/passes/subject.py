@@ -47,12 +47,7 @@ class TraceSubject:
 
     @contextmanager
     def compile_with_dumps(self, notice: NoticeCallback, triton: str | None = None) -> Iterator[DumpedCompile]:
-        """Compile it with all dumps, in a temporary directory that is removed when the block ends.
-
-        Args:
-            notice: as in `compile_with_dumps`.
-            triton: a version that overrides the subject's.
-        """
+        """Compile it with all dumps, in a temporary directory that is removed when the block ends."""
         with self._prepare_request() as (ask, directory):
             yield compile_with_dumps(ask, self.target, triton or self.triton, directory, notice=notice)
 
@@ -84,10 +79,6 @@ def subject_of_request(request: KernelRequest, target: Target, triton: str | Non
 
 def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubject:
     """The subject of a cache entry, which is compiled from its TTIR with its own options.
-
-    Args:
-        artifact: the entry.
-        triton: a version that overrides its own.
 
     Raises:
         UsageError: its TTIR, target or Triton version is unknown.
@@ -132,12 +123,8 @@ def trace_passes(
     """Compile a kernel and report what each pass changed.
 
     Args:
-        subject: the kernel.
-        topics: the topics of facts to follow.
-        triton: a version that overrides the subject's.
         on_change: called with each dump that a pass changed.
         dump_directory: a directory for all output of the compiler.
-        notice: called with a sentence before a slow step.
 
     Raises:
         UsageError, CompileError: as `compile_kernels`.

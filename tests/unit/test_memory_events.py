@@ -21,7 +21,7 @@ from artifact_inspector.analysis.overlap.memory_events import (
 )
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Queue, Stage, Transfer
-from artifact_inspector.model.control import ControlInfo
+from artifact_inspector.model.instruction import ControlInfo
 
 
 def events(*body: str, target: str = "sm_80") -> list[tuple[MemoryEvent, ...]]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.capture.call_site import CallSite
-from artifact_inspector.compiling.capture.recorder import Event
+from artifact_inspector.compiling.capture.recorder import CallSite, Event
 from artifact_inspector.hardware.targets import Target, parse_target
 
 
@@ -22,8 +21,7 @@ class Launch:
     location: str
     """`file:line` of the launch."""
     caller: str
-    """`file:line` of the program's own statement that led to the launch; equals `place` without a library in
-    between."""
+    """`file:line` of the program's own statement that led to the launch; without a library, `location`."""
     count: int
     """Number of launches; a lower bound if the program was killed."""
 
@@ -96,9 +94,7 @@ def find_kernels(events: Iterable[Event]) -> list[CapturedKernel]:
         elif event["event"] == "shortage":
             shortages[key] = event["message"]
         elif event["event"] == "launched":
-            launch = (
-                event["process"], event["benchmark"], tuple(event["grid"]), event["place"], event["caller"]
-            )  # fmt: skip
+            launch = (event["process"], event["benchmark"], tuple(event["grid"]), event["place"], event["caller"])
             # counts only grow: the last one written is the total
             counts.setdefault(key, {})[launch] = event["times"]
     return [_build_kernel(event, counts.get(key, {}), shortages.get(key)) for key, event in compiled.items()]
@@ -115,8 +111,13 @@ def find_launches(events: Sequence[Event]) -> list[dict[str, Any]]:
     for event in events:
         key = (event.get("kernel"), event.get("target"))
         if event["event"] == "given" and key in names:
-            kernel_fields = {"hash": key[0], "kernel": names[key], "target": key[1]}
-            launch = {**kernel_fields, "grid": event["grid"], "args": event["args"]}
+            launch = {
+                "hash": key[0],
+                "kernel": names[key],
+                "target": key[1],
+                "grid": event["grid"],
+                "args": event["args"],
+            }
             launch_key = json.dumps(launch, sort_keys=True)
             if not event["tuning"]:
                 launches[launch_key] = launch

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from artifact_inspector.compiling.ask.captured import CapturedKernel, Note, find_kernels, find_launches, find_notes
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.ask.manifest import CAPTURED_PREFIX, add_to_manifest, create_directory
 from artifact_inspector.compiling.ask.process import current_interpreter
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult
 from artifact_inspector.compiling.capture.recorder import Event, Recorder
+from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
+from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import Target, parse_target
 
@@ -57,11 +58,8 @@ def capture(
     `capture_program` runs a program once for each target instead.
 
     Args:
-        targets: as `parse_target` reads them.
-        out: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take; a longer one is reported as a row.
-        list_type: constructs the list that is filled.
 
     Yields:
         The list of kernels, filled when the block ends, also by an exception.
@@ -79,7 +77,15 @@ def capture(
         events: list[Event] = []
         recorder = Recorder(events.append, directory=directory)
         captured_kernels = list_type(directory)
-        with _install_stand_ins(parsed_targets, recorder, directory, configs, time_limit):
+        stand_ins: list[TorchStandIn | TritonStandIn] = [
+            TritonStandIn(parsed_targets, recorder, directory, configs, time_limit)
+        ]
+        if find_spec("torch") is not None:
+            stand_ins.insert(0, TorchStandIn(parsed_targets[0], recorder))
+        with ExitStack() as stack:
+            for stand_in in stand_ins:
+                stack.callback(stand_in.remove)
+                stand_in.install()
             try:
                 yield captured_kernels
             finally:
@@ -89,26 +95,6 @@ def capture(
                 add_to_manifest(directory, manifest_rows(captured_kernels), find_launches(events))
     finally:
         _capture_lock.release()
-
-
-@contextmanager
-def _install_stand_ins(
-    targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
-) -> Iterator[None]:
-    from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
-
-    stand_ins: list[Any] = [TritonStandIn(targets, recorder, directory, configs, time_limit)]
-    if find_spec("torch") is not None:
-        from artifact_inspector.compiling.capture.torch_stand_in import TorchStandIn
-
-        stand_ins.insert(0, TorchStandIn(targets[0], recorder))
-    try:
-        for stand_in in stand_ins:
-            stand_in.install()
-        yield
-    finally:
-        for stand_in in reversed(stand_ins):
-            stand_in.remove()
 
 
 def prepare_directory(targets: Sequence[Target], out: Path, configs: int | None) -> Path:

@@ -12,8 +12,7 @@ from typing import Any
 
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors, default_directory
 from artifact_inspector.compiling.ask.environments import cache_directory
-from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.revision import read_revision
 
@@ -54,11 +53,8 @@ def older_kernel_state(request: KernelRequest, revision: str) -> KernelState:
             "Name a kernel as FILE.py:KERNEL, or change an option: --with num_stages=4.",
         )
     checkout = read_revision(own_file, revision, cache_directory() / "revisions")
-    return KernelState(
-        replace(request, kernel_path=_join_kernel_path(checkout.resolve(own_file), name)),
-        revision,
-        (checkout.top, checkout.tree),
-    )
+    request = replace(request, kernel_path=_join_kernel_path(checkout.resolve(own_file), name))
+    return KernelState(request, revision, (checkout.top, checkout.tree))
 
 
 def compile_states(
@@ -73,8 +69,6 @@ def compile_states(
     may lie beside both.
 
     Args:
-        states: one state or two.
-        targets: as `parse_target` reads them.
         out: the cache to fill; by default one in the user's cache directory.
         settings: other arguments of `compile_kernels`.
 
@@ -85,22 +79,16 @@ def compile_states(
     out = default_directory() if out is None else out
     sources = {(state.request.kernel_path.partition(":")[0], state.older_state) for state in states}
     if len(sources) == 1:
-        rows = compile_kernels(
-            [state.request for state in states], targets, out, older_state=states[0].older_state, **settings
-        )
+        requests = [state.request for state in states]
+        rows = compile_kernels(requests, targets, out, older_state=states[0].older_state, **settings)
         rows_per_state = len(rows) // len(states)
         return [rows[at * rows_per_state : (at + 1) * rows_per_state] for at in range(len(states))]
     workers = max(1, (settings.pop("workers", None) or count_processors()) // len(states))
     with ThreadPoolExecutor(len(states)) as threads:
-        jobs = [
-            threads.submit(
-                partial(compile_kernels, workers=workers, older_state=state.older_state, **settings),
-                [state.request],
-                targets,
-                out,
-            )
-            for state in states
-        ]
+        jobs = []
+        for state in states:
+            compile_state = partial(compile_kernels, workers=workers, older_state=state.older_state, **settings)
+            jobs.append(threads.submit(compile_state, [state.request], targets, out))
         return [job.result() for job in jobs]
 
 

@@ -8,9 +8,6 @@ from typing import Literal
 
 from artifact_inspector.files.doctor import CacheEntry, CacheHealth, Damage, Pruned
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import define_shape
-
-define_shape(CacheEntry, without="path")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
