@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import DIFFERENT, exit_codes
-from artifact_inspector.cli._options import Json
-from artifact_inspector.cli._output import print_json, print_report
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,57 +15,51 @@ if TYPE_CHECKING:
 ACTIONS = ("verify", "du", "prune")
 
 
-@app.command()
+@command()
 def cache(
-    action: Annotated[
-        str, typer.Argument(metavar="verify|du|prune", help="Find damage, sum up sizes, or remove entries.")
-    ],
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="A cache directory. Default: Triton's own.")
-    ] = None,
+    action: Annotated[str, options.argument("verify|du|prune", "Find damage, sum up sizes, or remove entries.")],
+    directory: Annotated[Path | None, options.argument("DIR", "A cache directory. Default: Triton's own.")] = None,
     older_than: Annotated[
-        float | None, typer.Option("--older-than", metavar="DAYS", help="prune: remove entries not used for so long.")
+        float | None, options.option("--older-than DAYS", "prune: remove entries not used for so long.")
     ] = None,
     keep_target: Annotated[
-        list[str] | None, typer.Option("--keep-target", metavar="GPU", help="prune: remove entries of other GPUs.")
+        list[str] | None, options.option("--keep-target GPU", "prune: remove entries of other GPUs.")
     ] = None,
     keep_triton: Annotated[
-        list[str] | None,
-        typer.Option("--keep-triton", metavar="VERSION", help="prune: remove entries of other versions of Triton."),
+        list[str] | None, options.option("--keep-triton VERSION", "prune: remove entries of other versions of Triton.")
     ] = None,
     duplicates: Annotated[
-        bool, typer.Option("--duplicates", metavar="", help="prune: remove entries that repeat another one.")
+        bool, options.option("--duplicates", "prune: remove entries that repeat another one.")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", metavar="", help="prune: remove them; without it, only list them.")
-    ] = False,
-    json: Json = False,
+    yes: Annotated[bool, options.option("--yes", "prune: remove them; without it, only list them.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Check, measure or prune a cache directory. Exits with 1 if something is damaged."""
-    with exit_codes(json=json):
-        from artifact_inspector.files.cache import default_directory
-        from artifact_inspector.files.doctor import examine, prune
-        from artifact_inspector.report.health import DamageReport, PruneReport, SizeReport
-        from artifact_inspector.report.json.health import health_document
+    from artifact_inspector.cli._exit import DIFFERENT
+    from artifact_inspector.cli._output import print_json, print_report
+    from artifact_inspector.files.cache import default_directory
+    from artifact_inspector.files.doctor import PruneRules, examine, prune
+    from artifact_inspector.report.health import DamageReport, PruneReport, SizeReport
+    from artifact_inspector.report.json.health import health_document
 
-        if action not in ACTIONS:
-            raise UsageError(f"Unknown action {action!r}.", f"Expected one of {', '.join(ACTIONS)}.")
-        rules = _rules(older_than, keep_target, keep_triton, duplicates=duplicates)
-        if action != "prune" and (yes or rules != _rules(None, None, None, duplicates=False)):
-            raise UsageError(f"These options belong to `cache prune`, not to `cache {action}`.")
-        health = examine((directory or default_directory()).expanduser())
-        pruned = prune(health, rules, is_dry_run=not yes) if action == "prune" else ()
-        if json:
-            print_json(health_document(health, pruned))
-        elif action == "prune":
-            print_report(PruneReport(pruned, is_dry_run=not yes))
-        else:
-            print_report(DamageReport(health) if action == "verify" else SizeReport(health))
-        if action == "verify" and (health.damage or health.unsearched):
-            raise typer.Exit(DIFFERENT)
+    if action not in ACTIONS:
+        raise UsageError(f"Unknown action {action!r}.", f"Expected one of {', '.join(ACTIONS)}.")
+    rules = _read_rules(older_than, keep_target, keep_triton, duplicates=duplicates)
+    if action != "prune" and (yes or rules != PruneRules()):
+        raise UsageError(f"These options belong to `cache prune`, not to `cache {action}`.")
+    health = examine((directory or default_directory()).expanduser())
+    pruned = prune(health, rules, is_dry_run=not yes) if action == "prune" else ()
+    if json:
+        print_json(health_document(health, pruned))
+    elif action == "prune":
+        print_report(PruneReport(pruned, is_dry_run=not yes))
+    else:
+        print_report(DamageReport(health) if action == "verify" else SizeReport(health))
+    if action == "verify" and (health.damage or health.unsearched):
+        raise SystemExit(DIFFERENT)
 
 
-def _rules(
+def _read_rules(
     older_than: float | None, targets: list[str] | None, tritons: list[str] | None, *, duplicates: bool
 ) -> PruneRules:
     from artifact_inspector.facts.selection import parse_targets
