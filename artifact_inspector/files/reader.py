@@ -33,6 +33,8 @@ Stamp = tuple[int, ...]
 """Stamp of a file: inode, size in bytes, times of modification and status change (ns)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
+_NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)
+"""Reading is no use of a cache: `cache prune --older-than` depends on that time."""
 _OPEN_FILES = "/proc/self/fd"
 _allowed_directories: ContextVar[tuple[Path, ...] | None] = ContextVar("_allowed_directories", default=None)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -96,7 +98,10 @@ def open_regular_file(path: Path, flags: int = 0) -> tuple[int, os.stat_result]:
     allowed = _allowed_directories.get()
     if allowed is not None:
         _require_inside(os.path.realpath(path), allowed)
-    descriptor = os.open(path, _FLAGS | flags)  # a blocking open of a pipe without a writer would hang
+    try:  # a blocking open of a pipe without a writer would hang
+        descriptor = os.open(path, _FLAGS | _NO_ACCESS_TIME | flags)
+    except PermissionError:  # only the owner may leave the time of the last use as it is
+        descriptor = os.open(path, _FLAGS | flags)
     try:
         if allowed is not None and os.path.exists(_OPEN_FILES):  # noqa: PTH110
             # the path may have become a link since it was checked

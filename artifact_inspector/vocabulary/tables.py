@@ -36,7 +36,7 @@ class ColumnType(StringEnum):
     BOOLEAN = "BOOLEAN"
 
 
-class TableColumn(NamedTuple):
+class ExportColumn(NamedTuple):
     """One column."""
 
     name: str
@@ -51,34 +51,34 @@ _REGION = (RowKind.REGION,)
 _LAUNCH = (RowKind.LAUNCH,)
 _TEXT, _INTEGER, _BOOLEAN = ColumnType.TEXT, ColumnType.INTEGER, ColumnType.BOOLEAN
 _IDENTITY = (
-    TableColumn("row", _TEXT, "kernel, region or launch", _ALL),
-    TableColumn("cache", _TEXT, "the cache that was exported", _ALL),
-    TableColumn("label", _TEXT, "the text of --label: a release, a date", _ALL),
-    TableColumn("kernel", _TEXT, "name of the kernel", _ALL),
-    TableColumn("hash", _TEXT, "Triton's hash, or the directory", _ALL),
-    TableColumn("target", _TEXT, "GPU architecture", _ALL),
-    TableColumn("triton_version", _TEXT, "Triton that compiled it", _ALL),
-    TableColumn("directory", _TEXT, "directory of the entry, in the cache", _CODE),
-    TableColumn("num_warps", _INTEGER, "warps per CTA", _CODE),
-    TableColumn("num_stages", _INTEGER, "requested stages of pipelined loops", _CODE),
-    TableColumn("constants", _TEXT, "constants on record, as JSON", _CODE),
-    TableColumn("state", _TEXT, "complete, binary-only or partial", _CODE),
-    TableColumn("bytes", _INTEGER, "size of its files", (RowKind.KERNEL,)),
-    TableColumn("problems", _INTEGER, "files or facts that could not be read", (RowKind.KERNEL,)),
-    TableColumn("stage", _TEXT, "stage of the facts; of a kernel, its last", _CODE),
-    TableColumn("region", _TEXT, "loop@LINE or straight-line code; of a kernel, its main region", _CODE),
-    TableColumn("verdict", _TEXT, "order of loads and computes", _CODE),
-    TableColumn("phrase", _TEXT, "the verdict with its distance", _CODE),
-    TableColumn("is_main", _BOOLEAN, "whether it is the main region", _REGION),
-    TableColumn("is_in_program", _BOOLEAN, "whether the source has this loop", _REGION),
-    TableColumn("depth", _INTEGER, "loops around it", _REGION),
-    TableColumn("first_line", _INTEGER, "first line in the stage", _REGION),
-    TableColumn("last_line", _INTEGER, "last line in the stage", _REGION),
-    TableColumn("rounds", _INTEGER, "groups of loads and the math that uses them", _REGION),
-    TableColumn("unroll_factor", _INTEGER, "times that the compiler unrolled it", _REGION),
-    TableColumn("grid", _TEXT, "blocks, as JSON", _LAUNCH),
-    TableColumn("arguments", _TEXT, "arguments by name, as JSON; without values of tensors", _LAUNCH),
-    TableColumn("is_tuning", _BOOLEAN, "whether only an autotuner launched it", _LAUNCH),
+    ExportColumn("row", _TEXT, "kernel, region or launch", _ALL),
+    ExportColumn("cache", _TEXT, "the cache that was exported", _ALL),
+    ExportColumn("label", _TEXT, "the text of --label: a release, a date", _ALL),
+    ExportColumn("kernel", _TEXT, "name of the kernel", _ALL),
+    ExportColumn("hash", _TEXT, "Triton's hash, or the directory", _ALL),
+    ExportColumn("target", _TEXT, "GPU architecture", _ALL),
+    ExportColumn("triton_version", _TEXT, "Triton that compiled it", _ALL),
+    ExportColumn("directory", _TEXT, "directory of the entry, in the cache", _CODE),
+    ExportColumn("num_warps", _INTEGER, "warps per CTA", _CODE),
+    ExportColumn("num_stages", _INTEGER, "requested stages of pipelined loops", _CODE),
+    ExportColumn("constants", _TEXT, "constants on record, as JSON", _CODE),
+    ExportColumn("state", _TEXT, "complete, binary-only or partial", _CODE),
+    ExportColumn("bytes", _INTEGER, "size of its files", (RowKind.KERNEL,)),
+    ExportColumn("problems", _INTEGER, "files or facts that could not be read", (RowKind.KERNEL,)),
+    ExportColumn("stage", _TEXT, "stage of the facts; of a kernel, its last", _CODE),
+    ExportColumn("region", _TEXT, "loop@LINE or straight-line code; of a kernel, its main region", _CODE),
+    ExportColumn("verdict", _TEXT, "order of loads and computes", _CODE),
+    ExportColumn("phrase", _TEXT, "the verdict with its distance", _CODE),
+    ExportColumn("is_main", _BOOLEAN, "whether it is the main region", _REGION),
+    ExportColumn("is_in_program", _BOOLEAN, "whether the source has this loop", _REGION),
+    ExportColumn("depth", _INTEGER, "loops around it", _REGION),
+    ExportColumn("first_line", _INTEGER, "first line in the stage", _REGION),
+    ExportColumn("last_line", _INTEGER, "last line in the stage", _REGION),
+    ExportColumn("rounds", _INTEGER, "groups of loads and the math that uses them", _REGION),
+    ExportColumn("unroll_factor", _INTEGER, "times that the compiler unrolled it", _REGION),
+    ExportColumn("grid", _TEXT, "blocks, as JSON", _LAUNCH),
+    ExportColumn("arguments", _TEXT, "arguments by name, as JSON; without values of tensors", _LAUNCH),
+    ExportColumn("is_tuning", _BOOLEAN, "whether only an autotuner launched it", _LAUNCH),
 )
 
 
@@ -101,10 +101,10 @@ def _column_name(fact: Fact) -> str:
 
 _NAMES = {column.name for column in _IDENTITY}
 _FACTS = {name: fact for fact in FACTS if (name := _column_name(fact)) not in _NAMES}
-COLUMNS: tuple[TableColumn, ...] = (
+COLUMNS: tuple[ExportColumn, ...] = (
     *_IDENTITY,
     *(
-        TableColumn(
+        ExportColumn(
             name,
             _type_of(fact),
             f"{fact.label.replace('{}', 'shared memory by use').replace(' at {step}', '').strip()}, {fact.unit}".strip(
@@ -118,7 +118,7 @@ COLUMNS: tuple[TableColumn, ...] = (
 """All columns, in the order of every export."""
 
 
-def columns_of(kind: RowKind) -> tuple[TableColumn, ...]:
+def columns_of(kind: RowKind) -> tuple[ExportColumn, ...]:
     """The columns that rows of one kind can have values in."""
     return tuple(column for column in COLUMNS if kind in column.rows)
 
@@ -227,7 +227,7 @@ def _cell(value: FactValue) -> Cell:
     return None if value is Absent.ABSENT else value
 
 
-def schema_table(columns: Sequence[TableColumn] = COLUMNS) -> str:
+def schema_table(columns: Sequence[ExportColumn] = COLUMNS) -> str:
     """The schema as a table in Markdown."""
     lines = [f"| `{c.name}` | {c.type} | {' '.join(c.rows)} | {c.meaning} |" for c in columns]
     return "\n".join(["| column | type | rows | meaning |", "|---|---|---|---|", *lines, ""])
