@@ -13,7 +13,16 @@ from typer.core import TyperCommand
 
 from artifact_inspector.cli._app import app
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE, exit_codes
-from artifact_inspector.cli._launches import MAX_STEPS, Arguments, Grid, LaunchFile, Steps, read_requests
+from artifact_inspector.cli._launches import (
+    MAX_STEPS,
+    Arguments,
+    Budget,
+    Grid,
+    LaunchFile,
+    Steps,
+    budget_seconds,
+    read_requests,
+)
 from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
 from artifact_inspector.cli._options import DEMO_TARGETS, CompileTargets, Json, Keep, Nvdisasm, require_format
 from artifact_inspector.cli._output import notice, print_json, print_report
@@ -68,6 +77,7 @@ def check_memory(
         float | None, typer.Option("--seconds", metavar="S", help="With a program: stop it after S seconds.")
     ] = None,
     steps: Steps = MAX_STEPS,
+    budget: Budget = None,
     json: Json = False,
     format: Annotated[
         str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif, junit or github.")
@@ -92,7 +102,7 @@ def check_memory(
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
         requested = (argument_texts or [], grid, launch)
         reports = [] if cache is None else _check(
-            cache, name, target if program is None else None, requested, steps, nvdisasm
+            cache, name, target if program is None else None, requested, (steps, budget_seconds(budget)), nvdisasm
         )  # fmt: skip
         _print([*reports, *failed], format)
 
@@ -134,12 +144,17 @@ def _check(
     name: str | None,
     target: list[str] | None,
     requested: tuple[list[str], str | None, Path | None],
-    steps: int,
+    limits: tuple[int, float],
     nvdisasm: Path | None,
 ) -> list[MemoryReport]:
-    """The memory errors of the requested launches, else of those recorded in the cache."""
+    """The memory errors of the requested launches, else of those recorded in the cache.
+
+    Args:
+        limits: steps of a launch, and seconds of all simulations.
+    """
     from artifact_inspector.api.launches import pair_launches
     from artifact_inspector.api.memory_errors import check_launches
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.progress import progress_bar
 
@@ -148,8 +163,8 @@ def _check(
     requests = read_requests(*requested, opened, name, selectors)
     pairs = pair_launches(opened, name, selectors, requests)
     disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
-    with progress_bar(len(pairs), "checking") as advance:
-        return check_launches(pairs, disassemble, steps=steps, progress=lambda entry: advance(entry.display_name))
+    with progress_bar(len(pairs), "checking") as advance, limit_simulation(limits[1]):
+        return check_launches(pairs, disassemble, steps=limits[0], progress=lambda entry: advance(entry.display_name))
 
 
 def _print(reports: Sequence[MemoryReport], format: str) -> None:
