@@ -20,7 +20,7 @@ MAX_ENTRIES = 12
 def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
     """Print how many variants of one kernel each argument, option or version causes."""
     from artifact_inspector.comparison.variant_causes import find_causes
-    from artifact_inspector.report.json.variant_causes import CausesDocument
+    from artifact_inspector.report.json.comparison import CausesDocument
     from artifact_inspector.report.variant_causes import CausesReport
 
     names = sorted({artifact.display_name for artifact in artifacts})
@@ -39,7 +39,7 @@ def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
 def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Artifact], *, json: bool) -> bool:
     """Print what separates two entries of a cache; return whether a cause was found."""
     from artifact_inspector.comparison.variant_causes import KeyPartKind, find_reasons
-    from artifact_inspector.report.json.variant_causes import ReasonsDocument
+    from artifact_inspector.report.json.comparison import ReasonsDocument
     from artifact_inspector.report.variant_causes import ReasonsReport
 
     sides = _require_entry(left_entries, "left"), _require_entry(right_entries, "right")

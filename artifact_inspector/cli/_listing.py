@@ -132,7 +132,7 @@ def _write_document(
     """
     from artifact_inspector.passes.retargeting import RetargetedKernel, compile_for_targets
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.json.streamed import write_cache
+    from artifact_inspector.report.json.cache import write_cache
 
     kernels_have_facts: list[bool] = []
 
@@ -189,7 +189,7 @@ def _list_region(
 ) -> None:
     from artifact_inspector.facts.modules import read_module, read_source
     from artifact_inspector.facts.selection import pick_stage
-    from artifact_inspector.report.json.listing import listing_document
+    from artifact_inspector.report.json.views import listing_document
     from artifact_inspector.report.listing import MAX_FULL_LINES, Listing, list_lines, make_excerpt
 
     if len(kernels) != 1:

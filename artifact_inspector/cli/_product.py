@@ -22,7 +22,7 @@ def print_product(product: str, types: Sequence[str], time: float | None, gpu: s
     """
     from artifact_inspector.analysis.access.matrix_traffic import parse_product
     from artifact_inspector.report.console import write_lines
-    from artifact_inspector.report.json.traffic import traffic_document
+    from artifact_inspector.report.json.prediction import traffic_document
     from artifact_inspector.report.traffic import describe_traffic
 
     peaks = None if gpu is None else _parse_peaks(gpu)

@@ -53,7 +53,7 @@ def print_timeline(
     from artifact_inspector.facts.inspection import inspect_artifact
     from artifact_inspector.facts.scene import find_scene
     from artifact_inspector.facts.selection import parse_filters, parse_stages, select_kernels
-    from artifact_inspector.report.json.timeline import TimelineDocument
+    from artifact_inspector.report.json.views import TimelineDocument
     from artifact_inspector.report.timeline import TimelineReport
 
     stage_filter = parse_stages(stages)
@@ -104,7 +104,7 @@ def print_registers(
     """Print live registers by line, which are live at the peak, and how many to free for one more block."""
     from artifact_inspector.facts.pressure import pressure_of
     from artifact_inspector.facts.selection import parse_filters, select_kernels
-    from artifact_inspector.report.json.pressure import PressureDocument
+    from artifact_inspector.report.json.views import PressureDocument
     from artifact_inspector.report.register_pressure import PressureReport
 
     artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(selectors))
@@ -119,7 +119,7 @@ def print_registers(
 def print_index(*, clear: bool, json: bool) -> None:
     """Print what the result cache holds, or delete it."""
     from artifact_inspector.files.index import Index, default_path
-    from artifact_inspector.report.json.index import IndexDocument
+    from artifact_inspector.report.json._document import IndexDocument
 
     with Index(default_path(), lambda sentence: write_line(sentence, sys.stderr)) as index:
         if clear:

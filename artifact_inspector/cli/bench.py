@@ -62,7 +62,7 @@ def bench(
     with exit_codes(json=json):
         from artifact_inspector.measuring.measure import measure, plan_jobs
         from artifact_inspector.report.bench import BenchReport
-        from artifact_inspector.report.json.bench import bench_document
+        from artifact_inspector.report.json.compiling import bench_document
         from artifact_inspector.report.progress import progress_bar
 
         with _compile_directory(keep) as directory:

@@ -49,7 +49,7 @@ def capture(
     with exit_codes(json=json):
         from artifact_inspector.report.capture import captured_table, failures
         from artifact_inspector.report.console import show
-        from artifact_inspector.report.json.captured import captured_document
+        from artifact_inspector.report.json.compiling import captured_document
 
         limits = {"triton": triton, "launches": launches, "seconds": seconds}
         runs = _run_program(command or [], target or DEMO_TARGETS, out, configs, limits)

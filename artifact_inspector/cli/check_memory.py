@@ -174,7 +174,7 @@ def _print(reports: Sequence[MemoryReport], format: str) -> None:
     from artifact_inspector.report.console import write
     from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.sarif import sarif_document
-    from artifact_inspector.report.json.memory_check import memory_check_document
+    from artifact_inspector.report.json.prediction import memory_check_document
     from artifact_inspector.report.memory_check import MemoryCheckReport, memory_junit, memory_remarks, memory_rules
 
     status = overall_status(reports)

@@ -104,7 +104,7 @@ def compile(
     """Compile Triton kernels for any GPU. No GPU needed."""
     with exit_codes(json=json):
         from artifact_inspector.report.compilation import compiled_table
-        from artifact_inspector.report.json.compiled import CompiledDocument
+        from artifact_inspector.report.json.compiling import CompiledDocument
 
         requests = read_requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
         if jobs is not None and jobs < 1:

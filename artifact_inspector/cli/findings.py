@@ -114,7 +114,7 @@ def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: 
     from artifact_inspector.api.remedies import switches_of, try_switches
     from artifact_inspector.facts.selection import parse_filters, select_kernels
     from artifact_inspector.findings import find_findings
-    from artifact_inspector.report.json.remedies import remedies_document
+    from artifact_inspector.report.json.comparison import remedies_document
     from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):

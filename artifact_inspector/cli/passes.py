@@ -69,7 +69,7 @@ def passes(
         from artifact_inspector.passes.subject import trace_passes
         from artifact_inspector.passes.trace import PassTrace
         from artifact_inspector.report.console import write_lines
-        from artifact_inspector.report.json.passes import PassesDocument
+        from artifact_inspector.report.json.compiling import PassesDocument
         from artifact_inspector.report.passes import describe_passes, text_difference
 
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
@@ -116,7 +116,7 @@ def bisect(
         from artifact_inspector.comparison.release_facts import ReleaseFacts
         from artifact_inspector.passes.bisection import bisect as search
         from artifact_inspector.report.console import write, write_lines
-        from artifact_inspector.report.json.passes import BisectionDocument
+        from artifact_inspector.report.json.compiling import BisectionDocument
         from artifact_inspector.report.passes import describe_bisection
         from artifact_inspector.report.release_facts import describe_release_facts
 

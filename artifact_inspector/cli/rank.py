@@ -88,7 +88,7 @@ def rank(
         from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded
         from artifact_inspector.execution.interpreter.budget import limit_simulation
         from artifact_inspector.facts.selection import parse_filters
-        from artifact_inspector.report.json.ranking import RankingDocument
+        from artifact_inspector.report.json.prediction import RankingDocument
         from artifact_inspector.report.ranking import RankingReport
 
         varied, name = _split_arguments(varied_texts, [*context.args, *([name] if name else [])])

@@ -78,7 +78,7 @@ def regress(
     """
     with exit_codes(json=json):
         from artifact_inspector.comparison.regressions import find_regressions
-        from artifact_inspector.report.json.regress import regress_document
+        from artifact_inspector.report.json.comparison import regress_document
         from artifact_inspector.report.regress import RegressReport
         from artifact_inspector.vocabulary.fact import Sign
 

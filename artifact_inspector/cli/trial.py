@@ -64,7 +64,7 @@ def attempt(
     with exit_codes(json=json), _compile_errors_as_missing_code():
         from artifact_inspector.api.trial import try_change
         from artifact_inspector.facts.selection import parse_targets
-        from artifact_inspector.report.json.reach import reach_document
+        from artifact_inspector.report.json.comparison import reach_document
 
         target_names = [str(parsed_target) for parsed_target in parse_targets(target or [])]
         (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option, configs)

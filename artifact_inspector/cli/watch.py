@@ -128,8 +128,7 @@ def _print_each_once(format_kernel: Callable[[KernelFacts], str]) -> Show:
 
 def _as_json(root: Path, kernel: KernelFacts) -> str:
     from artifact_inspector.report.json import as_text
-    from artifact_inspector.report.json.cache import kernel_document
-    from artifact_inspector.report.json.watched import WatchedDocument
+    from artifact_inspector.report.json.cache import WatchedDocument, kernel_document
 
     document = WatchedDocument(cache=root, kernel=kernel_document(kernel))
     return as_text(document, sys.stdout.encoding, indent=None).rstrip("\n")

@@ -69,7 +69,7 @@ def _answer_compile(service: ToolContext, arguments: Mapping[str, Any], bound: A
 
 def _answer_try(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.trial import try_change
-    from artifact_inspector.report.json.reach import reach_document
+    from artifact_inspector.report.json.comparison import reach_document
 
     against = arguments.get("against")
     if against is not None:

@@ -283,7 +283,7 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.files.objdump import binary_disassembler
     from artifact_inspector.report.json import encode
-    from artifact_inspector.report.json.ranking import RankingDocument
+    from artifact_inspector.report.json.prediction import RankingDocument
 
     pairs = _find_launches(service, arguments, all_variants=True)
     problem = rank_recorded(pairs)

@@ -1,13 +1,12 @@
-"""Documents of schema version 1 in the keys of version 2.
-
-`RENAMED_KEYS` is the source of docs/json-v1-v2.tsv, which lists every path of both versions.
-"""
+"""Documents of schema version 1 in the keys of version 2, as docs/json-v1-v2.tsv lists them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from artifact_inspector.report.json.baseline import upgrade_document
 
 _OCCUPANCY: Mapping[str, str] = {"warps_at_most": "max_warps"}
 
@@ -166,12 +165,6 @@ RENAMED_KEYS: Mapping[str, Mapping[str, str]] = {
 `[]` stands for every element of an array, `*` for every key of a mapping.
 """
 
-RENAMED_FACTS: Mapping[str, str] = {
-    "shared.values handed to partitions": "shared.values captured by partitions",
-    "in_flight.covered": "in_flight.overlap",
-}
-"""Key of a fact in version 1 → in version 2, without the name of its region."""
-
 
 @dataclass
 class _Node:
@@ -188,18 +181,12 @@ class _Node:
 _UNCHANGED = _Node()
 
 
-def upgrade_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document of version 1 with the keys and the number of version 2; any other document as it is.
-
-    Sentences stay as they were written. Keys that version 2 adds are missing.
-    """
+def upgrade_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of version 1 with the keys and the number of version 2; any other document as it is."""
     if document.get("schema_version") != 1:
         return dict(document)
-    upgraded: dict[str, Any] = _rename(document, _tree(RENAMED_KEYS.get(str(document.get("document")), {})))
-    upgraded["schema_version"] = 2
-    if upgraded.get("document") == "baseline":
-        _rename_facts(upgraded)
-    return upgraded
+    upgraded = _rename(document, _tree(RENAMED_KEYS.get(str(document.get("document")), {})))
+    return upgrade_document({**upgraded, "schema_version": 1})
 
 
 def path_in_version_2(document: str, path: str) -> str:
@@ -237,12 +224,3 @@ def _rename(value: Any, node: _Node) -> Any:
     if isinstance(value, list):
         return [_rename(member, node.child("[]")) for member in value]
     return value
-
-
-def _rename_facts(baseline: dict[str, Any]) -> None:
-    """Give the rows of a baseline the keys that their facts have now."""
-    for kernel in baseline.get("kernels", []):
-        for row in kernel.get("facts", []):
-            region = f"{row['region']}." if row.get("region") else ""
-            key = row["key"].removeprefix(region)
-            row["key"] = region + RENAMED_FACTS.get(key, key)
