@@ -11,16 +11,49 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
 from artifact_inspector.cli._output import write_line
-from artifact_inspector.errors import CacheError
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
+from artifact_inspector.facts.reading import without_collection
+from artifact_inspector.facts.selection import KernelFilter, parse_filters, parse_stages, select_kernels
+from artifact_inspector.files.artifact import LINKED_DIRECTORY, Problem
+from artifact_inspector.files.autotuning import EntryTiming, entry_timings, read_autotune_results
+from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_location
+from artifact_inspector.files.index import index_opener
+from artifact_inspector.files.sources import SourceLineReader, source_line_reader
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import split_option_values
+from artifact_inspector.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.fact_index import ReadOptions
+    from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
     from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
-    from artifact_inspector.files.artifact import Problem
-    from artifact_inspector.files.autotuning import EntryTiming
-    from artifact_inspector.files.cache import Artifact, Cache
-    from artifact_inspector.files.sources import SourceLineReader
+
+MAX_NAMES = 6
+"""Kernels that an error lists."""
+
+
+def read_filters(targets: Sequence[str] | None, properties: Sequence[str] | None) -> tuple[KernelFilter, ...]:
+    """What `--target` and `--where` select by.
+
+    `--target` once took properties too; those still work and are reported on standard error.
+    """
+    names = split_option_values(targets or [])
+    for name in names:
+        if not all(selector.is_target for selector in parse_filters([name])):
+            write_line(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
+    return parse_filters([*names, *(properties or [])])
+
+
+def open_selected(selection: Selection, stages: Sequence[Stage] = ()) -> tuple[Cache, tuple[Artifact, ...]]:
+    """The cache, and its selected kernels.
+
+    Raises:
+        UsageError: the cache has kernels, but none is selected.
+    """
+    filters = read_filters(selection.target, selection.properties)
+    cache = open_cache_or_fail(selection.cache)
+    return cache, select_kernels(cache, selection.name, filters, stages)
 
 
 def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cache:
@@ -32,9 +65,6 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
     Raises:
         CacheError: there is no cache or no kernel in it; the remedy says how to get one.
     """
-    from artifact_inspector.files.artifact import LINKED_DIRECTORY
-    from artifact_inspector.files.cache import open_cache, open_location
-
     try:
         cache = open_cache() if path is None else open_location(path)
     except CacheError as error:
@@ -60,6 +90,34 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
     return cache
 
 
+def require_one(artifacts: Sequence[Artifact], subject: str) -> Artifact:
+    """The only kernel.
+
+    Args:
+        subject: subject and verb of the error: `--svg draws`.
+
+    Raises:
+        UsageError: there are several; the remedy lists them.
+    """
+    if len(artifacts) != 1:
+        names = ", ".join(f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in artifacts[:MAX_NAMES])
+        omitted = f" and {len(artifacts) - MAX_NAMES} more" if len(artifacts) > MAX_NAMES else ""
+        raise UsageError(
+            f"{subject} one kernel; {len(artifacts)} match.",
+            f"Narrow by name or hash, --target or --where. Matches: {names}{omitted}.",
+        )
+    return artifacts[0]
+
+
+def open_one(
+    selection: Selection, code: MachineCode, view: ListOptions, subject: str
+) -> tuple[Artifact, Disassemble | None, tuple[Stage, ...]]:
+    """The only kernel, its disassembler, and the stages to show."""
+    stages = parse_stages(view.stage or [])
+    _, artifacts = open_selected(selection)
+    return require_one(artifacts, subject), make_disassembler(artifacts, code.nvdisasm, sass=code.sass), stages
+
+
 def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass: bool) -> Disassemble | None:
     """A function that disassembles a binary; None if no machine code is requested.
 
@@ -71,9 +129,9 @@ def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass:
     """
     if not sass and path is None:
         return None
+    # a list without machine code imports no tool
     from artifact_inspector.files.disassembly import disassemble_all, find_disassembler
     from artifact_inspector.files.objdump import binary_disassembler
-    from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
     cubins = [file for artifact in artifacts if isinstance(file := artifact.files.get("cubin"), Path)]
@@ -99,7 +157,6 @@ def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembl
     """The kernels; if `enabled`, ptxas assembles a cubin for those with PTX and no cubin."""
     if not enabled:
         return Assembled(tuple(artifacts))
-    from artifact_inspector.files.artifact import Problem
     from artifact_inspector.files.assembly import with_cubin
 
     results, problems = [], []
@@ -122,10 +179,6 @@ def inspect_kernels(
     Args:
         index: read facts from the result cache, and store new ones there.
     """
-    from artifact_inspector.facts.fact_index import read_kernels
-    from artifact_inspector.facts.reading import without_collection
-    from artifact_inspector.report.progress import progress_bar
-
     with progress_bar(len(artifacts), "reading") as advance, without_collection():
         lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from read_kernels(artifacts, view, lookup)
@@ -134,8 +187,6 @@ def inspect_kernels(
 
 def make_inspector(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
     """A function that returns all facts of a kernel, from the result cache if they are stored there."""
-    from artifact_inspector.facts.fact_index import read_kernels
-
     lookup = cached_lookup(disassemble)
 
     def inspect(artifact: Artifact) -> KernelFacts:
@@ -149,9 +200,6 @@ def cached_lookup(
     disassemble: Disassemble | None, progress: Callable[[Artifact], None] | None = None, *, index: bool = True
 ) -> ReadOptions:
     """How kernels are looked up in the result cache; each problem with it is reported once."""
-    from artifact_inspector.facts.fact_index import ReadOptions
-    from artifact_inspector.files.index import index_opener
-
     reported: set[str] = set()
 
     def notice(sentence: str) -> None:
@@ -164,8 +212,6 @@ def cached_lookup(
 
 def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTiming, ...]]:
     """A function that returns the times that Triton's autotuner stored for a kernel of this cache."""
-    from artifact_inspector.files.autotuning import entry_timings, read_autotune_results
-
     tunings = read_autotune_results(cache)
 
     def read_timings(kernel: KernelFacts) -> tuple[EntryTiming, ...]:
@@ -178,8 +224,6 @@ def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTimin
 
 def source_reader(kernel: KernelFacts) -> SourceLineReader:
     """A reader of the source lines of a kernel, from files below the working directory."""
-    from artifact_inspector.files.sources import source_line_reader
-
     frame = None if kernel.program is None else kernel.program.location
     return source_line_reader(frame, kernel.artifact.display_name, Path.cwd())
 

@@ -6,30 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._loading import (
-    assemble_missing,
-    exit_if_unreadable,
-    inspect_kernels,
-    make_disassembler,
-    open_cache_or_fail,
-)
-from artifact_inspector.cli._options import (
-    Assemble,
-    CacheDirectory,
-    Html,
-    Json,
-    KernelName,
-    Nvdisasm,
-    ReadTargets,
-    Sass,
-    Where,
-    read_selectors,
-)
-from artifact_inspector.cli._output import print_json, print_report
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import AssembledCode, Selection
+from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,79 +17,69 @@ if TYPE_CHECKING:
     from artifact_inspector.facts.modules import Disassemble
 
 
-@app.command()
+@command()
 def matrix(
-    cache: CacheDirectory = None,
-    name: KernelName = None,
+    selection: Selection,
+    code: AssembledCode,
     sort: Annotated[
         list[str] | None,
-        typer.Option(
-            "--sort",
-            metavar="COLUMN",
-            help="Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses.",
+        options.option(
+            "--sort COLUMN", "Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses."
         ),
     ] = None,
-    target: ReadTargets = None,
-    properties: Where = None,
     passes: Annotated[
-        bool,
-        typer.Option(
-            "--passes", metavar="", help="Compile each variant again and name the compiler pass that set its verdict."
-        ),
+        bool, options.option("--passes", "Compile each variant again and name the compiler pass that set its verdict.")
     ] = False,
     show_causes: Annotated[
-        bool,
-        typer.Option(
-            "--why", metavar="", help="Print how many variants each argument type, constant or option causes."
-        ),
+        bool, options.option("--why", "Print how many variants each argument type, constant or option causes.")
     ] = False,
-    html: Html = None,
-    json: Json = False,
-    assemble: Assemble = False,
-    sass: Sass = False,
-    nvdisasm: Nvdisasm = None,
+    html: options.Html = None,
+    json: options.Json = False,
 ) -> None:
     """Compare all variants of one kernel: its targets, versions and configurations."""
-    with exit_codes(json=json):
-        from artifact_inspector.comparison.matrix import find_matrix
-        from artifact_inspector.facts.selection import parse_filters, select_kernels
-        from artifact_inspector.files.autotuning import read_autotune_results
-        from artifact_inspector.model.text import split_option_values
-        from artifact_inspector.report.json.comparison import matrix_document
-        from artifact_inspector.report.tuning import tunings_block
-        from artifact_inspector.report.variant_matrix import MatrixReport
-        from artifact_inspector.vocabulary.rows import summarise
+    from artifact_inspector.cli._loading import (
+        assemble_missing,
+        exit_if_unreadable,
+        inspect_kernels,
+        make_disassembler,
+        open_selected,
+    )
+    from artifact_inspector.comparison.matrix import find_matrix
+    from artifact_inspector.files.autotuning import read_autotune_results
+    from artifact_inspector.model.text import split_option_values
+    from artifact_inspector.report.json.comparison import matrix_document
+    from artifact_inspector.report.kernel_blocks import tunings_block
+    from artifact_inspector.report.variant_matrix import MatrixReport
+    from artifact_inspector.vocabulary.rows import summarise
 
-        if passes and json:
-            raise UsageError(
-                "--passes prints text only, not JSON.",
-                "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
-            )
-        opened = open_cache_or_fail(cache)
-        named = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
-        if show_causes:
-            from artifact_inspector.cli._causes import print_causes
+    if passes and json:
+        raise UsageError(
+            "--passes prints text only, not JSON.", "For one kernel as JSON: inspect-kernel passes CACHE NAME --json."
+        )
+    opened, selected = open_selected(selection)
+    if show_causes:
+        from artifact_inspector.cli._causes import print_causes
 
-            print_causes(named, json=json)
-            return
-        assembly = assemble_missing(named, enabled=assemble)
-        artifacts = assembly.kernels
-        disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
-        kernels = list(inspect_kernels(artifacts, disassemble, summarise))
-        variants = find_matrix(kernels, split_option_values(sort or []))
-        if json:
-            print_json(matrix_document(variants))
-        else:
-            print_report(MatrixReport(variants))
-            tunings = read_autotune_results(opened, variants.name)
-            if tunings:
-                print_report(tunings_block(tunings, variants.variants))
-        if html is not None:
-            _write_page(html, variants, disassemble)
-        if passes:
-            _write_passes(variants)
-        exit_if_unreadable(kernels)
-        assembly.exit_if_refused()
+        print_causes(selected, json=json)
+        return
+    assembly = assemble_missing(selected, enabled=code.assemble)
+    artifacts = assembly.kernels
+    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
+    kernels = list(inspect_kernels(artifacts, disassemble, summarise))
+    variants = find_matrix(kernels, split_option_values(sort or []))
+    if json:
+        print_json(matrix_document(variants))
+    else:
+        print_report(MatrixReport(variants))
+        tunings = read_autotune_results(opened, variants.name)
+        if tunings:
+            print_report(tunings_block(tunings, variants.variants))
+    if html is not None:
+        _write_page(html, variants, disassemble)
+    if passes:
+        _write_passes(variants)
+    exit_if_unreadable(kernels)
+    assembly.exit_if_refused()
 
 
 def _write_page(html: Path, variants: Matrix, disassemble: Disassemble | None) -> None:
@@ -140,10 +110,5 @@ def _write_passes(variants: Matrix) -> None:
             continue
         last = verdicts[-1]
         questions = select_earliest([(last.key, last.category, last.label)])
-        attribution = find_passes(
-            variant.kernel.artifact,
-            questions,
-            {last.key: last.value},
-            notice=lambda sentence: write_lines(f"{sentence} …\n", sys.stderr),
-        )
+        attribution = find_passes(variant.kernel.artifact, questions, {last.key: last.value}, notice=notice)
         write_lines(f"{describe_decision(f'{label}: {last.value}', questions[0], attribution)}\n", sys.stdout)

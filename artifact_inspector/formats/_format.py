@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from artifact_inspector.formats._addresses import ADDRESSES
 from artifact_inspector.formats._cache_modifiers import has_cache_modifier, requested_cache_modifiers
@@ -15,6 +16,7 @@ from artifact_inspector.model.language import LanguageSemantics, LoopHeader, War
 from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 from artifact_inspector.model.text import SourceText
 
+Result = TypeVar("Result")
 TRANSFER_KINDS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move data between global memory and the block."""
 
@@ -26,8 +28,7 @@ class OpcodeTable:
     """Kinds by opcode prefix. The longest prefix wins, so the order of rows does not matter.
 
     Args:
-        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole
-            opcode.
+        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole opcode.
 
     Raises:
         ValueError: a prefix is in two rows.
@@ -100,6 +101,18 @@ class TraitTable:
                 traits |= table.lookup(opcode)
             self._traits[opcode] = traits
         return traits
+
+
+def once_per_module(read: Callable[[Module], Result]) -> Callable[[Module], Result]:
+    """The function, with its result for the last module kept."""
+    cached: list[tuple[Module, Result]] = []
+
+    def read_once(module: Module) -> Result:
+        if not cached or cached[0][0] is not module:
+            cached[:] = [(module, read(module))]
+        return cached[0][1]
+
+    return read_once
 
 
 _VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)

@@ -56,7 +56,7 @@ def memory(found: Placement) -> PreviousStage:
     """What a stage tells the next one."""
     statements = [statement for item in found.rounds for statement in item.statements]
     return PreviousStage(
-        {s.statement.index: len(s.loads) for s in statements},
+        {s.program.index: len(s.loads) for s in statements},
         {number: len(item.computes) for number, item in enumerate(found.rounds)},
         {}, 1,
     )  # fmt: skip

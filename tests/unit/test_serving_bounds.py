@@ -20,12 +20,19 @@ pytest.importorskip("mcp")
 
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.files.reader import read_content, restrict_reading, scan_directory
-from artifact_inspector.serving.bounds import CHARACTERS_PER_TOKEN, MAX_TOKENS, AnswerBound, ToolAnswer, sanitize
 from artifact_inspector.serving.execute_tools import EXECUTING_TOOLS
 from artifact_inspector.serving.mcp import ERROR_PROSE, _tool_result, call_tool
 from artifact_inspector.serving.read_tools import READING_TOOLS
 from artifact_inspector.serving.roots import AllowedDirectories
-from artifact_inspector.serving.tool import ToolContext, make_page
+from artifact_inspector.serving.tool import (
+    CHARACTERS_PER_TOKEN,
+    MAX_TOKENS,
+    AnswerBound,
+    ToolAnswer,
+    ToolContext,
+    make_page,
+    sanitize,
+)
 
 TOOLS = {tool.name: tool for tool in (*READING_TOOLS, *EXECUTING_TOOLS)}
 ON_PAPER = ROOT / "tests" / "oracle" / "counters" / "softmax"

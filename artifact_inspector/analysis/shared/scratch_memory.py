@@ -1,10 +1,9 @@
 """Shared memory that an operation uses while it runs: reductions, conversions, atomics.
 
-It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this
-module.
+It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this module.
 
-Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper,
-getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
+Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper, getScratchConfigForCvt,
+getNumScratchElemsSwizzledCvt, getScratchValueSize).
 """
 
 from __future__ import annotations
@@ -178,8 +177,8 @@ def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules:
 def _elements_by_thread(tensor: TensorType, layout: Layout, axis: int, rules: ScratchRules) -> int | None:
     """Elements of a reduction in 2.1, where usually every thread has its own slot.
 
-    Along the fastest axis every warp reduces its own elements; along another axis each thread writes.
-    Lanes count as the layout defines them, even if the tensor is smaller.
+    Along the fastest axis every warp reduces its own elements; along another axis each thread writes. Lanes count as
+    the layout defines them, even if the tensor is smaller.
     """
     named = read_layout(tensor._replace(shape=layout.tile), rules.threads_per_warp)
     is_slice = layout.kind is LayoutKind.SLICE
@@ -209,10 +208,8 @@ def _is_fastest(tensor: TensorType, layout: Layout, axis: int) -> bool:
 
 def _warp_partials(layout: Layout, axis: int) -> int:
     """Elements of a reduction from 2.2 until 3.7: the partial results of all warps."""
-    elements = extent_along(layout.warp, layout.shape, axis)
-    for axis_index, extent in enumerate(layout.shape):
-        elements *= 1 if axis_index == axis else extent
-    return elements
+    others = math.prod(extent for along, extent in enumerate(layout.shape) if along != axis)
+    return extent_along(layout.warp, layout.shape, axis) * others
 
 
 def _conversion_bytes_of_reduction(layout: Layout, axis: int, bits: list[int], rules: ScratchRules) -> int | None:
@@ -231,10 +228,8 @@ def _conversion_bytes_of_reduction(layout: Layout, axis: int, bits: list[int], r
         for lane, warp in zip(free if len(free) >= len(far) else range(len(lanes)), far, strict=False):
             lanes[lane], warps[warp] = warps[warp], lanes[lane]
         target = replace(current_layout, lane=tuple(lanes), warp=tuple(warps))
-        step_bytes = 0
-        for width in bits:
-            step_bytes += swizzled_elements(current_layout, target, width, *rules.accesses(width)) * width // 8
-        max_bytes = max(max_bytes, step_bytes)
+        accessed = ((width, swizzled_elements(current_layout, target, width, *rules.accesses(width))) for width in bits)
+        max_bytes = max(max_bytes, sum(elements * width // 8 for width, elements in accessed))
         current_layout = _reduced_in_warp(target, axis)
     return max_bytes
 
@@ -272,10 +267,8 @@ def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: ScratchRules, 
     if not is_used or rules.since((3, 4)) is False:
         return 0
     layout = read_layout(types[-1], rules.threads_per_warp)
-    if layout is None:
-        return None
-    if layout.is_one_to_one:
-        return 0
+    if layout is None or layout.is_one_to_one:
+        return None if layout is None else 0
     # Several threads share one element: one of them does the work and broadcasts the result.
     return types[-1].elements * max(8, types[-1].bits) // 8 if rules.since((3, 6)) else None
 

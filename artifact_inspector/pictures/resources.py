@@ -1,21 +1,61 @@
-"""The shared-memory map: every allocation by offset, and the lines of TTGIR at which it is live."""
+"""Occupancy as bars, and shared memory as a map of its allocations over the lines of TTGIR at which they are live."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.pictures._canvas import Canvas, cut_text
-from artifact_inspector.pictures._colours import NUMBERED_FILLS
+from artifact_inspector.pictures._canvas import NUMBERED_FILLS, Canvas, cut_text
 
 if TYPE_CHECKING:
     from artifact_inspector.analysis.shared.shared_memory_usage import Allocation
     from artifact_inspector.facts.kernel import KernelFacts
 
-MARGIN, LEFT, TOP, TALL = 14, 70, 52, 260
-ROW = 16
+MARGIN, BARS_LEFT, BAR, PITCH = 14, 130, 16, 24
+LABEL_WIDTH = 150
+"""Pixels right of the bars, for their labels."""
+MAP_LEFT, TOP, TALL, ROW = 70, 52, 260, 16
 MAX_ALLOCATIONS = 40
 """Most allocations that are drawn."""
+
+
+def occupancy_bars(kernel: KernelFacts, *, width: float = 640, style: bool = True) -> str:
+    """The bars of a kernel as SVG.
+
+    Raises:
+        UsageError: its resources or its target are unknown.
+    """
+    occupancy, name = kernel.occupancy, kernel.artifact.display_name
+    if occupancy is None or not occupancy.blocks_by_resource:
+        raise UsageError(f"The occupancy limits of {name} are unknown.")
+    canvas = Canvas()
+    canvas.text(MARGIN, 20, cut_text(f"{name} · occupancy", width - 2 * MARGIN, 13), "head")
+    if occupancy.blocks is None:
+        summary = f"unknown (needs {', '.join(occupancy.missing)})"
+    else:
+        share = "" if occupancy.ratio is None else f" ({occupancy.ratio:.0%})"
+        blocks = "block" if occupancy.blocks == 1 else "blocks"
+        summary = (
+            f"{occupancy.blocks} {blocks}, {occupancy.warps} of {occupancy.max_warps} warps per {occupancy.unit}{share}"
+        )
+    canvas.text(MARGIN, 38, cut_text(summary, width - 2 * MARGIN, 11), "accent")
+    max_blocks = max(1, *occupancy.blocks_by_resource.values())
+    full, y = width - BARS_LEFT - LABEL_WIDTH, 52.0
+    for resource, blocks_allowed in sorted(occupancy.blocks_by_resource.items(), key=lambda row: row[1]):
+        is_limit = resource in occupancy.limited_by
+        length = full * blocks_allowed / max_blocks
+        label = f"{blocks_allowed}" + (" ← limit" if is_limit else "")
+        with canvas.group(f"{resource}: {blocks_allowed} blocks{', the limit' if is_limit else ''}"):
+            canvas.text(BARS_LEFT - 8, y + 12, resource, "bold" if is_limit else "", "end")
+            canvas.rect(BARS_LEFT, y, max(2, length), BAR, f"box edge {'wait' if is_limit else 'other'}", round_=2)
+            canvas.text(BARS_LEFT + length + 6, y + 12, label, "bold alarm" if is_limit else "")
+        if occupancy.blocks:
+            for block in range(1, min(blocks_allowed, 64)):
+                x = BARS_LEFT + full * block / max_blocks
+                canvas.line(x, y, x, y + BAR, "line edge dotted")
+        y += PITCH
+    canvas.text(MARGIN, y + 10, f"blocks per {occupancy.unit} that each resource allows by itself", "small faint")
+    return canvas.render(width, y + 18, f"Occupancy of {name}", summary, style=style)
 
 
 def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -> str:
@@ -61,17 +101,17 @@ def _draw_chart(canvas: Canvas, entries: tuple[Allocation, ...], peak: int, widt
     right = width - MARGIN
 
     def x_of(line: float) -> float:
-        return LEFT + (right - LEFT) * (line - first) / max(1, last - first)
+        return MAP_LEFT + (right - MAP_LEFT) * (line - first) / max(1, last - first)
 
-    canvas.line(LEFT, TOP, LEFT, TOP + TALL, "line rule")
-    canvas.line(LEFT, TOP + TALL, right, TOP + TALL, "line rule")
+    canvas.line(MAP_LEFT, TOP, MAP_LEFT, TOP + TALL, "line rule")
+    canvas.line(MAP_LEFT, TOP + TALL, right, TOP + TALL, "line rule")
     for share in (0, 0.25, 0.5, 0.75, 1):
         y = TOP + TALL * share
-        canvas.line(LEFT - 4, y, LEFT, y, "line rule")
-        canvas.text(LEFT - 8, y + 3, f"{int(peak * share):,}", "small faint", "end")
-    canvas.text(LEFT, TOP + TALL + 12, f"line {first}", "small faint")
+        canvas.line(MAP_LEFT - 4, y, MAP_LEFT, y, "line rule")
+        canvas.text(MAP_LEFT - 8, y + 3, f"{int(peak * share):,}", "small faint", "end")
+    canvas.text(MAP_LEFT, TOP + TALL + 12, f"line {first}", "small faint")
     canvas.text(right, TOP + TALL + 12, f"line {last - 1}", "small faint", "end")
-    canvas.text(LEFT - 8, TOP - 10, "bytes", "small faint", "end")
+    canvas.text(MAP_LEFT - 8, TOP - 10, "bytes", "small faint", "end")
     label_positions: list[tuple[float, float]] = []
     for number, entry in enumerate(entries, 1):
         if entry.offset is None or entry.bytes is None:
