@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
@@ -29,6 +30,8 @@ from artifact_inspector.vocabulary.fact import (
 from artifact_inspector.vocabulary.file_facts import matrix_unit_changed, matrix_unit_lost
 from artifact_inspector.vocabulary.kernel_facts import threads_of
 from artifact_inspector.vocabulary.value_reading import read_strictest_waits, read_verdict
+
+Property = TypeVar("Property")
 
 
 def _pipeline_lost(left: Value, right: Value) -> Consequence:
@@ -320,32 +323,29 @@ def copies(of: RegionSubject) -> int | float | Absent:
 # -- its pipeline ----------------------------------------------------------------------
 
 
-def _pipeline(of: RegionSubject) -> Pipeline | None:
-    """How the loop is pipelined; None where it is not."""
+def _of_pipeline(of: RegionSubject, read: Callable[[Pipeline], Property | None]) -> Property | Absent:
+    """A property of the pipeline; absent where the loop is not pipelined, or the property unknown."""
     pipeline = of.kernel.pipelines.get(of.region.id)
-    return None if pipeline is None or pipeline.kind is None else pipeline
+    value = None if pipeline is None or pipeline.kind is None else read(pipeline)
+    return Absent.ABSENT if value is None else value
 
 
 @region_fact("pipeline.kind", "pipelined by", category=Category.WAITS)
 def pipeline_kind(of: RegionSubject) -> str | Absent:
     """What the pipeline is made of."""
-    pipeline = _pipeline(of)
-    return Absent.ABSENT if pipeline is None or pipeline.kind is None else pipeline.kind
+    return _of_pipeline(of, lambda pipeline: pipeline.kind)
 
 
 @region_fact("pipeline.buffers", "buffers", category=Category.WAITS, direction=Direction.MORE_IS_BETTER)
 def pipeline_buffers(of: RegionSubject) -> int | Absent:
     """Tiles that the buffers hold."""
-    pipeline = _pipeline(of)
-    return Absent.ABSENT if pipeline is None or pipeline.buffers is None else pipeline.buffers
+    return _of_pipeline(of, lambda pipeline: pipeline.buffers)
 
 
 @region_fact("pipeline.commits", "groups committed", Unit.PER_ITERATION, category=Category.WAITS)
 def pipeline_commits(of: RegionSubject) -> int | float | Absent:
     """Groups of copies that one iteration commits."""
-    pipeline = _pipeline(of)
-    commits = None if pipeline is None else pipeline.commits_per_iteration
-    return Absent.ABSENT if commits is None else commits
+    return _of_pipeline(of, lambda pipeline: pipeline.commits_per_iteration)
 
 
 @region_fact(
@@ -356,8 +356,7 @@ def pipeline_commits(of: RegionSubject) -> int | float | Absent:
 )  # fmt: skip
 def pipeline_depth(of: RegionSubject) -> int | Absent:
     """Loads or groups that the strictest wait for loads leaves in flight."""
-    pipeline = _pipeline(of)
-    return Absent.ABSENT if pipeline is None or pipeline.wait_depth is None else pipeline.wait_depth
+    return _of_pipeline(of, lambda pipeline: pipeline.wait_depth)
 
 
 @region_fact(
@@ -367,6 +366,4 @@ def pipeline_depth(of: RegionSubject) -> int | Absent:
 )  # fmt: skip
 def pipeline_iterations(of: RegionSubject) -> int | float | Absent:
     """Iterations that are in flight after the wait."""
-    pipeline = _pipeline(of)
-    iterations = None if pipeline is None else pipeline.iterations_in_flight
-    return Absent.ABSENT if iterations is None else iterations
+    return _of_pipeline(of, lambda pipeline: pipeline.iterations_in_flight)
