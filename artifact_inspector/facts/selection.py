@@ -222,7 +222,9 @@ def select_kernels(
     exact = exact or tuple(
         x for x in remaining if x.requested_kernel is not None and sought == x.requested_kernel.lower()
     )
-    partly = exact or tuple(x for x in remaining if any(sought in text.lower() for text in _names(x)))
+    partly = exact or tuple(
+        x for x in remaining if any(sought in text.lower() for text in (x.display_name, x.name, x.hash, x.directory))
+    )
     if not partly and remaining:
         raise UsageError(
             f"No kernel here is called {name!r}, in name or hash.", _describe_near_matches(sought, remaining)
@@ -274,10 +276,6 @@ def _one_region(facts: StageFacts, region: str) -> StageFacts:
         regions=tuple(candidate for candidate in facts.regions if candidate.id == region),
         waits=facts.waits_in(region),
     )
-
-
-def _names(artifact: Artifact) -> tuple[str, ...]:
-    return (artifact.display_name, artifact.name, artifact.hash, artifact.directory)
 
 
 def _describe_near_matches(sought: str, artifacts: Iterable[Artifact]) -> str:

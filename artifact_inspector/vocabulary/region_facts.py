@@ -12,7 +12,7 @@ from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity
-from artifact_inspector.facts.kernel import StageFacts, WaitFacts
+from artifact_inspector.facts.kernel import WaitFacts
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.verdict import OrderVerdict
@@ -55,9 +55,6 @@ def _waits_drain(left: Value, right: Value) -> Consequence:
 def verdict(of: RegionSubject) -> str | None:
     """The verdict with its distance and groups; None where it is unknown."""
     return None if of.region.verdict is OrderVerdict.UNKNOWN else of.region.verdict_text
-
-
-# -- figures of records ----------------------------------------------------------------
 
 
 @region_fact("matrix", "matrix instructions", Unit.IN_CODE, category=Category.MMA, is_row=False, record="matrix")
@@ -122,9 +119,6 @@ def overlap_share(of: RegionSubject) -> float | None:
 def signature(of: RegionSubject) -> str:
     """Events in text order, as letters with their number."""
     return of.region.signature
-
-
-# -- waits and matrix work -------------------------------------------------------------
 
 
 @region_fact("waits", "waits for loads", category=Category.WAITS, costs=_waits_drain)
@@ -206,9 +200,6 @@ def _per_iteration(of: RegionSubject, count: int | float) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-# -- what a pass loads -----------------------------------------------------------------
-
-
 @region_fact("trips", "passes", Unit.PASSES, category=Category.INSTRUCTIONS)
 def trips(of: RegionSubject) -> int | Absent | None:
     """Passes of a loop with constant bounds, by the first stage that has it.
@@ -260,16 +251,13 @@ def fused(of: RegionSubject) -> int | Absent:
     """Multiply-adds of a region whose dots no matrix instruction does."""
     if of.work is None or not of.region.fused_multiply_adds or _matrix_work(of):
         return Absent.ABSENT
-    has_dot = any(_has_dot(stage, of.region.id) for stage in of.kernel.stages.values())
+    works = [
+        of.kernel.stages[stage].work.get(of.region.id)
+        for stage in (Stage.TTIR, Stage.TTGIR)
+        if stage in of.kernel.stages
+    ]
+    has_dot = any(work is not None and work.matrix for work in works)
     return of.region.fused_multiply_adds if has_dot else Absent.ABSENT
-
-
-def _has_dot(stage: StageFacts, region: str) -> bool:
-    work = stage.work.get(region)
-    return stage.stage.order <= Stage.TTGIR.order and work is not None and bool(work.matrix)
-
-
-# -- loads in flight -------------------------------------------------------------------
 
 
 @region_fact(
@@ -318,9 +306,6 @@ def copies(of: RegionSubject) -> int | float | Absent:
     if of.region.kind is not RegionKind.LOOP:
         return Absent.ABSENT
     return _per_iteration(of, of.region.count(EventKind.ASYNC_COPY)) or Absent.ABSENT
-
-
-# -- its pipeline ----------------------------------------------------------------------
 
 
 def _of_pipeline(of: RegionSubject, read: Callable[[Pipeline], Property | None]) -> Property | Absent:
