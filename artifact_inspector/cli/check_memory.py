@@ -53,6 +53,7 @@ def check_memory(
     ),
     most_launches: int | None = options.option("--launches N", "With a program: stop it after N launches.", None),
     seconds: float | None = options.option("--seconds S", "With a program: stop it after S seconds.", None),
+    budget: options.Budget = None,
     json: options.Json = False,
     format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
 ) -> None:
@@ -72,7 +73,8 @@ def check_memory(
             cache, failed = _capture(stack, program, target or options.DEMO_TARGETS[:1], keep, configs, limits)
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
-        reports = [] if cache is None else _check(cache, name, target if program is None else None, launches)
+        selected = target if program is None else None
+        reports = [] if cache is None else _check(cache, name, selected, launches, budget)
         _print([*reports, *failed], format)
 
 
@@ -108,17 +110,20 @@ def _capture(
     return out if any(kernel.directory is not None for run in runs for kernel in run.kernels) else None, failed
 
 
-def _check(path: Path, name: str | None, target: list[str] | None, launches: LaunchOptions) -> list[MemoryReport]:
+def _check(
+    path: Path, name: str | None, target: list[str] | None, launches: LaunchOptions, budget: str | None
+) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
     from artifact_inspector.api.memory_errors import check_launches
-    from artifact_inspector.cli._launches import launch_disassembler, requested_pairs
+    from artifact_inspector.cli._launches import budget_seconds, launch_disassembler, requested_pairs
     from artifact_inspector.cli._loading import open_cache_or_fail
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.progress import progress_bar
 
     pairs = requested_pairs(launches, open_cache_or_fail(path), name, parse_filters(target or []))
     disassemble = launch_disassembler(pairs, launches.nvdisasm)
-    with progress_bar(len(pairs), "checking") as advance:
+    with progress_bar(len(pairs), "checking") as advance, limit_simulation(budget_seconds(budget)):
         return check_launches(
             pairs, disassemble, steps=launches.steps, progress=lambda entry: advance(entry.display_name)
         )
