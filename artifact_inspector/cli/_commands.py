@@ -12,6 +12,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
     "Commands to get kernels": {
         "capture": "Run a program without a GPU and compile every kernel that it would launch, once per target.",
         "compile": "Compile Triton kernels for any GPU. No GPU needed.",
+        "repro": "Write one Python file that compiles a kernel to the same key and launches it, for a bug report.",
         "demo": "Compile eight reference kernels for a T4 and an MI250X, and show them. No GPU needed.",
     },
     "Commands to read them": {
