@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.api.launches import recorded_launches
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
-from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor
 from artifact_inspector.execution.launch_requests import LaunchRequest
@@ -46,7 +45,7 @@ def make_reproducer(cache: Cache, artifact: Artifact, kernel_path: str | None = 
         UsageError: there is no record of its compile, or its source cannot be found or parsed.
     """
     version = artifact.triton_version
-    if artifact.target is None or version is None or version.since((3, 3)) is not True:
+    if version is None or version.since((3, 3)) is not True:
         raise UsageError(
             f"{artifact.display_name} was compiled by Triton {version or 'of an unknown version'}.",
             "Reproducers need Triton 3.3 or newer.",
@@ -61,16 +60,11 @@ def make_reproducer(cache: Cache, artifact: Artifact, kernel_path: str | None = 
         raise UsageError(f"{artifact.display_name} has tuples as arguments.", "Reproducers do not support them yet.")
     launch, launch_note = _launch_of(cache, artifact)
     notes += launch_note
-    target = artifact.target
     values: dict[str, Any] = {
         "NAME": name,
         "TRITON": str(version),
         "KEY": artifact.hash,
-        "TARGET": (
-            target.backend.value,
-            _arch(artifact),
-            64 if target.backend == "hip" and _is_wave64(artifact) else 32,
-        ),
+        "TARGET": _target(artifact),
         "TYPES": {name: text.partition(":")[0] for name, text in record.types.items()},
         "DIVISIBLE_BY_16": [name for name, text in record.types.items() if text.endswith(":16")],
         "CONSTANTS": {name: ast.literal_eval(constant.text) for name, constant in record.constants.items()},
@@ -84,15 +78,12 @@ def make_reproducer(cache: Cache, artifact: Artifact, kernel_path: str | None = 
     return Reproducer(f"{body.rstrip()}\n\n\n{_HEAD}{settings}{_TAIL}", tuple(notes))
 
 
-def _arch(artifact: Artifact) -> int | str:
-    metadata_target = artifact.metadata.get("target")
-    arch = metadata_target.get("arch") if isinstance(metadata_target, Mapping) else None
-    return arch if isinstance(arch, int | str) else str(artifact.target)
-
-
-def _is_wave64(artifact: Artifact) -> bool:
-    metadata_target = artifact.metadata.get("target")
-    return isinstance(metadata_target, Mapping) and metadata_target.get("warp_size") == 64
+def _target(artifact: Artifact) -> tuple[object, object, object]:
+    """The arguments of Triton's `GPUTarget`."""
+    recorded = artifact.metadata.get("target")
+    if not isinstance(recorded, Mapping):
+        raise UsageError(f"The metadata of {artifact.display_name} has no target.", "Compile the kernel again.")
+    return recorded.get("backend"), recorded.get("arch"), recorded.get("warp_size")
 
 
 # -- source ----------------------------------------------------------------------------
@@ -232,7 +223,7 @@ def _compile():
     source = ASTSource(
         fn=kernel,
         signature={name: TYPES.get(name, "constexpr") for name in names},
-        constexprs={(names.index(name),): value for name, value in sorted(CONSTANTS.items(), key=lambda x: names.index(x[0]))},
+        constexprs={(names.index(name),): CONSTANTS[name] for name in names if name in CONSTANTS},
         attrs=attrs,
     )
     compiled = triton.compile(source, target=GPUTarget(*TARGET), options=OPTIONS)
@@ -250,7 +241,8 @@ def _make(value, device):
         return value
     aliases = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "i32": "int32", "i64": "int64", "i8": "int8"}
     dtype = getattr(torch, aliases.get(value["dtype"], value["dtype"]))
-    size = 1 + sum((extent - 1) * stride for extent, stride in zip(value["shape"], value["stride"])) if 0 not in value["shape"] else 0
+    size = 1 + sum((extent - 1) * stride for extent, stride in zip(value["shape"], value["stride"]))
+    size = 0 if 0 in value["shape"] else size
     if "values" in value:
         flat = torch.tensor(value["values"], dtype=dtype)
     else:  # zeros for integers: they may be indices

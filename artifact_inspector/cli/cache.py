@@ -18,20 +18,14 @@ ACTIONS = ("verify", "du", "prune")
 @command()
 def cache(
     action: Annotated[str, options.argument("verify|du|prune", "Find damage, sum up sizes, or remove entries.")],
-    directory: Annotated[Path | None, options.argument("DIR", "A cache directory. Default: Triton's own.")] = None,
-    older_than: Annotated[
-        float | None, options.option("--older-than DAYS", "prune: remove entries not used for so long.")
-    ] = None,
-    keep_target: Annotated[
-        list[str] | None, options.option("--keep-target GPU", "prune: remove entries of other GPUs.")
-    ] = None,
-    keep_triton: Annotated[
-        list[str] | None, options.option("--keep-triton VERSION", "prune: remove entries of other versions of Triton.")
-    ] = None,
-    duplicates: Annotated[
-        bool, options.option("--duplicates", "prune: remove entries that repeat another one.")
-    ] = False,
-    yes: Annotated[bool, options.option("--yes", "prune: remove them; without it, only list them.")] = False,
+    directory: Path | None = options.argument("DIR", "A cache directory. Default: Triton's own.", None),
+    older_than: float | None = options.option("--older-than DAYS", "prune: remove entries not used for so long.", None),
+    keep_target: list[str] | None = options.option("--keep-target GPU", "prune: remove entries of other GPUs.", None),
+    keep_triton: list[str] | None = options.option(
+        "--keep-triton VERSION", "prune: remove entries of other versions of Triton.", None
+    ),
+    duplicates: bool = options.option("--duplicates", "prune: remove entries that repeat another one.", False),
+    yes: bool = options.option("--yes", "prune: remove them; without it, only list them.", False),
     json: options.Json = False,
 ) -> None:
     """Check, measure or prune a cache directory. Exits with 1 if something is damaged."""

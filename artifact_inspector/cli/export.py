@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -20,26 +20,14 @@ if TYPE_CHECKING:
 def export(
     selection: Selection,
     code: MachineCode,
-    parquet: Annotated[
-        Path | None, options.option("--parquet FILE", "Write one Parquet file; needs the package pyarrow.")
-    ] = None,
-    sqlite: Annotated[
-        Path | None, options.option("--sqlite FILE", "Write a SQLite database with three tables.")
-    ] = None,
-    ndjson: Annotated[Path | None, options.option("--ndjson FILE", "Write one JSON object per line.")] = None,
-    label: Annotated[
-        str | None, options.option("--label TEXT", "Set the column `label`: a release, a date, a branch.")
-    ] = None,
+    parquet: Path | None = options.option("--parquet FILE", "Write one Parquet file; needs the package pyarrow.", None),
+    sqlite: Path | None = options.option("--sqlite FILE", "Write a SQLite database with three tables.", None),
+    ndjson: Path | None = options.option("--ndjson FILE", "Write one JSON object per line.", None),
+    label: str | None = options.option("--label TEXT", "Set the column `label`: a release, a date, a branch.", None),
     no_index: options.NoIndex = False,
 ) -> None:
     """Write the facts of a cache as a table: one row per kernel, region and launch."""
-    from artifact_inspector.cli._loading import (
-        exit_if_no_facts,
-        has_facts,
-        inspect_kernels,
-        make_disassembler,
-        open_selected,
-    )
+    from artifact_inspector.cli._loading import has_facts, open_selected
     from artifact_inspector.cli._output import write_line
     from artifact_inspector.compiling.ask.manifest import read_launches
     from artifact_inspector.files.tables import WRITERS
@@ -50,19 +38,17 @@ def export(
     if len(requested) != 1:
         raise UsageError(f"{len(requested)} output files are given.", "Give one of --parquet, --sqlite and --ndjson.")
     ((format, file),) = requested.items()
-    cache, artifacts = open_selected(selection)
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    hashes = {artifact.hash for artifact in artifacts}
+    opened = open_selected(selection, code)
+    title, root = opened.cache.title, opened.cache.root
+    hashes = {artifact.hash for artifact in opened.artifacts}
     kernels_have_facts: list[bool] = []
     counts = dict.fromkeys(RowKind, 0)
 
     def rows() -> Iterator[dict[str, Cell]]:
-        for kernel in inspect_kernels(artifacts, disassemble, index=not no_index):
+        for kernel in opened.inspect(index=not no_index):
             kernels_have_facts.append(has_facts(kernel))
-            yield from fact_rows(kernel, cache.title, label)
-        yield from (
-            launch_row(row, cache.title, label) for row in read_launches(cache.root) if row.get("hash") in hashes
-        )
+            yield from fact_rows(kernel, title, label)
+        yield from (launch_row(row, title, label) for row in read_launches(root) if row.get("hash") in hashes)
 
     def counted_rows() -> Iterator[dict[str, Cell]]:
         for row in rows():
@@ -73,4 +59,4 @@ def export(
     WRITERS[format](file, schema, counted_rows())
     written = ", ".join(f"{count} {kind} rows" for kind, count in counts.items())
     write_line(f"{file}: {written}.", sys.stdout)
-    exit_if_no_facts(kernels_have_facts)
+    opened.exit_if_failed(kernels_have_facts)

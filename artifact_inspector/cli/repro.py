@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -14,10 +13,10 @@ from artifact_inspector.cli._groups import Selection
 @command()
 def repro(
     selection: Selection,
-    output: Annotated[Path, options.option("--output -o FILE", "Write the program to FILE.")] = Path("repro.py"),
-    kernel: Annotated[
-        str | None, options.option("--kernel FILE.py:KERNEL", "Take the source from here; a record is not trusted.")
-    ] = None,
+    output: Path = options.option("--output -o FILE", "Write the program to FILE.", Path("repro.py")),
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL", "Take the source from here; a record is not trusted.", None
+    ),
 ) -> None:
     """Write one Python file that compiles a kernel to the same key and launches it, for a bug report."""
     from artifact_inspector.api.reproducer import make_reproducer
@@ -25,9 +24,9 @@ def repro(
     from artifact_inspector.cli._output import write_line
     from artifact_inspector.files.writer import write_text
 
-    cache, artifacts = open_selected(selection)
-    artifact = require_one(artifacts, "`repro` writes")
-    text, notes = make_reproducer(cache, artifact, kernel)
+    opened = open_selected(selection)
+    artifact = require_one(opened.artifacts, "`repro` writes")
+    text, notes = make_reproducer(opened.cache, artifact, kernel)
     write_text(output, text)
     write_line(
         f"{output}: {artifact.display_name} for {artifact.target}. Check it: python {output} --compile", sys.stdout
