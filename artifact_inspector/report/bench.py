@@ -9,12 +9,11 @@ from itertools import groupby
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement as Width
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
-from artifact_inspector.report.layout import phrase_text
+from artifact_inspector.report.layout import phrase_text, plain_table
 from artifact_inspector.report.phrases import mma_count
 from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
@@ -108,7 +107,7 @@ def _fit_table(
     """
     for columns in column_choices:
         for padding in (2, 1):
-            table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="dim")
+            table = plain_table(gap=padding)
             for heading, right in (*(heading for heading, _ in columns), *_FACTS, *_TIMES):
                 table.add_column(heading, justify="right" if right else "left", no_wrap=True)
             for row in rows:

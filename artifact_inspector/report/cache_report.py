@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
@@ -35,7 +35,7 @@ from artifact_inspector.report.kernel_rows import (
     short_hashes,
     shorten,
 )
-from artifact_inspector.report.layout import WrappedTexts
+from artifact_inspector.report.layout import WrappedTexts, folded_column, number_column, plain_table, text_column
 from artifact_inspector.report.phrases import TERMS, describe_notes, describe_unknown, describe_verdict, plural
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
@@ -116,7 +116,7 @@ class CacheReport:
             further.append(("ms", times))
         if not is_width_limited(console):
             columns, _ = make_columns(rows, further, compact=False)
-            return Group(title, "", UncutTable(columns)), _headings(columns)
+            return Group(title, "", UncutTable(columns)), frozenset(column.heading for column in columns)
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
         columns_of_row: list[RenderableType] = [lead, "", fitted.table]
@@ -124,10 +124,6 @@ class CacheReport:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
             columns_of_row += [Text(f"\n{hidden}", "dim")]
         return Group(*columns_of_row), fitted.headings
-
-
-def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:
-    return frozenset(column.heading for column in columns)
 
 
 MIN_ROWS, NON_ROW_LINES = 20, 16
@@ -171,9 +167,7 @@ def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Rendera
     if not regions:
         return Text()
     rows = [KernelRow.of(kernel) for kernel in kernels]
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = Table.grid(text_column(), folded_column(), padding=(0, 2, 0, 0))
     meanings = {verdict: describe_verdict(verdict) for verdict in sorted({region.verdict for region in regions})}
     grid.add_row("verdict", "how the main loop orders its loads and computes:")
     for verdict, meaning in meanings.items():
@@ -269,9 +263,7 @@ class Overview:
 
 
 def _summary(kernels: Sequence[KernelFacts]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column()
+    grid = Table.grid(Column(no_wrap=True, style="dim"), "", padding=(0, 2, 0, 0))
     artifacts = [kernel.artifact for kernel in kernels]
     grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
     grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
@@ -313,13 +305,14 @@ def _fitting_groups(
 
 
 def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int, name_width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("kernel", no_wrap=True)
-    table.add_column("variants", justify="right", no_wrap=True)
-    table.add_column("targets", no_wrap=True)
-    table.add_column("verdicts", no_wrap=True)
-    table.add_column("spilled", justify="right", no_wrap=True)
-    table.add_column("findings", no_wrap=True, style="dim")
+    table = plain_table(
+        text_column("kernel"),
+        number_column("variants"),
+        text_column("targets"),
+        text_column("verdicts"),
+        number_column("spilled"),
+        Column("findings", no_wrap=True, style="dim"),
+    )
     for name, kernels in groups:
         spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
         codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))

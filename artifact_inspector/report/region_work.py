@@ -23,7 +23,7 @@ def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterato
     pipeline = kernel.pipelines.get(region)
     if pipeline is not None:
         yield from _pipeline(pipeline)
-    last = _last_stage_with(kernel, region)
+    last = next((facts for facts in reversed(kernel.stages.values()) if region in facts.work), None)
     if last is None:
         return
     work = last.work[region]
@@ -94,10 +94,6 @@ def _describe_trips(trips: LoopRange, depths: set[int]) -> str:
         return f"{text}, in steps of {step} up to {stop}"
     excess = start + count * step - stop
     return f"{text} of K" + (f"; the last {excess} are past its end" if excess else "")
-
-
-def _last_stage_with(kernel: KernelFacts, region: str) -> StageFacts | None:
-    return next((facts for facts in reversed(kernel.stages.values()) if region in facts.work), None)
 
 
 def _pipeline(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
