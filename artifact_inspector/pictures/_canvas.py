@@ -100,7 +100,6 @@ _MAX_LENGTH = 400
 
 
 def _rules(colours: dict[str, str]) -> str:
-    """Fills and strokes of the light or dark mode."""
     fills = {"paper": "paper", "faint": "faint", "accent": "accent", "alarm": "alarm", "solid": "text"}
     strokes = {"rule": "line", "edge": "text", "go": "accent", "stop": "alarm"}
     rules = [f".ai-pic text{{fill:{colours['text']}}}", f".ai-pic .area{{fill:{colours['accent']}}}"]

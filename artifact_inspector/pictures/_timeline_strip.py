@@ -206,7 +206,6 @@ class StripPainter:
 
     @property
     def _has_rounds(self) -> bool:
-        """True if there are several rounds."""
         return any((event.step.round or 0) > 1 for event in self.lane.events)
 
     def _draw_back_edges(self, y: float) -> float:
@@ -238,7 +237,6 @@ class StripPainter:
     # -- loads in flight ---------------------------------------------------------------------------------
 
     def _bars(self) -> tuple[list[list[LoadBar]], int]:
-        """The loads in flight by row, and the number of loads without a row."""
         groups = group_loads(self.lane, self.start, self.stop)
         rows: list[list[LoadBar]] = []
         omitted = 0
@@ -285,7 +283,6 @@ class StripPainter:
                 canvas.arrow(bar.segments[0][0] + 1, y + 5.5, 1)
 
     def _draw_waits(self, top: float, bottom: float) -> None:
-        """Draw a line down from every wait that completes loads."""
         ends = {
             loading.flight.end
             for loading in self.lane.load_spans
@@ -321,7 +318,6 @@ class StripPainter:
 
 
 def _describe_bar(bar: LoadBar) -> str:
-    """The tooltip of a bar."""
     flight, first = bar.loadings[0].flight, bar.loadings[0]
     loads = sum(loading.flight.loads for loading in bar.loadings)
     sizes = [loading.flight.bytes for loading in bar.loadings]

@@ -101,7 +101,6 @@ def bank_conflicts(
 
 
 def _describe_launch(access: SharedAccess) -> str:
-    """The wavefronts of all warps of the launch at this line."""
     line = access.line
     if line.wavefronts is None or line.wavefronts_ideal is None:
         return "wavefronts of all warps: unknown, because some addresses are unknown"
@@ -148,7 +147,6 @@ def _draw_lanes(canvas: Canvas, warp: WarpAccess, served_words: tuple[WordReques
 
 
 def _describe_lane(served_words: list[WordRequest]) -> str:
-    """The banks and wavefronts of a lane."""
     banks = [served_word.bank for served_word in served_words]
     waves = sorted({served_word.wavefront + 1 for served_word in served_words})
     bank_text = f"bank {banks[0]}" if len(banks) == 1 else f"banks {banks[0]} to {banks[-1]}"
@@ -172,7 +170,6 @@ def _draw_bank_bars(canvas: Canvas, served_words: tuple[WordRequest, ...], top: 
 
 
 def _notes(warp: WarpAccess) -> list[str]:
-    """The legend."""
     notes = ["box: a 4-byte word that a lane accesses, with its wavefront; a bank serves one word per wavefront"]
     if warp.operands:
         notes.append("atomics: lanes that access the same word are served in separate wavefronts")

@@ -64,7 +64,6 @@ def draw_scene(scene: Scene, *, width: float = 960, style: bool = True) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    """A description of the picture."""
     lane_texts = []
     for lane in scene.lanes:
         letters = " ".join(f"{event.letter}{event.step.repetitions}" for event in lane.events[:60])

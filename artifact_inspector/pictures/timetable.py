@@ -94,7 +94,6 @@ class _TimetablePainter:
         return LEFT + self.column * (trip + 1 + gap)
 
     def _slot(self, trip: int, kinds: frozenset[EventKind]) -> tuple[float, float]:
-        """The part of a trip for some kinds of events."""
         at = next((n for n, kind in enumerate(self.table.order) if kind in kinds), 0)
         slot_width = self.column / self.slot_count
         return self._x(trip) + at * slot_width + 1, slot_width - 2

@@ -67,7 +67,6 @@ def _describe_peaks(device: MeasuredDevice) -> str:
 
 
 def _source_order(rows: Sequence[Measurement]) -> str:
-    """The order of loads and computes in the source of one kernel."""
     orders = {next(iter(row.verdicts.values()), "") for row in rows}
     return f", {' or '.join(sorted(orders))} in the source" if orders - {""} else ""
 
@@ -75,7 +74,6 @@ def _source_order(rows: Sequence[Measurement]) -> str:
 def _configurations(
     rows: Sequence[Measurement], device: MeasuredDevice, console: Console, options: ConsoleOptions
 ) -> RenderableType:
-    """One kernel: a column for each parameter of its configurations."""
     keys = list(dict.fromkeys(key for row in rows for key in row.config))
     return _fit_table(rows, device, ([_parameter_column(key) for key in keys],), console, options)
 

@@ -105,7 +105,6 @@ class CacheReport:
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
-        """The table and its headings."""
         labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
@@ -162,7 +161,6 @@ def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]
 
 
 def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
-    """The legend: verdicts and columns of the table."""
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
         return Text()

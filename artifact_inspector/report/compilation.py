@@ -53,7 +53,6 @@ def compile_errors(rows: Sequence[CompileResult]) -> RenderableType:
 
 
 def _error_blocks(rows: Sequence[CompileResult], *, verbose: bool) -> list[RenderableType]:
-    """Each compiler error once, with its targets."""
     results_by_error: dict[tuple[str, str, str | None, str | None], list[CompileResult]] = {}
     for row in rows:
         if row.directory is None:
@@ -155,7 +154,6 @@ def _captured_row(kernel: CapturedKernel) -> list[RenderableType]:
 
 
 def _trim_grid(grid: Sequence[int]) -> list[int]:
-    """A grid without trailing ones."""
     sizes = list(grid)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()

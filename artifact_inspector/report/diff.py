@@ -375,7 +375,6 @@ def _stage_name(stage: StagePair) -> str:
 
 
 def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:
-    """Each round at each stage: the number of loads, and the lines of loads and computes."""
     round_count = max(
         (len(side.region.rounds) for stage in region.stages for side in (stage.left, stage.right) if side), default=0
     )

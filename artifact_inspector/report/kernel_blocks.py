@@ -158,7 +158,6 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
 
 
 def _describe_shared_limits(kernel: KernelFacts) -> Iterator[str]:
-    """Static shared memory, and the limits of the target."""
     static, target = kernel.resources.static_shared, kernel.artifact.target
     if static.value is not None:
         yield f"{static.value} B static ({static.source}), the rest dynamic"

@@ -162,7 +162,6 @@ class KernelReport:
         return Group(*head, *order, *blocks)
 
     def _define_terms(self) -> Iterator[RenderableType]:
-        """Definitions of the terms that the regions above use."""
         stages = self.kernel.stages.values()
         regions = [region for facts in stages for region in facts.regions]
         used = {
@@ -266,7 +265,6 @@ def _quiet_regions(regions: Sequence[_RegionHistory]) -> RenderableType:
 
 
 def _compiler_loops(regions: Sequence[_RegionHistory]) -> Text:
-    """Loops that the compiler added, on one line."""
     texts = []
     for stages in dict.fromkeys(tuple(history.stages) for history in regions):
         names = ", ".join(history.id for history in regions if tuple(history.stages) == stages)
@@ -277,7 +275,6 @@ def _compiler_loops(regions: Sequence[_RegionHistory]) -> Text:
 
 
 def _region_block(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iterator[RenderableType]:
-    """A region, or the parts of a warp-specialised one, at every stage."""
     first = family[0]
     last = first.last
     head = Text(first.id, "bold")
@@ -374,7 +371,6 @@ def _stages(kernel: KernelFacts, family: Sequence[_RegionHistory], *, show_basis
 
 
 def _rounds(family: Sequence[_RegionHistory]) -> Table | None:
-    """The lines at which the last stage issues each round's loads and computes."""
     stage = family[0].last_stage
     regions = [history.last for history in family if history.last_stage is stage and history.last.rounds]
     if not regions:

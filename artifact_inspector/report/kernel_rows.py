@@ -229,11 +229,7 @@ def make_lines(columns: Sequence[RenderedColumn]) -> list[str] | None:
 
 
 def make_rows(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[KernelRow]:
-    """A row for each kernel.
-
-    Args:
-        labels: of their variants; shown if they distinguish kernels of one name.
-    """
+    """A row for each kernel. `labels`: of their variants; shown if they distinguish kernels of one name."""
     has_variants = _labels_distinguish(kernels, labels)
     return [
         replace(KernelRow.of(kernel), hash=digest, variant=label if has_variants else "")
@@ -263,7 +259,6 @@ def cut_row(row: KernelRow, name: int, variant: int, verdict: int) -> KernelRow:
 
 
 def _labels_distinguish(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> bool:
-    """Whether labels distinguish some kernels of one name, target and version."""
     labels_by_kernel: dict[tuple[object, ...], set[str]] = {}
     for kernel, label in zip(kernels, labels, strict=True):
         artifact = kernel.artifact

@@ -100,7 +100,6 @@ def make_excerpt(module: Module, region: RegionFacts, lines: Sequence[ListedLine
 
 
 def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
-    """The first and last lines of each round's loads and computes."""
     marks_by_line: dict[int, list[str]] = {}
     for number, item in enumerate(region.rounds, 1):
         statement_text = ", ".join(load_statements(item))

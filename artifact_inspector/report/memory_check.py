@@ -61,7 +61,6 @@ def describe_problem(problem: MemoryProblem) -> tuple[str, str]:
 
 
 def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
-    """Each line and its indentation."""
     for problem in launch.problems:
         heading, details = describe_problem(problem)
         yield heading, 2

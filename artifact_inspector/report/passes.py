@@ -45,7 +45,6 @@ def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
 
 
 def _describe_last_changes(trace: PassTrace) -> Iterator[str]:
-    """The pass that last changed the order, the pipeline, and so on."""
     has_change = False
     for aspect in Topic:
         keys = {fact.key for fact in trace.final if fact.topic is aspect and not fact.by_names}

@@ -57,7 +57,6 @@ def in_flight_text(in_flight: LoadsInFlight) -> str:
 
 
 def _trip_count(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
-    """The trip count of the loop and its range, if the program has them as constants."""
     for stage in (Stage.TTIR, Stage.TTGIR):
         facts = kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(region)
@@ -260,7 +259,6 @@ def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: 
 
 
 def _commits(kernel: KernelFacts, region: RegionFacts) -> int | None:
-    """Groups of copies committed in one source iteration of a loop."""
     pipeline = kernel.pipelines.get(region.id)
     return None if pipeline is None else pipeline.commits_per_iteration
 

@@ -134,11 +134,7 @@ def _fitting_configurations(
 
 
 def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[FactColumn]) -> tuple[str, Table]:
-    """The values that all variants share, and a row for each variant.
-
-    Args:
-        max_label: characters of a label.
-    """
+    """The values that all variants share, and a row for each variant. `max_label`: characters of a label."""
     headings = ["Triton", "variant", "target", *matrix.options]
     rows = [
         [*_version_and_variant(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.variants

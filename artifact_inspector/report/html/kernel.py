@@ -125,12 +125,7 @@ def view_kernel(
 
 
 def make_detail(view: KernelView, detail_id: str, variant: str) -> DetailPage:
-    """The detail page of a kernel.
-
-    Args:
-        detail_id: id of the detail page.
-        variant: the label of its variant.
-    """
+    """The detail page of a kernel. `detail_id`: id of the detail page. `variant`: the label of its variant."""
     return DetailPage(detail_id, render_fragment("kernel.html", kernel=view, id=detail_id, form=variant), view.code)
 
 

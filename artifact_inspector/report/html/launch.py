@@ -82,11 +82,7 @@ def _figures(line: LinePrediction) -> Iterator[tuple[str, int | None]]:
 
 
 def launch_page(details: Mapping[str, tuple[DetailPage, Prediction]]) -> str:
-    """The HTML of some launches, each with the page of its kernel.
-
-    Args:
-        details: id → detail page and prediction.
-    """
+    """The HTML of some launches, each with the page of its kernel. `details`: id → detail page and prediction."""
     names = dict.fromkeys(prediction.kernel for _, prediction in details.values())
     count = len(details)
     book = TablePage(

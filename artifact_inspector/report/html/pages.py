@@ -105,11 +105,7 @@ class PivotTable:
 
 
 def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
-    """The HTML of all variants of a kernel.
-
-    Args:
-        views: the detail page of each variant; empty for the tables only.
-    """
+    """The HTML of all variants of a kernel. `views`: the detail page of each variant; empty for the tables only."""
     kernels = [form.kernel for form in matrix.variants]
     labels = [form.label for form in matrix.variants]
     details = make_details(kernels, labels, views)
@@ -240,6 +236,5 @@ def _table_row(change: Change, name: str) -> TableRow:
 
 
 def _list_section(paragraph: str) -> ListSection:
-    """A paragraph as a heading with a list."""
     head, *lines = paragraph.split("\n")
     return ListSection(head, tuple(line.strip() for line in lines))

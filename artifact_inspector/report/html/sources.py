@@ -94,11 +94,7 @@ def view_finding(finding: Finding, sources: Sources) -> FindingView:
 
 
 def view_limit(limit: Limit, first: Finding | None, sources: Sources) -> FindingView:
-    """The content of the limit of a kernel.
-
-    Args:
-        first: the finding that states the limit; None if there is none.
-    """
+    """The content of the limit of a kernel. `first`: the finding that states the limit; None if there is none."""
     if first is not None:
         return view_finding(first, sources)
     level = "note" if limit.by is LimitedBy.WORK else "none"

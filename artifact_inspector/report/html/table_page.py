@@ -75,12 +75,7 @@ _SHARED_COLUMNS = ("target", "triton")
 
 
 def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Sequence[str]) -> TableData:
-    """A line for each kernel.
-
-    Args:
-        ids: ids of their detail pages; empty for none.
-        labels: of their variants.
-    """
+    """A line for each kernel. `ids`: ids of their detail pages; empty for none. `labels`: of their variants."""
     rows = make_rows(kernels, labels)
     facts = columns()
     heads = [
@@ -138,7 +133,6 @@ def _cell(value: Value | Absent) -> Value:
 
 
 def _drop_empty_columns(table: TableData) -> TableData:
-    """The table without empty columns, and without a target or version that all kernels share."""
     kept_columns = [
         at for at, column in enumerate(table.columns) if _is_informative(column, [x.cells[at] for x in table.lines])
     ]
@@ -214,11 +208,7 @@ class TablePage:
 
 
 def render_pages(content: TablePage, details: Sequence[DetailPage], *, is_single: bool = False) -> str:
-    """The HTML of the page.
-
-    Args:
-        is_single: show the only detail page without the table.
-    """
+    """The HTML of the page. `is_single`: show the only detail page without the table."""
     data_elements = [data_element("about", {"leaves": [detail.id for detail in details], "alone": is_single})]
     data_elements += [] if content.table is None else [data_element("table", content.table)]
     data_elements += [] if content.pivot is None else [data_element("pivot", content.pivot)]
