@@ -94,9 +94,7 @@ def bank_conflicts(
     column = min(float(MAX_BANK_WIDTH), (width - LEFT - MARGIN) / BANKS)
     bottom = _draw_lanes(canvas, warp, served_words, column)
     bottom = _draw_bank_bars(canvas, served_words, bottom, column)
-    for note in _notes(warp):
-        canvas.text(MARGIN, bottom, cut_text(note, width - 2 * MARGIN, 9), "small faint")
-        bottom += 13
+    bottom = canvas.notes(_notes(warp), MARGIN, bottom, width)
     return canvas.render(width, bottom, f"Bank conflicts of {line.opcode}", summary, style=style)
 
 

@@ -140,7 +140,4 @@ def _draw_legend(canvas: Canvas, model: Residency, width: float, y: float) -> fl
         notes.append(
             f"drawn: the first {model.modelled_instructions:,} of {model.warp_instructions:,} instructions of each warp"
         )
-    for note in (*notes, *model.notes):
-        y += 13
-        canvas.text(MARGIN, y, cut_text(note, width - 2 * MARGIN, 9), "small faint")
-    return y
+    return canvas.notes((*notes, *model.notes), MARGIN, y + 13, width) - 13
