@@ -24,10 +24,10 @@ from artifact_inspector.report.console import is_width_limited
 from artifact_inspector.report.kernel_blocks import timing_cell
 from artifact_inspector.report.kernel_rows import (
     MAX_NAME_WIDTH,
-    KernelRow,
     RenderedColumn,
     blocks_text,
     fit_table,
+    kernel_cells,
     make_columns,
     make_lines,
     make_rows,
@@ -66,7 +66,7 @@ class CacheReport:
     @staticmethod
     def view(kernel: KernelFacts) -> None:
         """Compute the facts that the row of a kernel shows."""
-        KernelRow.of(kernel)
+        kernel_cells(kernel)
         _ = kernel.program  # for the label of its variant
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -164,7 +164,7 @@ def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Rendera
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
         return Text()
-    rows = [KernelRow.of(kernel) for kernel in kernels]
+    rows = [kernel_cells(kernel) for kernel in kernels]
     grid = Table.grid(text_column(), folded_column(), padding=(0, 2, 0, 0))
     meanings = {verdict: describe_verdict(verdict) for verdict in sorted({region.verdict for region in regions})}
     grid.add_row("verdict", "how the main loop orders its loads and computes:")
@@ -175,9 +175,9 @@ def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Rendera
     if any(region.unroll_factor > 1 for region in regions):
         grid.add_row("×u", "the compiler unrolled the loop u times; d counts iterations of the source")
     columns = dict(_COLUMN_KEYS)
-    if any(row.mma.startswith("0, FMA") for row in rows):
+    if any(str(row["MMA"]).startswith("0, FMA") for row in rows):
         columns["MMA"] += "; FMA: scalar instructions instead"
-    if any(row.wait == "phase" for row in rows):
+    if any(row["wait"] == "phase" for row in rows):
         columns["wait"] += '; "phase": waits on an mbarrier'
     for heading, meaning in columns.items():
         if heading in headings:

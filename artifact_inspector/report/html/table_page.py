@@ -13,7 +13,7 @@ from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.report.html.code import LinkedCode
 from artifact_inspector.report.html.rendering import compressed_element, data_element, render_page
-from artifact_inspector.report.kernel_rows import KernelRow, make_rows
+from artifact_inspector.report.kernel_rows import Cells, make_rows
 from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
@@ -109,21 +109,14 @@ _TEXT_COLUMNS = {
 _GROUP_COLUMNS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
 
 
-def _text_cells(row: KernelRow, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
+def _text_cells(row: Cells, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
     findings = find_findings(kernel)
     limit = find_first(findings)
-    return (
-        row.name,
-        label,
-        row.hash,
-        row.target,
-        row.triton,
-        str(row.verdict),
-        row.changed,
-        "" if limit is None else limit.name,
-        tuple(dict.fromkeys(finding.code for finding in findings)),
-        row.state,
+    name, digest, target, triton, verdict, changed, state = (
+        str(row[heading]) for heading in ("kernel", "hash", "target", "Triton", "verdict", "changed at", "state")
     )
+    codes = tuple(dict.fromkeys(finding.code for finding in findings))
+    return name, label, digest, target, triton, verdict, changed, "" if limit is None else limit.name, codes, state
 
 
 def _cell(value: Value | Absent) -> Value:

@@ -136,8 +136,8 @@ def keys_of(kind: type) -> tuple[Key, ...]:
         TypeError: its shape names a field that it has not.
     """
     kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type only
-    fields = {name: {} for name in getattr(kind, "_fields", ())} or {
-        x.name: x.metadata for x in dataclasses.fields(kind)
+    fields: dict[str, Mapping[str, Any]] = {name: {} for name in getattr(kind, "_fields", ())}
+    fields = fields or {field.name: field.metadata for field in dataclasses.fields(kind)}
     }
     keys: list[Key] = [path._key for path in _shape_of(kind)[0](_Path(Key("", ())))]  # type: ignore[attr-defined]
     handled = {key.path[0] for key in keys}
