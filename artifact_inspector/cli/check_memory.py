@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -41,27 +41,21 @@ class _ProgramCommand(PlainCommand):
 def check_memory(
     ctx: typer.Context,
     launches: LaunchOptions,
-    cache: Annotated[
-        Path | None, options.argument("CACHE", "A cache with recorded launches. Give it, or -- and a program.")
-    ] = None,
-    name: Annotated[str | None, options.argument("NAME", options.NAME_HELP)] = None,
+    cache: Path | None = options.argument(
+        "CACHE", "A cache with recorded launches. Give it, or -- and a program.", None
+    ),
+    name: str | None = options.argument("NAME", options.NAME_HELP, None),
     target: options.CompileTargets = None,
     keep: options.Keep = None,
-    configs: Annotated[
-        str, options.option("--configs all|N", "With a program: configurations of each autotuned kernel.")
-    ] = "1",
-    triton: Annotated[
-        str | None, options.option("--triton VERSION", "With a program: compile with this Triton, such as 3.2.0.")
-    ] = None,
-    most_launches: Annotated[
-        int | None, options.option("--launches N", "With a program: stop it after N launches.")
-    ] = None,
-    seconds: Annotated[float | None, options.option("--seconds S", "With a program: stop it after S seconds.")] = None,
+    configs: str = options.option("--configs all|N", "With a program: configurations of each autotuned kernel.", "1"),
+    triton: str | None = options.option(
+        "--triton VERSION", "With a program: compile with this Triton, such as 3.2.0.", None
+    ),
+    most_launches: int | None = options.option("--launches N", "With a program: stop it after N launches.", None),
+    seconds: float | None = options.option("--seconds S", "With a program: stop it after S seconds.", None),
     budget: options.Budget = None,
     json: options.Json = False,
-    format: Annotated[
-        str, options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.")
-    ] = "text",
+    format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
 ) -> None:
     """Find memory errors and races of launches by simulation. No GPU needed.
 
