@@ -138,7 +138,6 @@ def keys_of(kind: type) -> tuple[Key, ...]:
     kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type only
     fields: dict[str, Mapping[str, Any]] = {name: {} for name in getattr(kind, "_fields", ())}
     fields = fields or {field.name: field.metadata for field in dataclasses.fields(kind)}
-    }
     keys: list[Key] = [path._key for path in _shape_of(kind)[0](_Path(Key("", ())))]  # type: ignore[attr-defined]
     handled = {key.path[0] for key in keys}
     if absent := [name for name in handled if name not in fields and not hasattr(kind, name)]:
