@@ -199,7 +199,7 @@ def scalar(letters: str, before: PreviousStage | None, *, at: int = 1, made_by: 
     instructions = list(code.function.instructions)
     instructions[at] = instructions[at]._replace(kind=SCALAR, decode=lambda _: Operands((), ("s4",)))
     instructions[made_by] = instructions[made_by]._replace(decode=lambda _: Operands(("s4",), ()))
-    changed = FunctionCode(replace(code.function, instructions=tuple(instructions)), code.language)
+    changed = FunctionCode(replace(code.function, instructions=tuple(instructions)), code.module, code.language)
     return loads(locate_rounds(changed, straight(changed, program()[1]), before, exact=False))
 
 
@@ -220,7 +220,7 @@ def test_one_at_another_line_is_that_of_the_statement_that_lacks_a_load() -> Non
 def test_of_loads_in_one_clause_those_that_only_follow_are_left_to_others() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
     code = made("L3 L3 F4 S5 L7 F8 S9 L10")  # the second load bears the line of the clause's first
-    clause = FunctionCode(replace(code.function, clause_followers=frozenset({1})), code.language)
+    clause = FunctionCode(replace(code.function, clause_followers=frozenset({1})), code.module, code.language)
     found = locate_rounds(clause, straight(clause, program()[1]), before, exact=False)
     assert loads(found) == [[[0]], [[1], [4]]]
 
@@ -254,7 +254,7 @@ def test_of_loads_in_a_clause_the_last_are_left_where_the_stage_before_had_fewer
     _, reference = program()
     before = memory(placed("L3 L3 F4 S5 L6 L7 F8 S9 L10"))
     plain = made("L3 L3 L3 L3 F4 S5 L6 L7 F8 S9 L10")
-    code = FunctionCode(replace(plain.function, clause_followers=frozenset({1, 2, 3})), plain.language)
+    code = FunctionCode(replace(plain.function, clause_followers=frozenset({1, 2, 3})), plain.module, plain.language)
     found = locate_rounds(code, straight(code, reference), before, exact=False)
     # two were due, four stand there: the one clause has one end, and that load is nobody's
     assert loads(found)[0] == [[0, 1, 2]]

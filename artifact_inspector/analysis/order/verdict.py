@@ -63,7 +63,7 @@ class _Judgement:
         self.exclusive = self._exclusive()
         self.line = self._line()
         self.verdict = self._verdict()
-        if not code.is_complete:
+        if not code.module.is_complete:
             self.verdict = self._truncated_verdict(self.verdict)
         self.order_changed = self._find_order_change()
 
@@ -225,7 +225,7 @@ class _Judgement:
 
     def _dissolved_loop_verdict(self) -> OrderVerdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
-        if not self.code.is_complete:
+        if not self.code.module.is_complete:
             self._note("the file is truncated and does not contain this loop")
             return OrderVerdict.UNKNOWN
         reference = self.region.reference
@@ -276,7 +276,7 @@ class _Judgement:
         return OrderVerdict.NO_COMPUTE if has_loads and self.region.reference is None else OrderVerdict.NO_LOADS
 
     def _incomplete_verdict(self, rounds: dict[int, LocatedRound]) -> OrderVerdict:
-        by_place = self.placement.basis is Basis.SOURCE and self.code.is_complete
+        by_place = self.placement.basis is Basis.SOURCE and self.code.module.is_complete
         computes = self.code.find(COMPUTES, self.region.enclosed_blocks)
         if by_place and len(rounds) == len(self.rounds) and not computes:
             if not self._computes_in_another_loop():
