@@ -256,11 +256,10 @@ class StageReading:
     @computed_from_text
     def buffers(self) -> Mapping[str, LoopBuffers]:
         """Loop → the buffers that its loads rotate through."""
-        is_source = self.references.is_source
         return {
             function.prefix + region: buffers
             for function in self.order.functions
-            for region, buffers in find_loop_buffers(function.code, function.regions, exact=is_source).items()
+            for region, buffers in find_loop_buffers(function.code, function.regions).items()
         }
 
     @computed

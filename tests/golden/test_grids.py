@@ -57,7 +57,7 @@ def programs(first: int) -> object:
             everything = code.indices(frozenset(range(len(code.function.blocks))))
             found.append(plain(find_graph(code, everything)))
             for region in find_regions(code, reference, exact=number == 0):
-                told, before[region.id] = judge_region(code, region, before.get(region.id), exact=number == 0)
+                told, before[region.id] = judge_region(code, region, before.get(region.id))
                 found.append(plain((told, before[region.id])))
     return found
 

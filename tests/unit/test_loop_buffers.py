@@ -34,7 +34,7 @@ def found(body: str) -> LoopBuffers:
     body = "\n".join(line.strip() for line in body.splitlines() if line.strip())
     code = tensor_code(body, Stage.TTGIR, head=HEAD)
     regions = find_regions(code, find_reference(code), exact=True)
-    *_, last = find_loop_buffers(code, regions, exact=True).values()
+    *_, last = find_loop_buffers(code, regions).values()
     return last
 
 
@@ -138,7 +138,7 @@ def test_a_plain_load_is_told_and_has_no_queue_of_copies() -> None:
 def test_a_function_without_loops_has_nothing_to_tell() -> None:
     code = tensor_code(f"%a = tt.load %x : {P}", Stage.TTGIR, head=HEAD)
     regions = find_regions(code, (), exact=False)
-    assert find_loop_buffers(code, regions, exact=False) == {}
+    assert find_loop_buffers(code, regions) == {}
 
 
 @pytest.mark.parametrize(

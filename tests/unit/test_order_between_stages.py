@@ -57,7 +57,7 @@ def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dic
         code = prepared(function, Stage.TTIR if exact else Stage.TTGIR)
         found = {}
         for region in find_regions(code, reference, exact=exact):
-            found[region.id], memories[region.id] = judge_region(code, region, memories.get(region.id), exact=exact)
+            found[region.id], memories[region.id] = judge_region(code, region, memories.get(region.id))
     return found
 
 
@@ -240,7 +240,7 @@ def test_a_histogram_made_by_atomics_in_shared_memory_is_not_gone() -> None:
     ):
         code = code_of(Stage.PTX, text)
         (region,) = find_regions(code, reference, exact=False)
-        found, _ = judge_region(code, region, None, exact=False)
+        found, _ = judge_region(code, region, None)
         assert found.verdict == verdict
 
 

@@ -95,10 +95,10 @@ def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
             reference = find_reference(code)
         regions = find_regions(code, reference, exact=exact)
         for region in regions:
-            facts, memory = judge_region(code, region, memories.get(region.id), exact=exact)
+            facts, memory = judge_region(code, region, memories.get(region.id))
             memories[region.id] = memory
             loops.setdefault(region.id, ({}, {}))[0][stage] = facts
-        for name, found in find_loop_buffers(code, regions, exact=exact).items():
+        for name, found in find_loop_buffers(code, regions).items():
             loops[name][1][stage] = found
     return {name: loop for name, loop in loops.items() if loop[1]}
 

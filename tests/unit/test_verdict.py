@@ -49,7 +49,7 @@ def judged(
     name: str = "straight",
 ) -> tuple[RegionFacts, PreviousStage]:
     (region,) = [found for found in find_regions(code, reference, exact=False) if found.id == name]
-    return judge_region(code, region, before, exact=False)
+    return judge_region(code, region, before)
 
 
 def facts(

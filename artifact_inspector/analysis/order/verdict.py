@@ -36,15 +36,14 @@ class _Event(NamedTuple):
 
 
 def judge_region(
-    code: FunctionCode, region: Region, previous: PreviousStage | None, *, exact: bool
+    code: FunctionCode, region: Region, previous: PreviousStage | None
 ) -> tuple[RegionFacts, PreviousStage]:
     """The facts of one region, and what the next stage needs to know about it.
 
     Args:
         previous: results of the previous stage; None at the first.
-        exact: the stage is the one that the reference was read from.
     """
-    judgement = _Judgement(code, region, locate_rounds(code, region, previous, exact=exact), previous)
+    judgement = _Judgement(code, region, locate_rounds(code, region, previous), previous)
     return judgement.facts(), judgement.summary()
 
 
@@ -108,8 +107,8 @@ class _Judgement:
             {number: len(located_round.computes) for number, located_round in enumerate(self.rounds)},
             {s.program.index: self.prefetch.distances.get(s.program.index, 0) for s in statements},
             self.prefetch.unroll_factor,
-            verdict=self.verdict if has_order else last and last.verdict,
-            identities=self.identities if has_order else last and last.identities,
+            verdict=self.verdict if has_order else None if last is None else last.verdict,
+            identities=self.identities if has_order else None if last is None else last.identities,
             event_sequence=_shape_of(self.line) if has_order else () if last is None else last.event_sequence,
             kinds=kinds,
             rounds={i: number for number, r in enumerate(self.rounds, 1) for i in (*r.loads, *r.computes)},

@@ -95,14 +95,11 @@ class LoopBuffers:
         return tuple(wait for wait in self.waits if wait.queue is self.queue)
 
 
-def find_loop_buffers(code: FunctionCode, regions: Sequence[Region], *, exact: bool) -> dict[str, LoopBuffers]:
+def find_loop_buffers(code: FunctionCode, regions: Sequence[Region]) -> dict[str, LoopBuffers]:
     """Memory operations of each loop of a function, by the region's id.
 
     A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it and has no
     entry of its own.
-
-    Args:
-        exact: the stage is the one that the reference was read from.
     """
     loops = {region.loop: region for region in regions if region.loop is not None}
     if not loops:
@@ -121,7 +118,7 @@ def find_loop_buffers(code: FunctionCode, regions: Sequence[Region], *, exact: b
     described: dict[str, LoopBuffers] = {}
     for loop, events in events_by_loop.items():
         region = loops[loop]
-        properties = find_loop_properties(code, region, exact=exact) if tensors else None
+        properties = find_loop_properties(code, region) if tensors else None
         described[region.id] = events.describe(code, loop, properties, memory, drains)
     return described
 
