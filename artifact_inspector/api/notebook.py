@@ -16,7 +16,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Cache
 from artifact_inspector.findings import Finding
 from artifact_inspector.report.cache_report import CacheReport
-from artifact_inspector.report.capture import captured_table
+from artifact_inspector.report.compilation import captured_table
 from artifact_inspector.report.findings import findings_table
 from artifact_inspector.report.notebook_html import to_html
 

@@ -11,7 +11,7 @@ from artifact_inspector.comparison.variant_causes import KeyPartKind, find_cause
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import Artifact
 from artifact_inspector.report.json.comparison import CausesDocument, ReasonsDocument
-from artifact_inspector.report.variant_causes import CausesReport, ReasonsReport
+from artifact_inspector.report.variant_matrix import CausesReport, ReasonsReport
 from artifact_inspector.vocabulary.variant_labels import Compiled
 
 MAX_ENTRIES = 12

@@ -7,20 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._groups import AssembledCode, ListOptions, MachineCode, Selection
-from artifact_inspector.cli._loading import (
-    assemble_missing,
-    exit_if_no_facts,
-    has_facts,
-    inspect_kernels,
-    make_disassembler,
-    make_timing_reader,
-    open_selected,
-    source_reader,
-)
+from artifact_inspector.cli._loading import has_facts, make_timing_reader, open_selected, source_reader
 from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.facts.selection import narrow, parse_stages, parse_targets, pick_stage
@@ -37,10 +27,8 @@ if TYPE_CHECKING:
 def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> None:
     """Print a cache: one row per kernel, one kernel in full, or the lines of one region."""
     stages, other_targets = parse_stages(view.stage or ()), parse_targets(view.on or ())
-    cache, selected = open_selected(selection, stages)
-    assembly = assemble_missing(selected, enabled=isinstance(code, AssembledCode) and code.assemble)
-    artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
+    opened = open_selected(selection, code, stages, assemble=isinstance(code, AssembledCode) and code.assemble)
+    cache, artifacts = opened.cache, opened.artifacts
     is_file = selection.cache is not None and selection.cache.is_file() and not cache.container
     is_story = len(artifacts) == 1 and (selection.name is not None or view.region is not None or is_file)
     is_list = not (view.ir or view.json or is_story)
@@ -48,14 +36,14 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
         raise UsageError(
             f"--region selects a loop of one kernel; {len(artifacts)} match.", "Give a NAME or hash that fits one."
         )
-    inspected = inspect_kernels(artifacts, disassemble, CacheReport.view if is_list else None, index=not view.no_index)
+    inspected = opened.inspect(CacheReport.view if is_list else None, index=not view.no_index)
     kernels = _select_kernels((narrow(kernel, stages, view.region) for kernel in inspected), view)
     if view.json and not view.ir:
         kernels_have_facts = _write_document(cache, kernels, other_targets, compiles=is_story)
     else:
         kernels = list(kernels)
         if view.ir:
-            _list_region(kernels, disassemble, view)
+            _list_region(kernels, opened.disassemble, view)
         elif is_story:
             _print_story(cache, kernels[0], other_targets, is_one_region=view.region is not None)
         else:
@@ -64,9 +52,7 @@ def print_cache(selection: Selection, code: MachineCode, view: ListOptions) -> N
             is_narrowed = selection.name is not None
             show(CacheReport(cache, kernels, is_narrowed, other_targets, view.limit, is_sorted, timings), sys.stdout)
         kernels_have_facts = [has_facts(kernel) for kernel in kernels]
-    if kernels_have_facts or cache.problems:
-        exit_if_no_facts(kernels_have_facts)
-    assembly.exit_if_refused()
+    opened.exit_if_failed(kernels_have_facts)
 
 
 def _print_story(cache: Cache, kernel: KernelFacts, other_targets: tuple[Target, ...], *, is_one_region: bool) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
 from artifact_inspector.cli._output import write_line
@@ -45,15 +46,53 @@ def read_filters(targets: Sequence[str] | None, properties: Sequence[str] | None
     return parse_filters([*names, *(properties or [])])
 
 
-def open_selected(selection: Selection, stages: Sequence[Stage] = ()) -> tuple[Cache, tuple[Artifact, ...]]:
-    """The cache, and its selected kernels.
+@dataclass(frozen=True)
+class OpenedKernels:
+    """The selected kernels of a cache, and how they are read."""
+
+    cache: Cache
+    """With the kernels that ptxas rejected among its problems."""
+    artifacts: tuple[Artifact, ...]
+    disassemble: Disassemble | None
+    is_refused: bool = False
+    """Whether ptxas rejected a kernel."""
+
+    def inspect(self, view: View | None = None, *, index: bool = True) -> Iterator[KernelFacts]:
+        """The facts of the kernels; the arguments are those of `inspect_kernels`."""
+        return inspect_kernels(self.artifacts, self.disassemble, view, index=index)
+
+    def exit_if_failed(self, kernels_have_facts: Sequence[bool]) -> None:
+        """Exit with the code of unreadable input if nothing could be read, of a failed compile if ptxas failed.
+
+        Args:
+            kernels_have_facts: for each kernel, whether anything about it could be read.
+        """
+        if (kernels_have_facts or self.cache.problems) and not any(kernels_have_facts):
+            raise SystemExit(UNREADABLE)
+        if self.is_refused:
+            raise SystemExit(DIFFERENT)
+
+
+def open_selected(
+    selection: Selection, code: MachineCode | None = None, stages: Sequence[Stage] = (), *, assemble: bool = False
+) -> OpenedKernels:
+    """The selected kernels.
+
+    Args:
+        assemble: ptxas assembles a cubin for kernels with PTX and no cubin.
 
     Raises:
         UsageError: the cache has kernels, but none is selected.
     """
     filters = read_filters(selection.target, selection.properties)
     cache = open_cache_or_fail(selection.cache)
-    return cache, select_kernels(cache, selection.name, filters, stages)
+    artifacts = select_kernels(cache, selection.name, filters, stages)
+    problems: list[Problem] = []
+    if assemble:
+        artifacts, problems = _assemble_missing(artifacts)
+        cache = replace(cache, problems=(*cache.problems, *problems))
+    disassemble = None if code is None else make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
+    return OpenedKernels(cache, artifacts, disassemble, bool(problems))
 
 
 def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cache:
@@ -114,8 +153,8 @@ def open_one(
 ) -> tuple[Artifact, Disassemble | None, tuple[Stage, ...]]:
     """The only kernel, its disassembler, and the stages to show."""
     stages = parse_stages(view.stage or [])
-    _, artifacts = open_selected(selection)
-    return require_one(artifacts, subject), make_disassembler(artifacts, code.nvdisasm, sass=code.sass), stages
+    opened = open_selected(selection, code)
+    return require_one(opened.artifacts, subject), opened.disassemble, stages
 
 
 def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass: bool) -> Disassemble | None:
@@ -141,23 +180,9 @@ def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass:
     return binary_disassembler(tool)
 
 
-class Assembled(NamedTuple):
-    """Kernels after `--assemble`, and what ptxas rejected."""
-
-    kernels: tuple[Artifact, ...]
-    problems: tuple[Problem, ...] = ()
-
-    def exit_if_refused(self) -> None:
-        """Exit with the code of a failed compile if ptxas rejected a kernel."""
-        if self.problems:
-            raise SystemExit(DIFFERENT)
-
-
-def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembled:
-    """The kernels; if `enabled`, ptxas assembles a cubin for those with PTX and no cubin."""
-    if not enabled:
-        return Assembled(tuple(artifacts))
-    from artifact_inspector.files.assembly import with_cubin
+def _assemble_missing(artifacts: Sequence[Artifact]) -> tuple[tuple[Artifact, ...], list[Problem]]:
+    """The kernels, those with PTX and no cubin with a cubin; and those that ptxas rejected."""
+    from artifact_inspector.files.assembly import with_cubin  # a list assembles nothing
 
     results, problems = [], []
     for artifact in artifacts:
@@ -168,7 +193,7 @@ def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembl
             results.append(artifact)
     for message, count in Counter(problem.problem for problem in problems).items():
         write_line(f"{count} of {len(artifacts)} kernels: {message}", sys.stderr)
-    return Assembled(tuple(results), tuple(problems))
+    return tuple(results), problems
 
 
 def inspect_kernels(
@@ -231,18 +256,3 @@ def source_reader(kernel: KernelFacts) -> SourceLineReader:
 def has_facts(kernel: KernelFacts) -> bool:
     """Whether anything about a kernel could be read."""
     return bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
-
-
-def exit_if_unreadable(kernels: Iterable[KernelFacts]) -> None:
-    """Exit with the code of unreadable input if nothing about any kernel could be read."""
-    exit_if_no_facts(map(has_facts, kernels))
-
-
-def exit_if_no_facts(kernels_have_facts: Iterable[bool]) -> None:
-    """Exit with the code of unreadable input if no value is true.
-
-    Args:
-        kernels_have_facts: for each kernel, whether anything about it could be read.
-    """
-    if not any(kernels_have_facts):
-        raise SystemExit(UNREADABLE)

@@ -22,16 +22,20 @@ LAUNCH_PICTURES = ("grid", "roofline", "banks", "residency")
 PAIR_PICTURES = ("timeline",)
 
 
-def option(spelling: str, help: str, **settings: Any) -> Any:
-    """An option from its spelling: names, then the placeholder of its value (`--output -o FILE`); a flag has none."""
+def option(spelling: str, help: str, default: object = ..., **settings: Any) -> Any:
+    """An option from its spelling: names, then the placeholder of its value (`--output -o FILE`); a flag has none.
+
+    Args:
+        default: the value without the option; omitted in an annotation.
+    """
     names = [word for word in spelling.split() if word.startswith("-")]
     metavar = " ".join(word for word in spelling.split() if not word.startswith("-"))
-    return typer.Option(*names, metavar=metavar, help=help, **settings)
+    return typer.Option(default, *names, metavar=metavar, help=help, **settings)
 
 
-def argument(metavar: str, help: str, **settings: Any) -> Any:
-    """A positional argument."""
-    return typer.Argument(metavar=metavar, help=help, **settings)
+def argument(metavar: str, help: str, default: object = ..., **settings: Any) -> Any:
+    """A positional argument; `default` is as for `option`."""
+    return typer.Argument(default, metavar=metavar, help=help, **settings)
 
 
 def _complete_cache(incomplete: str) -> list[str]:

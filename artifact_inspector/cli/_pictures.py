@@ -51,10 +51,10 @@ def _draw_facts(kernel: KernelFacts, picture: str, region: str | None, stages: S
 
         return timetable(kernel, region)
     if picture == "shared":
-        from artifact_inspector.pictures.shared_map import shared_map
+        from artifact_inspector.pictures.resources import shared_map
 
         return shared_map(kernel)
-    from artifact_inspector.pictures.occupancy import occupancy_bars
+    from artifact_inspector.pictures.resources import occupancy_bars
 
     return occupancy_bars(kernel)
 

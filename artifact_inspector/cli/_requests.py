@@ -33,8 +33,10 @@ def read_requests(
         )
     number = None if configs is None else parse_configs(configs)
     pipeline_options = {"num_warps": options.num_warps, "num_stages": options.num_stages}
-    settings = {name: value for name, value in pipeline_options.items() if value is not None}
-    settings |= {name: _parse_value(text) for name, text in parse_pairs("--option", options.option or ())}
+    settings: dict[str, Any] = {name: value for name, value in pipeline_options.items() if value is not None}
+    for name, text in parse_pairs("--option", options.option or ()):
+        value = read_literal(text)
+        settings[name] = text if value is MISSING else value
     constants = {name: ConstantText(text) for name, text in parse_pairs("--const", options.const or ())}
     names = list(dict.fromkeys(kernels)) or list(REFERENCE_KERNELS)
     return [KernelRequest(name, options.signature, constants, settings, number) for name in names]
@@ -56,8 +58,3 @@ def parse_pairs(option: str, texts: Sequence[str], example: str = "NAME=64") -> 
 def target_names(targets: Sequence[str] | None) -> list[str]:
     """The GPUs of repeated or comma-separated `--target`."""
     return [str(target) for target in parse_targets(targets or [])]
-
-
-def _parse_value(text: str) -> Any:
-    value = read_literal(text)
-    return text if value is MISSING else value

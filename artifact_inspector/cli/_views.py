@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
-from artifact_inspector.cli._loading import make_disassembler, open_one, open_selected
+from artifact_inspector.cli._loading import open_one, open_selected
 from artifact_inspector.cli._options import require_format
 from artifact_inspector.cli._output import print_json, print_report, write_line
 from artifact_inspector.errors import UsageError
@@ -48,9 +49,8 @@ def print_graph(selection: Selection, code: MachineCode, view: ListOptions, form
 
 def print_registers(selection: Selection, code: MachineCode, *, json: bool) -> None:
     """Print live registers by line, which are live at the peak, and how many to free for one more block."""
-    _, artifacts = open_selected(selection)
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=True)
-    kernels = [pressure_of(entry, disassemble) for entry in artifacts]
+    opened = open_selected(selection, replace(code, sass=True))
+    kernels = [pressure_of(entry, opened.disassemble) for entry in opened.artifacts]
     if json:
         print_json(PressureDocument(kernels=tuple(kernels)))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -25,16 +25,11 @@ def advise(
     selection: Selection,
     launches: LaunchOptions,
     gpu: options.Gpu = None,
-    kernel: Annotated[
-        str | None,
-        options.option(
-            "--kernel FILE.py:KERNEL", "Import this file to try other configurations. A record never imports code."
-        ),
-    ] = None,
-    budget: Annotated[
-        str, options.option("--budget TIME", "Try configurations for this long: 60s, 2m; 0 tries none.")
-    ] = "60s",
-    brief: Annotated[bool, options.option("--brief", "Print the two most important causes only.")] = False,
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL", "Import this file to try other configurations. A record never imports code.", None
+    ),
+    budget: str = options.option("--budget TIME", "Try configurations for this long: 60s, 2m; 0 tries none.", "60s"),
+    brief: bool = options.option("--brief", "Print the two most important causes only.", False),
     output: options.Output = None,
     json: options.Json = False,
 ) -> None:

@@ -15,7 +15,7 @@ from artifact_inspector.errors import UsageError
 @command()
 def baseline(selection: Selection, code: MachineCode, output: options.Output = None) -> None:
     """Record the facts of kernels in a file that `check` compares later caches with."""
-    from artifact_inspector.cli._loading import exit_if_unreadable, inspect_kernels, make_disassembler, open_selected
+    from artifact_inspector.cli._loading import has_facts, open_selected
     from artifact_inspector.comparison.baseline import record
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.files.writer import write_text
@@ -23,11 +23,11 @@ def baseline(selection: Selection, code: MachineCode, output: options.Output = N
     from artifact_inspector.report.json.baseline import baseline_document, baseline_text
     from artifact_inspector.report.phrases import plural
 
-    opened, artifacts = open_selected(selection)
-    if not artifacts:
-        raise UsageError(f"No kernels in {opened.title}.", "Give a Triton cache with kernels.")
-    kernels = list(inspect_kernels(artifacts, make_disassembler(artifacts, code.nvdisasm, sass=code.sass)))
-    exit_if_unreadable(kernels)
+    opened = open_selected(selection, code)
+    if not opened.artifacts:
+        raise UsageError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
+    kernels = list(opened.inspect())
+    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
     records = [record(kernel, lambda file: find_source(file, Path.cwd())) for kernel in kernels]
     text = baseline_text(baseline_document(records))
     if output is None:

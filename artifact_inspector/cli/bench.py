@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -30,27 +30,19 @@ def _complete_kernel(incomplete: str) -> list[str]:
 @command()
 def bench(
     code: MachineCode,
-    kernels: Annotated[
-        list[str] | None,
-        options.argument(
-            "[KERNEL]...",
-            "FILE.py:KERNEL, or reference kernels. Default: all reference kernels.",
-            autocompletion=_complete_kernel,
-        ),
-    ] = None,
-    configs: Annotated[
-        str | None, options.option("--configs all|N", "Measure all configurations, or N spread over them.")
-    ] = None,
-    workload: Annotated[
-        str | None,
-        options.option(
-            "--workload NAME",
-            "Call this function of FILE.py for the Workload. Default: KERNEL_workload, then workload.",
-        ),
-    ] = None,
-    milliseconds: Annotated[
-        float, options.option("--rep MS", "Measure each kernel for MS milliseconds.", min=1.0)
-    ] = 100.0,
+    kernels: list[str] | None = options.argument(
+        "[KERNEL]...",
+        "FILE.py:KERNEL, or reference kernels. Default: all reference kernels.",
+        None,
+        autocompletion=_complete_kernel,
+    ),
+    configs: str | None = options.option("--configs all|N", "Measure all configurations, or N spread over them.", None),
+    workload: str | None = options.option(
+        "--workload NAME",
+        "Call this function of FILE.py for the Workload. Default: KERNEL_workload, then workload.",
+        None,
+    ),
+    milliseconds: float = options.option("--rep MS", "Measure each kernel for MS milliseconds.", 100.0, min=1.0),
     keep: options.Keep = None,
     json: options.Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,27 +19,21 @@ if TYPE_CHECKING:
 
 @command(context_settings={"allow_interspersed_args": False})
 def capture(
-    command: Annotated[
-        list[str] | None,
-        options.argument("-- COMMAND...", "The program and its arguments: -- python train.py --steps 2"),
-    ] = None,
+    command: list[str] | None = options.argument(
+        "-- COMMAND...", "The program and its arguments: -- python train.py --steps 2", None
+    ),
     target: options.CompileTargets = None,
     out: options.OutputDirectory = options.DEFAULT_OUTPUT,
-    configs: Annotated[
-        str,
-        options.option(
-            "--configs all|N", "Compile all configurations of each autotuned kernel, or N spread over them."
-        ),
-    ] = "3",
-    triton: Annotated[
-        str | None, options.option("--triton VERSION", "Compile with this Triton: 3.2.0, or 3.2.0=PYTHON.")
-    ] = None,
-    launches: Annotated[int | None, options.option("--launches N", "Stop each run after N launches.")] = None,
-    seconds: Annotated[float | None, options.option("--seconds S", "Stop each run after S seconds.")] = None,
+    configs: str = options.option(
+        "--configs all|N", "Compile all configurations of each autotuned kernel, or N spread over them.", "3"
+    ),
+    triton: str | None = options.option("--triton VERSION", "Compile with this Triton: 3.2.0, or 3.2.0=PYTHON.", None),
+    launches: int | None = options.option("--launches N", "Stop each run after N launches.", None),
+    seconds: float | None = options.option("--seconds S", "Stop each run after S seconds.", None),
     json: options.Json = False,
 ) -> None:
     """Run a program without a GPU and compile every kernel that it would launch, once per target."""
-    from artifact_inspector.report.capture import captured_table, failures
+    from artifact_inspector.report.compilation import captured_table, failures
     from artifact_inspector.report.console import show
     from artifact_inspector.report.json.compiling import captured_document
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,37 +27,30 @@ SUFFIXES = {".json": "json", ".md": "markdown", ".xml": "junit", ".sarif": "sari
 def check(
     selection: Selection,
     code: MachineCode,
-    baseline: Annotated[
-        Path, options.option("--baseline -b FILE", "Compare with this file of `inspect-kernel baseline`.")
-    ] = Path("baseline.json"),
-    fail_on: Annotated[
-        list[str] | None,
-        options.option(
-            "--fail-on WHAT",
-            "Exit with 1 if this got worse: verdict, spills, waits, mma, shared, registers, loads, gone, "
-            "new, code, any ... Default: verdict,spills,waits,mma,shared,gone.",
-        ),
-    ] = None,
-    strict: Annotated[
-        bool, options.option("--strict", "Fail on any change of a gated fact, also on improvements.")
-    ] = False,
-    across: Annotated[
-        list[str] | None,
-        options.option(
-            "--across AXIS",
-            "Pair kernels that differ in this: target, config, source. "
-            "Versions may differ if the two sides have none in common.",
-        ),
-    ] = None,
-    format: Annotated[
-        str, options.option("--format -f FORMAT", "Print as text, json, markdown, junit, sarif or github.")
-    ] = "text",
-    outputs: Annotated[
-        list[Path] | None,
-        options.option(
-            "--output -o FILE", "Write the check to FILE in the format of its suffix: .sarif, .xml (JUnit), .json, .md."
-        ),
-    ] = None,
+    baseline: Path = options.option(
+        "--baseline -b FILE", "Compare with this file of `inspect-kernel baseline`.", Path("baseline.json")
+    ),
+    fail_on: list[str] | None = options.option(
+        "--fail-on WHAT",
+        "Exit with 1 if this got worse: verdict, spills, waits, mma, shared, registers, loads, gone, "
+        "new, code, any ... Default: verdict,spills,waits,mma,shared,gone.",
+        None,
+    ),
+    strict: bool = options.option("--strict", "Fail on any change of a gated fact, also on improvements.", False),
+    across: list[str] | None = options.option(
+        "--across AXIS",
+        "Pair kernels that differ in this: target, config, source. "
+        "Versions may differ if the two sides have none in common.",
+        None,
+    ),
+    format: str = options.option(
+        "--format -f FORMAT", "Print as text, json, markdown, junit, sarif or github.", "text"
+    ),
+    outputs: list[Path] | None = options.option(
+        "--output -o FILE",
+        "Write the check to FILE in the format of its suffix: .sarif, .xml (JUnit), .json, .md.",
+        None,
+    ),
     json: options.Json = False,
 ) -> None:
     """Compare a cache with a baseline; fail if a gated fact got worse.
@@ -67,8 +60,8 @@ def check(
     from artifact_inspector.comparison.baseline import DEFAULT_GATES
     from artifact_inspector.comparison.corpus import parse_gates
     from artifact_inspector.files.writer import write_text
-    from artifact_inspector.report.check import CheckReport
     from artifact_inspector.report.console import write
+    from artifact_inspector.report.corpus import CheckReport
 
     format = "json" if json else format
     files = {path: _format_of(path) for path in outputs or []}
@@ -142,10 +135,9 @@ def _format_check(
 ) -> str:
     """The check as text in one of the formats."""
     from artifact_inspector.files.sources import find_source
-    from artifact_inspector.report.exchange.annotations import workflow_commands
     from artifact_inspector.report.exchange.junit import junit_text
     from artifact_inspector.report.exchange.markdown import corpus_markdown
-    from artifact_inspector.report.exchange.sarif import sarif_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json import as_text
     from artifact_inspector.report.json.baseline import check_document
     from artifact_inspector.report.remarks import GATE_RULES, change_remarks, merge_remarks

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -41,26 +41,21 @@ class _ProgramCommand(PlainCommand):
 def check_memory(
     ctx: typer.Context,
     launches: LaunchOptions,
-    cache: Annotated[
-        Path | None, options.argument("CACHE", "A cache with recorded launches. Give it, or -- and a program.")
-    ] = None,
-    name: Annotated[str | None, options.argument("NAME", options.NAME_HELP)] = None,
+    cache: Path | None = options.argument(
+        "CACHE", "A cache with recorded launches. Give it, or -- and a program.", None
+    ),
+    name: str | None = options.argument("NAME", options.NAME_HELP, None),
     target: options.CompileTargets = None,
     keep: options.Keep = None,
-    configs: Annotated[
-        str, options.option("--configs all|N", "With a program: configurations of each autotuned kernel.")
-    ] = "1",
-    triton: Annotated[
-        str | None, options.option("--triton VERSION", "With a program: compile with this Triton, such as 3.2.0.")
-    ] = None,
-    most_launches: Annotated[
-        int | None, options.option("--launches N", "With a program: stop it after N launches.")
-    ] = None,
-    seconds: Annotated[float | None, options.option("--seconds S", "With a program: stop it after S seconds.")] = None,
+    configs: str = options.option("--configs all|N", "With a program: configurations of each autotuned kernel.", "1"),
+    triton: str | None = options.option(
+        "--triton VERSION", "With a program: compile with this Triton, such as 3.2.0.", None
+    ),
+    most_launches: int | None = options.option("--launches N", "With a program: stop it after N launches.", None),
+    seconds: float | None = options.option("--seconds S", "With a program: stop it after S seconds.", None),
+    budget: options.Budget = None,
     json: options.Json = False,
-    format: Annotated[
-        str, options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.")
-    ] = "text",
+    format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
 ) -> None:
     """Find memory errors and races of launches by simulation. No GPU needed.
 
@@ -78,7 +73,8 @@ def check_memory(
             cache, failed = _capture(stack, program, target or options.DEMO_TARGETS[:1], keep, configs, limits)
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
-        reports = [] if cache is None else _check(cache, name, target if program is None else None, launches)
+        selected = target if program is None else None
+        reports = [] if cache is None else _check(cache, name, selected, launches, budget)
         _print([*reports, *failed], format)
 
 
@@ -91,7 +87,7 @@ def _capture(
     from artifact_inspector.compiling.ask.request import parse_configs
     from artifact_inspector.facts.selection import parse_targets
     from artifact_inspector.files.scratch import scratch_directory
-    from artifact_inspector.report.capture import failures
+    from artifact_inspector.report.compilation import failures
     from artifact_inspector.report.console import show
 
     out = keep if keep is not None else Path(stack.enter_context(scratch_directory())) / "captured"
@@ -114,17 +110,20 @@ def _capture(
     return out if any(kernel.directory is not None for run in runs for kernel in run.kernels) else None, failed
 
 
-def _check(path: Path, name: str | None, target: list[str] | None, launches: LaunchOptions) -> list[MemoryReport]:
+def _check(
+    path: Path, name: str | None, target: list[str] | None, launches: LaunchOptions, budget: str | None
+) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
     from artifact_inspector.api.memory_errors import check_launches
-    from artifact_inspector.cli._launches import launch_disassembler, requested_pairs
+    from artifact_inspector.cli._launches import budget_seconds, launch_disassembler, requested_pairs
     from artifact_inspector.cli._loading import open_cache_or_fail
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.progress import progress_bar
 
     pairs = requested_pairs(launches, open_cache_or_fail(path), name, parse_filters(target or []))
     disassemble = launch_disassembler(pairs, launches.nvdisasm)
-    with progress_bar(len(pairs), "checking") as advance:
+    with progress_bar(len(pairs), "checking") as advance, limit_simulation(budget_seconds(budget)):
         return check_launches(
             pairs, disassemble, steps=launches.steps, progress=lambda entry: advance(entry.display_name)
         )
@@ -135,8 +134,7 @@ def _print(reports: Sequence[MemoryReport], format: str) -> None:
     from artifact_inspector.api.memory_errors import overall_status
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.exchange.annotations import workflow_commands
-    from artifact_inspector.report.exchange.sarif import sarif_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json.prediction import memory_check_document
     from artifact_inspector.report.memory_check import MemoryCheckReport, memory_junit, memory_remarks, memory_rules
 

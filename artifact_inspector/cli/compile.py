@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -37,39 +37,28 @@ def _complete_target(incomplete: str) -> list[str]:
 @command()
 def compile(
     compiling: CompileOptions,
-    kernels: Annotated[
-        list[str] | None,
-        options.argument(
-            "[KERNEL]...",
-            "FILE.py:KERNEL, module:KERNEL or a reference kernel. Default: all reference kernels.",
-            autocompletion=_complete_kernel,
-        ),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        options.option(
-            "--target -t GPU", "Compile for these GPUs: sm_75,gfx90a,MI300X ...", autocompletion=_complete_target
-        ),
-    ] = None,
+    kernels: list[str] | None = options.argument(
+        "[KERNEL]...",
+        "FILE.py:KERNEL, module:KERNEL or a reference kernel. Default: all reference kernels.",
+        None,
+        autocompletion=_complete_kernel,
+    ),
+    target: list[str] | None = options.option(
+        "--target -t GPU", "Compile for these GPUs: sm_75,gfx90a,MI300X ...", None, autocompletion=_complete_target
+    ),
     configs: options.Configs = None,
-    triton: Annotated[
-        list[str] | None,
-        options.option(
-            "--triton VERSION",
-            "Compile with these Tritons: 3.2.0,3.9.0; 3.2.0=PYTHON names an interpreter that has it.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, options.option("--jobs -j N", "Run N compiles at a time. Default: one per processor.")
-    ] = None,
-    scheduler: Annotated[
-        str | None, options.option("--scheduler ADDRESS", "Compile on the workers of this Dask scheduler.")
-    ] = None,
+    triton: list[str] | None = options.option(
+        "--triton VERSION",
+        "Compile with these Tritons: 3.2.0,3.9.0; 3.2.0=PYTHON names an interpreter that has it.",
+        None,
+    ),
+    jobs: int | None = options.option("--jobs -j N", "Run N compiles at a time. Default: one per processor.", None),
+    scheduler: str | None = options.option(
+        "--scheduler ADDRESS", "Compile on the workers of this Dask scheduler.", None
+    ),
     out: options.OutputDirectory = options.DEFAULT_OUTPUT,
     json: options.Json = False,
-    verbose: Annotated[
-        bool, options.option("--verbose -v", "Print the whole output of a compiler that failed.")
-    ] = False,
+    verbose: bool = options.option("--verbose -v", "Print the whole output of a compiler that failed.", False),
 ) -> None:
     """Compile Triton kernels for any GPU. No GPU needed."""
     from artifact_inspector.cli._requests import read_requests
@@ -94,7 +83,7 @@ def compile(
 
 @command()
 def demo(
-    name: Annotated[str | None, options.argument("NAME", options.NAME_HELP)] = None,
+    name: str | None = options.argument("NAME", options.NAME_HELP, None),
     out: options.OutputDirectory = options.DEFAULT_OUTPUT,
     json: options.Json = False,
     target: options.ReadTargets = None,

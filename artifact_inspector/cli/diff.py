@@ -30,34 +30,28 @@ FORMATS = ("text", "json", "markdown", "junit")
 def diff(
     code: MachineCode,
     a: Annotated[str, options.argument("A", "A cache directory; CACHE:NAME or CACHE:HASH for one kernel.")],
-    b: Annotated[str | None, options.argument("B", "The other side; omit it with --left and --right.")] = None,
+    b: str | None = options.argument("B", "The other side; omit it with --left and --right.", None),
     left: options.LeftSide = None,
     right: options.RightSide = None,
     across: options.Across = None,
     target: options.ReadTargets = None,
     properties: options.Where = None,
-    fail_on: Annotated[
-        list[str] | None,
-        options.option(
-            "--fail-on WHAT",
-            "Exit with 1 only if this changed: verdict, spills, waits, mma, shared, registers ... any.",
-        ),
-    ] = None,
-    changes: Annotated[
-        bool, options.option("--changes", "Print only the facts that differ between two kernels.")
-    ] = False,
-    format: Annotated[str, options.option("--format -f FORMAT", "Print as text, json, markdown or junit.")] = "text",
-    passes: Annotated[
-        bool, options.option("--passes", "Compile both kernels again and name the compiler pass that made them differ.")
-    ] = False,
-    show_causes: Annotated[
-        bool,
-        options.option("--why", "Print what made Triton compile two entries separately: types, constants, options ..."),
-    ] = False,
-    svg: Annotated[
-        str | None,
-        options.option("--svg WHAT", f"Draw two kernels as SVG instead: {', '.join(options.PAIR_PICTURES)}."),
-    ] = None,
+    fail_on: list[str] | None = options.option(
+        "--fail-on WHAT",
+        "Exit with 1 only if this changed: verdict, spills, waits, mma, shared, registers ... any.",
+        None,
+    ),
+    changes: bool = options.option("--changes", "Print only the facts that differ between two kernels.", False),
+    format: str = options.option("--format -f FORMAT", "Print as text, json, markdown or junit.", "text"),
+    passes: bool = options.option(
+        "--passes", "Compile both kernels again and name the compiler pass that made them differ.", False
+    ),
+    show_causes: bool = options.option(
+        "--why", "Print what made Triton compile two entries separately: types, constants, options ...", False
+    ),
+    svg: str | None = options.option(
+        "--svg WHAT", f"Draw two kernels as SVG instead: {', '.join(options.PAIR_PICTURES)}.", None
+    ),
     launch: options.LaunchFile = None,
     output: options.Output = None,
     html: options.Html = None,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -26,14 +25,11 @@ MAX_TRIED = 8
 def findings(
     selection: Selection,
     code: AssembledCode,
-    explain: Annotated[
-        str | None, options.option("--explain CODE", "Explain a finding: AI003, narrow-loads, all.")
-    ] = None,
-    format: Annotated[str, options.option("--format -f FORMAT", "Print as text, json, sarif or github.")] = "text",
-    try_fixes: Annotated[
-        bool,
-        options.option("--try", "Compile each kernel with the switches that findings suggest, and print what changed."),
-    ] = False,
+    explain: str | None = options.option("--explain CODE", "Explain a finding: AI003, narrow-loads, all.", None),
+    format: str = options.option("--format -f FORMAT", "Print as text, json, sarif or github.", "text"),
+    try_fixes: bool = options.option(
+        "--try", "Compile each kernel with the switches that findings suggest, and print what changed.", False
+    ),
     json: options.Json = False,
 ) -> None:
     """List likely performance and correctness problems of each kernel, or explain one."""
@@ -50,43 +46,30 @@ def findings(
 
 
 def _list_findings(selection: Selection, code: AssembledCode, format: str) -> None:
-    from artifact_inspector.cli._loading import (
-        assemble_missing,
-        exit_if_unreadable,
-        inspect_kernels,
-        make_disassembler,
-        open_selected,
-        source_reader,
-    )
+    from artifact_inspector.cli._loading import has_facts, open_selected, source_reader
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.findings import FindingsReport
 
-    cache, selected = open_selected(selection)
-    assembly = assemble_missing(selected, enabled=code.assemble)
-    artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    kernels = list(inspect_kernels(artifacts, disassemble, lambda kernel: (find_findings(kernel), kernel.program)))
+    opened = open_selected(selection, code, assemble=code.assemble)
+    kernels = list(opened.inspect(lambda kernel: (find_findings(kernel), kernel.program)))
     if format == "text":
         print_report(FindingsReport(kernels, source_reader))
     else:
-        _print_findings(cache, kernels, format)
-    if kernels or cache.problems:
-        exit_if_unreadable(kernels)
-    assembly.exit_if_refused()
+        _print_findings(opened.cache, kernels, format)
+    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
 
 
 def _try_fixes(selection: Selection, format: str) -> None:
     """Print what each kernel compiles to with the switches that its findings suggest."""
     from artifact_inspector.api.remedies import switches_of, try_switches
-    from artifact_inspector.cli._loading import inspect_kernels, open_selected
+    from artifact_inspector.cli._loading import open_selected
     from artifact_inspector.findings import find_findings
+    from artifact_inspector.report.change_effect import RemediesReport
     from artifact_inspector.report.json.comparison import remedies_document
-    from artifact_inspector.report.remedies import RemediesReport
 
     if format not in ("text", "json"):
         raise UsageError(f"--try prints text or JSON, not {format}.", "Remove --format.")
-    _, artifacts = open_selected(selection)
-    kernels = list(inspect_kernels(artifacts, None, find_findings, index=False))
+    kernels = list(open_selected(selection).inspect(find_findings, index=False))
     with_fixes = [kernel for kernel in kernels if switches_of(kernel)]
     if len(with_fixes) > MAX_TRIED:
         raise UsageError(
@@ -105,8 +88,7 @@ def _try_fixes(selection: Selection, format: str) -> None:
 def _print_findings(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.exchange.annotations import workflow_commands
-    from artifact_inspector.report.exchange.sarif import sarif_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json.cache import findings_document
     from artifact_inspector.report.remarks import finding_kinds, finding_remarks, merge_remarks
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
 from artifact_inspector.cli._commands import DEFAULT_COMMAND
@@ -23,33 +21,25 @@ def inspect(
     selection: Selection,
     view: ListOptions,
     code: AssembledCode,
-    timeline: Annotated[
-        bool, options.option("--timeline", "Draw when loads are issued and complete, as text.")
-    ] = False,
-    graph: Annotated[
-        str | None, options.option("--graph FORMAT", "Print blocks and data flow of one stage: graphml, json or dot.")
-    ] = None,
-    registers: Annotated[
-        bool,
-        options.option("--registers", "Print live registers by line, and how many to free for one more block per SM."),
-    ] = False,
-    svg: Annotated[
-        str | None,
-        options.option("--svg WHAT", f"Draw one kernel as SVG instead: {', '.join(options.KERNEL_PICTURES)}."),
-    ] = None,
+    timeline: bool = options.option("--timeline", "Draw when loads are issued and complete, as text.", False),
+    graph: str | None = options.option(
+        "--graph FORMAT", "Print blocks and data flow of one stage: graphml, json or dot.", None
+    ),
+    registers: bool = options.option(
+        "--registers", "Print live registers by line, and how many to free for one more block per SM.", False
+    ),
+    svg: str | None = options.option(
+        "--svg WHAT", f"Draw one kernel as SVG instead: {', '.join(options.KERNEL_PICTURES)}.", None
+    ),
     output: options.Output = None,
-    index_info: Annotated[
-        bool, options.option("--index-info", "Print size and location of the result cache, and exit.")
-    ] = False,
-    clear_index: Annotated[bool, options.option("--clear-index", "Delete the result cache, and exit.")] = False,
-    json_schema: Annotated[
-        str | None,
-        options.option(
-            "--json-schema DOCUMENT",
-            "Print the JSON Schema of a document, and exit; 'list' lists the documents.",
-            autocompletion=_complete_document,
-        ),
-    ] = None,
+    index_info: bool = options.option("--index-info", "Print size and location of the result cache, and exit.", False),
+    clear_index: bool = options.option("--clear-index", "Delete the result cache, and exit.", False),
+    json_schema: str | None = options.option(
+        "--json-schema DOCUMENT",
+        "Print the JSON Schema of a document, and exit; 'list' lists the documents.",
+        None,
+        autocompletion=_complete_document,
+    ),
 ) -> None:
     """Show the kernels of a cache, or one kernel in full. This is the default command."""
     views = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -12,14 +11,12 @@ from artifact_inspector.cli.mcp import require_extra
 
 @command()
 def lsp(
-    cache: Annotated[
-        list[Path] | None,
-        options.option("--cache DIR", "Look for compiled kernels in DIR. Default: Triton's cache and triton-cache."),
-    ] = None,
-    compile_on_save: Annotated[
-        bool,
-        options.option("--compile-on-save", "Compile the kernels of a file when it is saved. This imports the file."),
-    ] = False,
+    cache: list[Path] | None = options.option(
+        "--cache DIR", "Look for compiled kernels in DIR. Default: Triton's cache and triton-cache.", None
+    ),
+    compile_on_save: bool = options.option(
+        "--compile-on-save", "Compile the kernels of a file when it is saved. This imports the file.", False
+    ),
     target: options.CompileTargets = None,
     keep: options.Keep = None,
 ) -> None:

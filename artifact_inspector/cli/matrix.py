@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -13,42 +14,33 @@ from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from artifact_inspector.cli._loading import OpenedKernels
     from artifact_inspector.comparison.matrix import Matrix
-    from artifact_inspector.facts.modules import Disassemble
 
 
 @command()
 def matrix(
     selection: Selection,
     code: AssembledCode,
-    sort: Annotated[
-        list[str] | None,
-        options.option(
-            "--sort COLUMN", "Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses."
-        ),
-    ] = None,
-    passes: Annotated[
-        bool, options.option("--passes", "Compile each variant again and name the compiler pass that set its verdict.")
-    ] = False,
-    show_causes: Annotated[
-        bool, options.option("--why", "Print how many variants each argument type, constant or option causes.")
-    ] = False,
+    sort: list[str] | None = options.option(
+        "--sort COLUMN", "Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses.", None
+    ),
+    passes: bool = options.option(
+        "--passes", "Compile each variant again and name the compiler pass that set its verdict.", False
+    ),
+    show_causes: bool = options.option(
+        "--why", "Print how many variants each argument type, constant or option causes.", False
+    ),
     html: options.Html = None,
     json: options.Json = False,
 ) -> None:
     """Compare all variants of one kernel: its targets, versions and configurations."""
-    from artifact_inspector.cli._loading import (
-        assemble_missing,
-        exit_if_unreadable,
-        inspect_kernels,
-        make_disassembler,
-        open_selected,
-    )
+    from artifact_inspector.cli._loading import has_facts, open_selected
     from artifact_inspector.comparison.matrix import find_matrix
     from artifact_inspector.files.autotuning import read_autotune_results
     from artifact_inspector.model.text import split_option_values
     from artifact_inspector.report.json.comparison import matrix_document
-    from artifact_inspector.report.tuning import tunings_block
+    from artifact_inspector.report.kernel_blocks import tunings_block
     from artifact_inspector.report.variant_matrix import MatrixReport
     from artifact_inspector.vocabulary.rows import summarise
 
@@ -56,37 +48,34 @@ def matrix(
         raise UsageError(
             "--passes prints text only, not JSON.", "For one kernel as JSON: inspect-kernel passes CACHE NAME --json."
         )
-    opened, selected = open_selected(selection)
+    opened = open_selected(selection, code, assemble=code.assemble and not show_causes)
     if show_causes:
         from artifact_inspector.cli._causes import print_causes
 
-        print_causes(selected, json=json)
+        print_causes(opened.artifacts, json=json)
         return
-    assembly = assemble_missing(selected, enabled=code.assemble)
-    artifacts = assembly.kernels
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    kernels = list(inspect_kernels(artifacts, disassemble, summarise))
+    kernels = list(opened.inspect(summarise))
     variants = find_matrix(kernels, split_option_values(sort or []))
     if json:
         print_json(matrix_document(variants))
     else:
         print_report(MatrixReport(variants))
-        tunings = read_autotune_results(opened, variants.name)
+        tunings = read_autotune_results(opened.cache, variants.name)
         if tunings:
             print_report(tunings_block(tunings, variants.variants))
     if html is not None:
-        _write_page(html, variants, disassemble)
+        _write_page(html, variants, opened)
     if passes:
         _write_passes(variants)
-    exit_if_unreadable(kernels)
-    assembly.exit_if_refused()
+    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
 
 
-def _write_page(html: Path, variants: Matrix, disassemble: Disassemble | None) -> None:
+def _write_page(html: Path, variants: Matrix, opened: OpenedKernels) -> None:
     from artifact_inspector.cli._pages import view_kernels, write_page
     from artifact_inspector.report.html import matrix_page
 
-    _, views = view_kernels([variant.kernel.artifact for variant in variants.variants], disassemble)
+    artifacts = tuple(variant.kernel.artifact for variant in variants.variants)
+    _, views = view_kernels(replace(opened, artifacts=artifacts))
     write_page(html, matrix_page(variants, views))
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -15,14 +14,13 @@ from artifact_inspector.errors import UsageError
 
 @command()
 def mcp(
-    root: Annotated[
-        list[Path] | None,
-        options.option("--root DIR", "Allow access to DIR. Default: the working directory and Triton's cache."),
-    ] = None,
-    allow_execute: Annotated[
-        bool, options.option("--allow-execute", "Allow try, compile, capture and passes, which run the user's code.")
-    ] = False,
-    skill: Annotated[bool, options.option("--skill", "Print a skill file for agents, and exit.")] = False,
+    root: list[Path] | None = options.option(
+        "--root DIR", "Allow access to DIR. Default: the working directory and Triton's cache.", None
+    ),
+    allow_execute: bool = options.option(
+        "--allow-execute", "Allow try, compile, capture and passes, which run the user's code.", False
+    ),
+    skill: bool = options.option("--skill", "Print a skill file for agents, and exit.", False),
 ) -> None:
     """Serve coding agents through the Model Context Protocol on standard input and output."""
     if skill:

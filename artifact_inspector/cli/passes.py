@@ -37,14 +37,11 @@ def passes(
     target: Target = None,
     triton: options.TritonRelease = None,
     fact_names: FactNames = None,
-    diff: Annotated[
-        str | None,
-        options.option("--diff PASS", "Print the lines of IR that this pass changed; give its name or number."),
-    ] = None,
-    list_all: Annotated[bool, options.option("--all -a", "List every pass that changed the IR.")] = False,
-    text_directory: Annotated[
-        Path | None, options.option("--keep DIR", "Keep the IR after each pass in this directory.")
-    ] = None,
+    diff: str | None = options.option(
+        "--diff PASS", "Print the lines of IR that this pass changed; give its name or number.", None
+    ),
+    list_all: bool = options.option("--all -a", "List every pass that changed the IR.", False),
+    text_directory: Path | None = options.option("--keep DIR", "Keep the IR after each pass in this directory.", None),
     json: options.Json = False,
 ) -> None:
     """Compile a kernel and list what each compiler pass changed."""
@@ -80,9 +77,9 @@ def bisect(
     kernel: Kernel,
     name: Name = None,
     target: Target = None,
-    release_range: Annotated[
-        str, options.option("--between A,B", "Search between two releases, or among a list of them.")
-    ] = "3.2.0,3.9.0",
+    release_range: str = options.option(
+        "--between A,B", "Search between two releases, or among a list of them.", "3.2.0,3.9.0"
+    ),
     fact_names: FactNames = None,
     json: options.Json = False,
 ) -> None:
@@ -91,8 +88,7 @@ def bisect(
     from artifact_inspector.passes.bisection import bisect as search
     from artifact_inspector.report.console import write, write_lines
     from artifact_inspector.report.json.compiling import BisectionDocument
-    from artifact_inspector.report.passes import describe_bisection
-    from artifact_inspector.report.release_facts import describe_release_facts
+    from artifact_inspector.report.passes import describe_bisection, describe_release_facts
 
     subject = _find_subject(kernel, compiling, name, target, "3.9.0")
     releases = [release_name.strip() for release_name in release_range.split(",") if release_name.strip()]

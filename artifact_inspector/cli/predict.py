@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,29 +27,25 @@ def predict(
     selection: Selection,
     launches: LaunchOptions,
     gpu: options.Gpu = None,
-    ctas_per_wave: Annotated[
-        int | None, options.option("--ctas-per-wave N", "Run N CTAs at a time. Default: occupancy * SMs.")
-    ] = None,
+    ctas_per_wave: int | None = options.option(
+        "--ctas-per-wave N", "Run N CTAs at a time. Default: occupancy * SMs.", None
+    ),
     budget: options.Budget = None,
-    svg: Annotated[
-        str | None,
-        options.option("--svg WHAT", f"Draw the launch as SVG instead: {', '.join(options.LAUNCH_PICTURES)}."),
-    ] = None,
-    line: Annotated[
-        str | None,
-        options.option("--line LINE", "With --svg banks, draw the access of this source line. Default: the worst."),
-    ] = None,
-    product: Annotated[
-        str | None,
-        options.option("--product MxK@KxN", "Count bytes and FLOPs of a matrix product instead: 1x4096@4096x7168."),
-    ] = None,
-    dtype: Annotated[
-        str, options.option("--dtype TYPE", "With --product, the type of all three matrices, or three types.")
-    ] = "fp16",
-    time: Annotated[
-        float | None,
-        options.option("--time SECONDS", "With --product, the measured time: print the share of the peaks."),
-    ] = None,
+    svg: str | None = options.option(
+        "--svg WHAT", f"Draw the launch as SVG instead: {', '.join(options.LAUNCH_PICTURES)}.", None
+    ),
+    line: str | None = options.option(
+        "--line LINE", "With --svg banks, draw the access of this source line. Default: the worst.", None
+    ),
+    product: str | None = options.option(
+        "--product MxK@KxN", "Count bytes and FLOPs of a matrix product instead: 1x4096@4096x7168.", None
+    ),
+    dtype: str = options.option(
+        "--dtype TYPE", "With --product, the type of all three matrices, or three types.", "fp16"
+    ),
+    time: float | None = options.option(
+        "--time SECONDS", "With --product, the measured time: print the share of the peaks.", None
+    ),
     output: options.Output = None,
     html: options.Html = None,
     json: options.Json = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,23 +26,19 @@ def rank(
     selection: Selection,
     launches: LaunchOptions,
     gpu: options.Gpu = None,
-    varied_texts: Annotated[
-        list[str] | None,
-        options.option(
-            "--vary NAME=VALUES ...",
-            "Also compile and rank these constants and options: BLOCK_K=32,64 num_stages=2..5.",
-        ),
-    ] = None,
-    configs: Annotated[
-        str | None,
-        options.option("--configs all|N", "Also compile and rank the kernel's autotuning configurations, all or N."),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        options.option(
-            "--kernel FILE.py:KERNEL", "Import this file to compile --vary and --configs. A record never imports code."
-        ),
-    ] = None,
+    varied_texts: list[str] | None = options.option(
+        "--vary NAME=VALUES ...",
+        "Also compile and rank these constants and options: BLOCK_K=32,64 num_stages=2..5.",
+        None,
+    ),
+    configs: str | None = options.option(
+        "--configs all|N", "Also compile and rank the kernel's autotuning configurations, all or N.", None
+    ),
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL",
+        "Import this file to compile --vary and --configs. A record never imports code.",
+        None,
+    ),
     keep: options.Keep = None,
     budget: options.Budget = None,
     json: options.Json = False,

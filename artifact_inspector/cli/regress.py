@@ -26,24 +26,22 @@ if TYPE_CHECKING:
 def regress(
     compiling: CompileOptions,
     a: Annotated[str, options.argument("A", "The old cache, CACHE:NAME, or FILE.py:KERNEL to compile.")],
-    b: Annotated[str | None, options.argument("B", "The new cache or CACHE:NAME; omit it for FILE.py:KERNEL.")] = None,
-    triton: Annotated[
-        str | None, options.option("--triton A,B", "Compile FILE.py:KERNEL with these two releases: 3.5.1,3.6.0.")
-    ] = None,
-    commits: Annotated[
-        str | None, options.option("--commits A,B", "Compile FILE.py:KERNEL from these two commits: HEAD~1,HEAD.")
-    ] = None,
+    b: str | None = options.argument("B", "The new cache or CACHE:NAME; omit it for FILE.py:KERNEL.", None),
+    triton: str | None = options.option(
+        "--triton A,B", "Compile FILE.py:KERNEL with these two releases: 3.5.1,3.6.0.", None
+    ),
+    commits: str | None = options.option(
+        "--commits A,B", "Compile FILE.py:KERNEL from these two commits: HEAD~1,HEAD.", None
+    ),
     left: options.LeftSide = None,
     right: options.RightSide = None,
     across: options.Across = None,
     target: options.CompileTargets = None,
     launch: options.LaunchFile = None,
-    prices: Annotated[
-        bool, options.option("--prices", "Predict the times of launches on record; takes seconds per kernel.")
-    ] = False,
-    show_all: Annotated[
-        bool, options.option("--all -a", "List kernels that are neither better nor worse too.")
-    ] = False,
+    prices: bool = options.option(
+        "--prices", "Predict the times of launches on record; takes seconds per kernel.", False
+    ),
+    show_all: bool = options.option("--all -a", "List kernels that are neither better nor worse too.", False),
     keep: options.Keep = None,
     json: options.Json = False,
 ) -> None:
@@ -57,8 +55,8 @@ def regress(
     from artifact_inspector.comparison.regressions import find_regressions
     from artifact_inspector.comparison.sides import parse_cache_selector
     from artifact_inspector.facts.selection import parse_filters
+    from artifact_inspector.report.corpus import RegressReport
     from artifact_inspector.report.json.comparison import regress_document
-    from artifact_inspector.report.regress import RegressReport
     from artifact_inspector.vocabulary.fact import Sign
 
     roots: list[Path] = []

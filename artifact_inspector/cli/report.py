@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -15,18 +14,17 @@ from artifact_inspector.errors import CacheError
 def report(
     selection: Selection,
     code: MachineCode,
-    output: Annotated[Path, options.option("--output -o FILE", "Write the page to FILE.")] = Path("report.html"),
+    output: Path = options.option("--output -o FILE", "Write the page to FILE.", Path("report.html")),
     no_index: options.NoIndex = False,
 ) -> None:
     """Write an HTML page: a table of kernels, and the pictures and linked code of each."""
-    from artifact_inspector.cli._loading import exit_if_unreadable, make_disassembler, open_selected
+    from artifact_inspector.cli._loading import has_facts, open_selected
     from artifact_inspector.cli._pages import view_kernels, write_page
     from artifact_inspector.report.html import cache_page
 
-    opened, artifacts = open_selected(selection)
-    if not artifacts:
-        raise CacheError(f"No kernels in {opened.title}.", "Give a Triton cache with kernels.")
-    disassemble = make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
-    kernels, views = view_kernels(artifacts, disassemble, index=not no_index)
-    write_page(output, cache_page(opened, kernels, views))
-    exit_if_unreadable(kernels)
+    opened = open_selected(selection, code)
+    if not opened.artifacts:
+        raise CacheError(f"No kernels in {opened.cache.title}.", "Give a Triton cache with kernels.")
+    kernels, views = view_kernels(opened, index=not no_index)
+    write_page(output, cache_page(opened.cache, kernels, views))
+    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])

@@ -19,18 +19,12 @@ def attempt(
     compiling: CompileOptions,
     kernel: Annotated[str, options.argument("KERNEL", "FILE.py:KERNEL in the working tree.")],
     target: options.CompileTargets = None,
-    against: Annotated[
-        str | None,
-        options.option(
-            "--against STATE", "Compare with this: a git revision, FILE.py, CACHE or CACHE:HASH. Default: HEAD."
-        ),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        options.option(
-            "--with NAME=VALUE", "Change an option, constant or type in the new state only: num_stages=4, n=i32:16."
-        ),
-    ] = None,
+    against: str | None = options.option(
+        "--against STATE", "Compare with this: a git revision, FILE.py, CACHE or CACHE:HASH. Default: HEAD.", None
+    ),
+    changes: list[str] | None = options.option(
+        "--with NAME=VALUE", "Change an option, constant or type in the new state only: num_stages=4, n=i32:16.", None
+    ),
     configs: options.Configs = None,
     triton: options.TritonRelease = None,
     launch: options.LaunchFile = None,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli import _options as options
 from artifact_inspector.cli._app import command
@@ -27,11 +27,9 @@ Show = Callable[["Sequence[KernelFacts]"], None]
 @command()
 def watch(
     cache: options.CacheDirectory = None,
-    all: Annotated[bool, options.option("--all", "Show the kernels that are already in the cache first.")] = False,
-    idle: Annotated[
-        float | None, options.option("--idle SECONDS", "Stop after SECONDS without a new kernel.", min=0)
-    ] = None,
-    every: Annotated[float, options.option("--every SECONDS", "Poll the cache every SECONDS.", min=0.01)] = 0.5,
+    all: bool = options.option("--all", "Show the kernels that are already in the cache first.", False),
+    idle: float | None = options.option("--idle SECONDS", "Stop after SECONDS without a new kernel.", None, min=0),
+    every: float = options.option("--every SECONDS", "Poll the cache every SECONDS.", 0.5, min=0.01),
     json: options.Json = False,
     no_index: options.NoIndex = False,
 ) -> None:

@@ -72,8 +72,6 @@ class KernelReading(KernelFiles):
         last = next(reversed(self.stages), None)
         return None if last is None or last.order <= Stage.TTGIR.order else self.present(last)
 
-    # -- all stages --------------------------------------------------------------------
-
     @computed
     def program(self) -> KernelProgram | None:
         """Arguments and tiles, from the last stage that has them."""
@@ -127,8 +125,6 @@ class KernelReading(KernelFiles):
             if pipeline is not None:
                 pipelines[name] = pipeline
         return pipelines
-
-    # -- the last stage compared with the first ----------------------------------------
 
     @computed
     def identities(self) -> Mapping[str, WorkBalance]:
@@ -211,8 +207,6 @@ class KernelReading(KernelFiles):
     def _accessed_at(self, stage: StageReading | None) -> Mapping[str, StageAccesses] | None:
         return None if stage is None else stage.accessed
 
-    # -- what it takes -----------------------------------------------------------------
-
     @computed
     def bill(self) -> SharedMemoryUsage | None:
         """Shared memory by purpose; None without TTGIR."""
@@ -287,8 +281,6 @@ class KernelReading(KernelFiles):
             bill,
         )
         return (*resources.contradictions, *between)
-
-    # -- remarks of the compilers ------------------------------------------------------
 
     @computed
     def written_remarks(self) -> tuple[CompilerRemark, ...] | None:

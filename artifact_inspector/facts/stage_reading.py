@@ -161,8 +161,6 @@ class StageReading:
         """The format of the stage."""
         return format_of(self.stage)
 
-    # -- the stage as a whole ----------------------------------------------------------
-
     @computed
     def source(self) -> SourceText | None:
         """The text; None where the kernel has none."""
@@ -231,8 +229,6 @@ class StageReading:
             waits += find_waits(function.code, region_of)
         return tuple(waits)
 
-    # -- its functions -----------------------------------------------------------------
-
     @computed_from_text
     def accessed(self) -> Mapping[str, StageAccesses]:
         """Function → its accesses to memory."""
@@ -278,8 +274,6 @@ class StageReading:
         blocks = self.artifact.metadata.get("num_ctas")
         in_cluster = blocks if self.stage.order <= Stage.TTGIR.order and isinstance(blocks, int) else 1
         return warps * target.warp_size * max(1, in_cluster)
-
-    # -- its regions -------------------------------------------------------------------
 
     @computed
     def walks(self) -> tuple[InFlightWalk, ...]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
+from artifact_inspector.files.elf import refuse_repeated_contents
 from artifact_inspector.files.reader import read_content, read_own_content
 from artifact_inspector.files.tools import WHEEL_DIRECTORIES, find_on_path, package_directories, private_copy, run_tool
 from artifact_inspector.hardware.targets import parse_stage_target
@@ -126,7 +127,7 @@ def binary_arch(suffix: str, binary: bytes) -> str:
     """The architecture in the header of a `cubin` or `hsaco`.
 
     Raises:
-        CacheError: the file is too large, or does not match its suffix.
+        CacheError: the file is too large, does not match its suffix, or its sections overlap.
     """
     if len(binary) > MAX_BINARY_BYTES:
         raise CacheError(f"not disassembled: the {suffix} has more than {MAX_BINARY_BYTES >> 20} MiB.")
@@ -136,6 +137,7 @@ def binary_arch(suffix: str, binary: bytes) -> str:
         raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
     if target is None or target.backend != _BACKEND[suffix]:
         raise CacheError(f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again.")
+    refuse_repeated_contents(binary, suffix)
     return target.arch
 
 
@@ -157,16 +159,18 @@ def _run_disassembler(tool: Disassembler, path: Path, size: int) -> tuple[int, s
     command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
     # An instruction has 16 bytes, two lines of about 150 characters, and up to a dozen line marks.
     limit = 64 * size + (1 << 20)
+    # Measured: 64 MiB for a small cubin, and 60 times the size of a large one.
+    memory = min(1.0, 1 / 16 + size / MAX_BINARY_BYTES)
     try:
-        status, output = run_tool(command, limit)
+        status, output = run_tool(command, limit, memory=memory)
         text, complaint = output.decode(errors="replace"), b""
         if status == 0 and _INDIRECT.search(text) is not None:
             command.remove("-ndf")
-            resolved_status, resolved_output = run_tool(command, limit)
+            resolved_status, resolved_output = run_tool(command, limit, memory=memory)
             if resolved_status == 0:
                 text = resolved_output.decode(errors="replace")
         if status:
-            _, complaint = run_tool(command, 4096, errors=True)
+            _, complaint = run_tool(command, 4096, errors=True, memory=memory)
     except CacheError as error:
         raise CacheError(f"not disassembled: {error.message}", _REMEDY) from error
     return status, text, complaint.decode(errors="replace")

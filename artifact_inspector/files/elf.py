@@ -61,6 +61,25 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     return tuple(Section(title, *row[1:]) for title, row in zip(titles, rows, strict=True))
 
 
+def refuse_repeated_contents(data: bytes, kind: str) -> None:
+    """Raise for a file whose sections list the same bytes again and again, which a tool would read as often.
+
+    A damaged table of sections is left to the tool.
+
+    Raises:
+        CacheError: the sections have together more than twice the file's bytes.
+    """
+    if len(data) < 64:
+        return
+    start, size, count = struct.unpack_from("<Q10xHH", data, 0x28)
+    if not count and start + _SECTION_HEADER.size <= len(data):
+        count = int(_SECTION_HEADER.unpack_from(data, start)[4])  # numbers above 65,279 are in the first section
+    table = data[start : start + _SECTION_HEADER.size * count] if size == _SECTION_HEADER.size else b""
+    rows = _SECTION_HEADER.iter_unpack(table[: len(table) // size * size] if size else b"")
+    if sum(bytes_ for _, kind_, _, _, bytes_, _ in rows if kind_ != SHT_NOBITS) > 2 * len(data):
+        raise CacheError(f"not disassembled: the {kind} has overlapping sections.", REMEDY)
+
+
 def section_content(section: Section, data: bytes) -> bytes:
     """The bytes of a section as stored; a damaged compression flag is ignored.
 

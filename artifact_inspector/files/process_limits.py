@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from artifact_inspector.model.limits import COMPILE_MIB, COMPILE_SECONDS, TOOL_FILE_MIB, TOOL_MIB, TOOL_SECONDS
+from artifact_inspector.model.limits import COMPILE_MIB, COMPILE_SECONDS, TOOL_FILE_MIB, TOOL_SECONDS
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _NO_NEW_PRIVILEGES = 38
@@ -36,10 +36,10 @@ PYTHON_OF_LINKER = "ARTIFACT_INSPECTOR_LINKER_PYTHON"
 """Environment variable: directories of the Python that a linker script runs with."""
 
 
-def limit_tool(pid: int) -> None:
+def limit_tool(pid: int, memory_mib: int) -> None:
     """Limit a child that was just started: a disassembler or an assembler."""
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        _limit(pid, TOOL_MIB.value << 20, TOOL_SECONDS.value)
+        _limit(pid, memory_mib << 20, TOOL_SECONDS.value)
 
 
 def _limit(pid: int, address_space: int, seconds: int) -> None:

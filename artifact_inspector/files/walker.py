@@ -21,7 +21,7 @@ from artifact_inspector.files.artifact import (
     sanitize,
 )
 from artifact_inspector.files.metadata import find_artifacts
-from artifact_inspector.files.reader import describe_error
+from artifact_inspector.files.reader import describe_error, scan_directory
 from artifact_inspector.files.records import MANIFEST, CompileRecord, read_entry_record, read_records
 from artifact_inspector.files.tensor_values import VALUES_DIRECTORY
 
@@ -36,35 +36,37 @@ def walk(root: Path, contents: CacheContents) -> None:
     records: dict[str, CompileRecord] = {}
     while pending:
         directory, display_directory, depth = pending.pop()
+        names: list[str] = []
+        specials: list[tuple[str, bool]] = []
         try:
-            with os.scandir(directory) as listing:
+            with scan_directory(directory) as listing:
                 entries = list(listing)
+                for entry in entries:
+                    path = join_display_path(display_directory, sanitize(entry.name))
+                    try:
+                        if entry.is_dir():
+                            inside = _is_searchable(entry, path, contents)
+                            too_deep += inside and depth == MAX_DEPTH
+                            if inside and depth < MAX_DEPTH:
+                                pending.append((directory / entry.name, path, depth + 1))
+                        elif entry.is_file():
+                            names.append(entry.name)
+                        else:
+                            specials.append((entry.name, entry.is_symlink()))
+                    except OSError as error:
+                        contents.problems.append(Problem(path, describe_error(error)))
         except OSError as error:
             contents.add_missing(display_directory, describe_error(error))
             continue
         if not entries and depth > 0:
             contents.others.append(OtherFile(display_directory, "empty directory"))
-        names: list[str] = []
-        specials: list[os.DirEntry[str]] = []
-        for entry in entries:
-            path = join_display_path(display_directory, sanitize(entry.name))
-            try:
-                if entry.is_dir():
-                    inside = _is_searchable(entry, path, contents)
-                    too_deep += inside and depth == MAX_DEPTH
-                    if inside and depth < MAX_DEPTH:
-                        pending.append((Path(entry.path), path, depth + 1))
-                elif entry.is_file():
-                    names.append(entry.name)
-                else:
-                    specials.append(entry)
-            except OSError as error:
-                contents.problems.append(Problem(path, describe_error(error)))
         if MANIFEST in names:
             records |= _read_manifest(directory, display_directory, contents)
         stems = _classify_files(directory, display_directory, names, records, contents)
-        for entry in specials:
-            _record_special_file(entry, join_display_path(display_directory, sanitize(entry.name)), stems, contents)
+        for name, is_link in specials:
+            is_broken = is_link and not os.path.exists(directory / name)  # noqa: PTH110 - False for a loop
+            path = join_display_path(display_directory, sanitize(name))
+            _record_special_file(name, path, stems, contents, is_broken=is_broken)
     if too_deep:
         contents.add_missing(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep")
 
@@ -90,14 +92,14 @@ def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) 
     return False
 
 
-def _record_special_file(entry: os.DirEntry[str], path: str, stems: set[str], contents: CacheContents) -> None:
+def _record_special_file(name: str, path: str, stems: set[str], contents: CacheContents, *, is_broken: bool) -> None:
     """Record a pipe, a device, a socket, or a link to one of them or to nothing.
 
     Args:
         stems: of the kernels in the directory; a special file in place of one of their stages is a problem.
     """
-    stem, _, suffix = entry.name.rpartition(".")
-    if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - a Path for each would cost
+    stem, _, suffix = name.rpartition(".")
+    if is_broken:
         contents.problems.append(Problem(path, "a broken link"))
     elif suffix in SUFFIXES and stem in stems:
         contents.problems.append(Problem(path, "not a regular file: it is not read"))

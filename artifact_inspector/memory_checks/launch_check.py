@@ -87,14 +87,22 @@ def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:
 def _compare_ctas(run: SimulatedLaunch, suspects: list[str], steps: int) -> tuple[list[MemoryProblem], list[str]]:
     """Races in some tensors, from a second run that records intervals; and what remains undecided."""
     log = AccessLog(run.launch, suspects, checks_alignment=False)
-    simulate_launch(run.loaded, run.launch, limit=steps, observer=log)
+    second_run = simulate_launch(run.loaded, run.launch, limit=steps, observer=log)
+    subject = f"races in {', '.join(suspects)}"
     if not log.is_complete:
-        return [], [f"races in {', '.join(suspects)}: too many accesses to compare"]
+        return [], [f"{subject}: too many accesses to compare"]
+    known_reasons = {reason for end in run.unfinished for reason in end.reasons}
+    unresolved = [
+        f"{subject}: {reason}"
+        for end in second_run.unfinished  # it may end earlier than the first run, by the budget
+        for reason in end.reasons
+        if reason not in known_reasons
+    ]
     races = find_races(run, log)
     opcode = synchronizing_opcode(run) if races else None
     if opcode is None:
-        return races, []
-    return [], [f"{race.site}: {race.message}; {opcode} may order the CTAs" for race in races]
+        return races, unresolved
+    return [], unresolved + [f"{race.site}: {race.message}; {opcode} may order the CTAs" for race in races]
 
 
 def _describe_unknown(run: SimulatedLaunch) -> Iterator[str]:
@@ -103,7 +111,9 @@ def _describe_unknown(run: SimulatedLaunch) -> Iterator[str]:
     tensors: list[str] = []
     for end in run.unfinished:
         tensors += [reason for reason in end.reasons if reason.startswith("values of ")]
-        yield f"{site_of(end.step)}: {end.ctas:,} CTAs stop here, which depends on {', '.join(end.reasons)}"
+        is_limit = run.counters.budget is not None and run.counters.budget.reason in end.reasons
+        link = ":" if is_limit else ", which depends on"
+        yield f"{site_of(end.step)}: {end.ctas:,} CTAs stop here{link} {', '.join(end.reasons)}"
     for index, bits in run.counters.missing_inputs.items():
         if steps[index].kind.startswith(_SHARED_KINDS) or index in run.counters.unknown_pointers:
             continue

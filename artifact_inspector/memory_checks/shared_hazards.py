@@ -66,6 +66,7 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
         spent += counters.spent
         for key, (hazard, lanes) in watch.state.hazards.items():
             hazards.setdefault(key, (cta, hazard, lanes))
+        undecided += watch.undecided
         for names in dict.fromkeys(watch.unknown.values()):
             undecided.append(f"shared memory: an address depends on {', '.join(names)}")
         if counters.spent > MOST_STEPS:
@@ -86,6 +87,7 @@ class _SharedWatch:
         self.state = SharedState(threads, warp_size)
         self.unknown: dict[int, tuple[str, ...]] = {}
         """Step with unknown addresses → the inputs that they depend on."""
+        self.undecided: list[str] = []
 
     def observe_global(self, access: GlobalAccess) -> None:
         """Ignore an access to global memory."""
@@ -109,7 +111,9 @@ def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_Sha
     setup = set_up_launch(replace(loaded, program=program), launch, counters, runs_in_parallel=False)
     setup.memory.observer = watch
     setup.memory.tracks_touches = False
-    run_machines(setup.machine(np.array([cta], np.int64)))
+    ends = run_machines(setup.machine(np.array([cta], np.int64)))
+    if counters.budget is not None and any(counters.budget.reason in end.reasons for end in ends):
+        watch.undecided.append(f"shared memory of CTA {cta}: {counters.budget.reason}")
     for index, bits in counters.missing_inputs.items():
         if program.steps[index].kind.startswith(("shared", "matrix")):
             watch.unknown[index] = setup.input_names.names_in(bits)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.lane import Event
 from artifact_inspector.model import LOADS, EventKind
-from artifact_inspector.pictures._canvas import ADVANCE, SIZE
-from artifact_inspector.pictures._colours import FAMILY_OF
+from artifact_inspector.pictures._canvas import ADVANCE, FAMILY_OF, SIZE
 from artifact_inspector.vocabulary.letters import LETTERS
 
 MAX_PERIOD = 8

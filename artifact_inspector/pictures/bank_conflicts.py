@@ -13,8 +13,7 @@ from artifact_inspector.execution.interpreter.banks import (
 from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.launch_counters import NOT_ON_AMD
 from artifact_inspector.execution.prediction import LinePrediction, Prediction, SharedAccess
-from artifact_inspector.pictures._canvas import Canvas, cut_text
-from artifact_inspector.pictures._colours import NUMBERED_FILLS
+from artifact_inspector.pictures._canvas import NUMBERED_FILLS, Canvas, cut_text
 
 MARGIN, LEFT, TOP = 14, 112, 84
 MAX_BANK_WIDTH, ROW = 26, 15

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.timetable import Timetable, find_timetable
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
-from artifact_inspector.pictures._canvas import Canvas, cut_text, width_of
-from artifact_inspector.pictures._colours import FAMILY_OF
+from artifact_inspector.pictures._canvas import FAMILY_OF, Canvas, cut_text, width_of
 from artifact_inspector.vocabulary.letters import LETTERS
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.phrases import mma_count
+from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.report.waits import load_depths
 
 
 @dataclass(frozen=True, slots=True)

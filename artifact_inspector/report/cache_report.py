@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -17,10 +17,13 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
+from artifact_inspector.findings import Finding, Severity, find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.console import is_width_limited
+from artifact_inspector.report.kernel_blocks import timing_cell
 from artifact_inspector.report.kernel_rows import (
+    MAX_NAME_WIDTH,
     KernelRow,
     RenderedColumn,
     blocks_text,
@@ -30,9 +33,10 @@ from artifact_inspector.report.kernel_rows import (
     make_rows,
     make_table,
     short_hashes,
+    shorten,
 )
+from artifact_inspector.report.layout import WrappedTexts
 from artifact_inspector.report.phrases import TERMS, describe_notes, describe_unknown, describe_verdict, plural
-from artifact_inspector.report.tuning import timing_cell
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_PROBLEMS = 20
@@ -70,8 +74,6 @@ class CacheReport:
         if not self.kernels:
             yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
-            from artifact_inspector.report.overview import Overview  # on a terminal only
-
             yield self._title()
             yield Overview(self.kernels, len(shown_kernels))
             shown_kernels = self.kernels
@@ -231,3 +233,112 @@ def problems_block(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) 
         yield Padding(Text.assemble((problem.path, "bold"), ": ", problem.problem, overflow="fold"), (0, 0, 0, 2))
     if len(all_problems) > MAX_PROBLEMS:
         yield Text(f"  and {len(all_problems) - MAX_PROBLEMS} more; --json lists all", "dim")
+
+
+MAX_VALUES = 3
+"""Words in a cell; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The summary, then as many kernel names as fit."""
+
+    kernels: Sequence[KernelFacts]
+    max_groups: int
+    """Groups to show."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield ""
+        yield _summary(self.kernels)
+        groups: dict[str, list[KernelFacts]] = {}
+        for kernel in self.kernels:
+            groups.setdefault(kernel.artifact.display_name, []).append(kernel)
+        shown_groups = list(groups.items())[: self.max_groups]
+        yield Padding(_fitting_groups(shown_groups, console, options), (1, 0, 0, 0))
+        omitted_count = sum(len(variants) for _, variants in list(groups.items())[self.max_groups :])
+        if omitted_count:
+            names = len(groups) - len(shown_groups)
+            kernels = f"{omitted_count} {plural('kernel', omitted_count)}"
+            omitted_text = f"Not shown: {names} more {plural('name', names)} with {kernels}"
+            yield Text(f"\n{omitted_text}", "bold")
+        yield Text(
+            "List the variants of one kernel with a NAME, every kernel with --limit 0. Filter and sort with "
+            "--finding AI007, --verdict serial, --sort spills, --newest.",
+            "dim",
+        )
+
+
+def _summary(kernels: Sequence[KernelFacts]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column()
+    artifacts = [kernel.artifact for kernel in kernels]
+    grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
+    grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
+    grid.add_row("verdicts", WrappedTexts(_count_values(kernel.verdict or "none" for kernel in kernels)))
+    kinds_by_kernel = [list(dict.fromkeys(map(_kind, find_findings(kernel)))) for kernel in kernels]
+    counts = Counter(kind for kinds in kinds_by_kernel for kind in kinds)
+    if counts:
+        ordered = sorted(counts, key=lambda kind: (kind[0] is not Severity.WARNING, -counts[kind]))
+        texts = [
+            Text(f"{code} {name} {counts[severity, code, name]}", _STYLES[severity]) for severity, code, name in ordered
+        ]
+        grid.add_row("findings", WrappedTexts(texts))
+    return grid
+
+
+_STYLES = {Severity.WARNING: "yellow", Severity.NOTE: ""}
+
+
+def _kind(finding: Finding) -> tuple[Severity, str, str]:
+    return finding.severity, finding.code, finding.name
+
+
+_LAYOUTS = (
+    *((descriptions, MAX_NAME_WIDTH) for descriptions in range(MAX_VALUES, 0, -1)),
+    *((1, width) for width in (30, 24, 16, 10)),
+)
+"""Words per cell and characters of a name, the most complete table first."""
+
+
+def _fitting_groups(
+    groups: Sequence[tuple[str, Sequence[KernelFacts]]], console: Console, options: ConsoleOptions
+) -> Table:
+    """The table with as many words per cell as fit, and with shorter names if not even one fits."""
+    for max_words, name_width in _LAYOUTS:
+        table = _groups(groups, max_words, name_width)
+        if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
+            break
+    return table
+
+
+def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int, name_width: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("kernel", no_wrap=True)
+    table.add_column("variants", justify="right", no_wrap=True)
+    table.add_column("targets", no_wrap=True)
+    table.add_column("verdicts", no_wrap=True)
+    table.add_column("spilled", justify="right", no_wrap=True)
+    table.add_column("findings", no_wrap=True, style="dim")
+    for name, kernels in groups:
+        spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
+        codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))
+        table.add_row(
+            shorten(name, name_width),
+            str(len(kernels)),
+            _most_frequent((str(x.artifact.target or "unknown") for x in kernels), max_words),
+            _most_frequent((x.verdict or "none" for x in kernels), max_words),
+            f"{max(spills)} B" if any(spills) else "",
+            _most_frequent(sorted(codes), max_words),
+        )
+    return table
+
+
+def _count_values(values: Iterable[str]) -> list[str]:
+    return [f"{text} {count}" for text, count in Counter(values).most_common()]
+
+
+def _most_frequent(values: Iterable[str], max_values: int) -> str:
+    distinct_values = [text for text, _ in Counter(values).most_common()]
+    ellipsis = f" +{len(distinct_values) - max_values}" if len(distinct_values) > max_values else ""
+    return ", ".join(distinct_values[:max_values]) + ellipsis

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +20,6 @@ from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair, VerdictChange
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import OrderVerdict
-from artifact_inspector.report.aligned_signature import AlignedSignature
 from artifact_inspector.report.cache_report import problems_block
 from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import Signature, phrase_text
@@ -411,3 +411,28 @@ def _legend(verdicts: Iterable[str]) -> Table:
     for verdict in sorted(verdicts):
         grid.add_row(verdict, describe_verdict(verdict))
     return grid
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSignature:
+    """One of two aligned signatures; runs that do not fit are counted."""
+
+    columns: tuple[SignatureColumn, ...]
+    side: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = Text(no_wrap=True)
+        for number, column in enumerate(self.columns):
+            width = max(len(column.left), len(column.right))
+            remaining = len(self.columns) - number
+            ellipsis = f"… {remaining} more"
+            if len(text) + width + (0 if remaining == 1 else len(ellipsis) + 1) > options.max_width:
+                text.append(ellipsis, "dim")
+                break
+            run, other_run = column[self.side], column[1 - self.side]
+            text.append(f"{run:<{width}} ", "" if run == other_run else "bold")
+        yield text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        total_width = sum(max(len(column.left), len(column.right)) + 1 for column in self.columns)
+        return Measurement(min(24, total_width), max(1, total_width))

@@ -22,12 +22,16 @@ from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Basis, EventKind, OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.cache_report import problems_block
-from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import describe_evidence, findings_block, no_source
+from artifact_inspector.report.kernel_blocks import (
+    access_block,
+    bill_block,
+    describe_timings,
+    partitions_block,
+    remarks_block,
+)
 from artifact_inspector.report.layout import Signature, WrappedTexts, phrase_text
-from artifact_inspector.report.partitions import partitions_block
 from artifact_inspector.report.phrases import (
     TERMS,
     describe_changes,
@@ -41,11 +45,8 @@ from artifact_inspector.report.phrases import (
     shorten_locations,
     span,
 )
-from artifact_inspector.report.region_work import describe_work, in_flight_text
+from artifact_inspector.report.region_work import describe_copies, describe_waits, describe_work, in_flight_text
 from artifact_inspector.report.resources import describe_resources
-from artifact_inspector.report.shared_memory import bill_block
-from artifact_inspector.report.tuning import describe_timings
-from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.vocabulary.rows import story_facts
 
 if TYPE_CHECKING:

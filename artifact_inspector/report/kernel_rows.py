@@ -17,8 +17,8 @@ from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.findings import find_findings
 from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.phrases import mma_count
+from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.report.waits import load_depths
 
 MAX_NAME_WIDTH = 40
 """Columns of a name on a terminal; a longer name is cut in the middle."""

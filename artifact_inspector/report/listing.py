@@ -18,7 +18,7 @@ from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import EventKind, Instruction, Module
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.layout import WrappedTexts, phrase_text
-from artifact_inspector.report.lexers.registry import lexer_for
+from artifact_inspector.report.lexers.scanner import lexer_for
 from artifact_inspector.report.phrases import legend, load_statements, plural
 from artifact_inspector.vocabulary.letters import LETTERS
 

@@ -25,8 +25,7 @@ from artifact_inspector.files.writer import write_text
 from artifact_inspector.findings import RULES, Severity
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.serving.compiled_lines import CompiledVariant
-from artifact_inspector.serving.kernel_variants import KernelVariants
-from artifact_inspector.serving.source_kernels import SourceKernel, find_kernels
+from artifact_inspector.serving.kernel_variants import KernelVariants, SourceKernel, find_kernels
 from artifact_inspector.version import __version__
 
 SOURCE = "inspect-kernel"

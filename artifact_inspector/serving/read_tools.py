@@ -12,7 +12,6 @@ from artifact_inspector.facts.selection import narrow, parse_filters, select_ker
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model.limits import SIMULATION_SECONDS
-from artifact_inspector.serving.bounds import AnswerBound, Item, ToolAnswer, size_of, take_fitting
 from artifact_inspector.serving.items import (
     DEFAULT_PARTS,
     PARTS,
@@ -27,13 +26,18 @@ from artifact_inspector.serving.tool import (
     NAME_PARAMETER,
     OFFSET_PARAMETER,
     TARGET_PARAMETER,
+    AnswerBound,
+    Item,
     McpTool,
+    ToolAnswer,
     ToolContext,
     ToolParameter,
     integer_parameter,
     make_page,
+    size_of,
     string_parameter,
     strings_parameter,
+    take_fitting,
 )
 
 if TYPE_CHECKING:

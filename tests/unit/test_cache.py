@@ -324,6 +324,14 @@ def test_an_unknown_stage_is_named_once_and_costs_nothing(tmp_path):
     assert {o.path for o in cache.others} == {"x/gemv.spv", "x/other.spv", "x/notes.txt"}
 
 
+def test_launch_metadata_is_a_known_file_and_no_problem(tmp_path):
+    entry(tmp_path / "x")
+    (tmp_path / "x" / "gemv.launch_metadata").write_text("?")
+    cache = open_cache(tmp_path)
+    assert cache.problems == ()
+    assert cache.others == (("x/gemv.launch_metadata", "launch metadata"),)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -553,7 +561,7 @@ def test_a_file_stands_alone_and_its_metadata_for_all() -> None:
     assert {"ttir", "ttgir", "llir", "ptx", "cubin", "json"} <= set(whole.files)
 
 
-@pytest.mark.parametrize("name", ["gone.ptx", "notes.txt", "__grp__k.json"])
+@pytest.mark.parametrize("name", ["gone.ptx", "notes.txt", "__grp__k.json", "gemv.autotune.json"])
 def test_a_file_that_is_no_kernels_is_refused(tmp_path: Path, name: str) -> None:
     if name != "gone.ptx":
         (tmp_path / name).write_text("{}")

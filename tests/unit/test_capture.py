@@ -34,7 +34,7 @@ from artifact_inspector.execution.launch_requests import parse_document
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
-from artifact_inspector.report.capture import captured_table
+from artifact_inspector.report.compilation import captured_table
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Capturing needs Triton (Linux).")
 needs_torch = pytest.mark.skipif(

@@ -248,7 +248,7 @@ def test_a_name_with_a_typing_error_in_one_part_names_the_kernel(tmp_path: Path)
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.ttir").write_text("module {\n}\n")
     result = run(tmp_path, "w8a9")
-    assert "There are w8a8_scaled_mm and 5 more" in result.stderr
+    assert "Choose from w8a8_scaled_mm and 5 more" in result.stderr
 
 
 def test_a_name_that_fits_nothing_names_what_is_near(cache: Path) -> None:
@@ -387,7 +387,7 @@ def test_a_stage_narrows_to_the_kernels_that_have_it(cache: Path) -> None:
     assert "twice" not in rows
     result = run(cache, "--stage", "amdgcn")
     assert result.exit_code == 2
-    assert "There are ttir (2), ptx (1)." in result.stderr
+    assert "Choose from ttir (2), ptx (1)." in result.stderr
 
 
 def test_a_region_of_the_only_kernel_is_a_story_without_a_name(cache: Path) -> None:

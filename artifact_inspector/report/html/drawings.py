@@ -11,9 +11,8 @@ from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import RegionKind, Stage
-from artifact_inspector.pictures.occupancy import occupancy_bars
 from artifact_inspector.pictures.pair_timelines import pair_timelines
-from artifact_inspector.pictures.shared_map import shared_map
+from artifact_inspector.pictures.resources import occupancy_bars, shared_map
 from artifact_inspector.pictures.timeline import timeline
 from artifact_inspector.pictures.timetable import timetable
 from artifact_inspector.report.diff import side_labels

@@ -14,9 +14,8 @@ from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.html.code import LinkedCode, linked_code
 from artifact_inspector.report.html.drawings import PictureSection, draw_kernel, draw_resources
-from artifact_inspector.report.html.finding import FindingView, view_finding, view_limit
 from artifact_inspector.report.html.rendering import render_fragment
-from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.html.sources import FindingView, Sources, view_finding, view_limit
 from artifact_inspector.report.html.table_page import DetailPage
 from artifact_inspector.report.phrases import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.report.resources import describe_resources

@@ -26,7 +26,7 @@ from artifact_inspector.comparison.variant_causes import Causes, EntryDifference
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.findings import Finding
-from artifact_inspector.report.change_effect import EffectReport
+from artifact_inspector.report.change_effect import EffectReport, RemedyTrial
 from artifact_inspector.report.json._document import Document
 from artifact_inspector.report.json._encoding import (
     INLINED,
@@ -41,7 +41,6 @@ from artifact_inspector.report.json._encoding import (
     words,
 )
 from artifact_inspector.report.json.cache import Verdict, identity
-from artifact_inspector.report.remedies import RemedyTrial
 from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
