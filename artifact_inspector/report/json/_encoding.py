@@ -100,11 +100,11 @@ def null_if_empty(value: T) -> T:
 
 
 INLINED = {"is_inline": True}
-"""Metadata of a field whose keys stand in its place."""
+"""Metadata of a field whose keys replace it."""
 
 
 def inlined(value: T) -> T:
-    """An object whose keys stand in its place."""
+    """An object whose keys replace it."""
     return _marked(value, **INLINED)
 
 
