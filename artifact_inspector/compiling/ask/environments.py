@@ -20,9 +20,8 @@ from pathlib import Path
 
 from artifact_inspector.compiling.ask.process import Interpreter, current_interpreter
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.files.cache_directory import user_cache
 from artifact_inspector.files.process_limits import PYTHON_OF_LINKER
-from artifact_inspector.files.writer import write_text
+from artifact_inspector.files.writer import user_cache, write_text
 from artifact_inspector.model import TritonVersion
 
 _ROOT = Path(__file__).resolve().parents[3]
