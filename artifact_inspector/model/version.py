@@ -8,6 +8,7 @@ from functools import lru_cache
 Release = tuple[int, int]
 """Major and minor number: (3, 2) for 3.2.0."""
 
+_ALL_NUMBERS = re.compile(r"\d+")
 _NUMBERS = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d+)?")
 
 
@@ -17,6 +18,8 @@ class TritonVersion(str):
     Example:
         >>> TritonVersion("3.0/3.1").since((3, 1)) is None, TritonVersion("3.10.0").since((3, 2))
         (True, True)
+        >>> TritonVersion("3.10.0").numbers > TritonVersion("3.9.0+git1a2b").numbers > (3, 5)
+        True
     """
 
     __slots__ = ()
@@ -33,8 +36,8 @@ class TritonVersion(str):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Every number of a single version, to be ordered by: (3, 2, 0)."""
-        return tuple(int(number) for number in self.split("."))
+        """The numbers of a single version, to be ordered by: (3, 2, 0) for `3.2.0` and `3.2.0+git1a2b`."""
+        return tuple(int(number) for number in _ALL_NUMBERS.findall(self.partition("+")[0]))
 
     def since(self, release: Release) -> bool | None:
         """Whether it is that release or a later one; None if unknown."""
