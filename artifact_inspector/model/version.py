@@ -25,6 +25,16 @@ class TritonVersion(str):
     __slots__ = ()
 
     @property
+    def candidates(self) -> list[str]:
+        """Every possible version, as written."""
+        return self.split("/")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names one version, not only its release: `3.2.0`."""
+        return "/" not in self and self.count(".") >= 2
+
+    @property
     def releases(self) -> tuple[Release, ...]:
         """Every possible release, oldest first; empty if the text has none."""
         return _releases(str(self))
@@ -55,7 +65,7 @@ class TritonVersion(str):
         """
         return any(
             TritonVersion(version).matches(requested) or TritonVersion(requested).matches(version)
-            for version in self.split("/")
+            for version in self.candidates
         )
 
 
