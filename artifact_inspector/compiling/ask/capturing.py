@@ -35,7 +35,8 @@ class Launch:
     location: str
     """`file:line` of the launch."""
     caller: str
-    """`file:line` of the program's own statement that led to the launch; without a library, `location`."""
+    """`file:line` of the program's own statement that led to the launch; equals `place` without a library in
+    between."""
     count: int
     """Number of launches; a lower bound if the program was killed."""
 
