@@ -5,114 +5,78 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._launches import (
-    MAX_STEPS,
-    Arguments,
-    Gpu,
-    Grid,
-    LaunchFile,
-    Steps,
-    parse_duration,
-    read_requests,
-)
-from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
-from artifact_inspector.cli._options import (
-    Const,
-    Json,
-    KernelName,
-    Nvdisasm,
-    Output,
-    ReadTargets,
-    Signature,
-    Where,
-    read_selectors,
-)
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import CompileOptions, LaunchOptions, Selection
 from artifact_inspector.cli._output import notice, output_to, print_json, print_report
 from artifact_inspector.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from artifact_inspector.cli._launches import LaunchPair
     from artifact_inspector.diagnosis.cause import Diagnosis
     from artifact_inspector.diagnosis.remedy import RemedySearch
-    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.facts.selection import KernelFilter
-    from artifact_inspector.files.cache import Artifact, Cache
+    from artifact_inspector.files.cache import Cache
+
 
 DEFAULT_TARGETS = ["H100"]
 """The GPU to compile for if none is given."""
 _KERNEL_FILE = re.compile(r".+\.py:\w+")
 
 
-@app.command(context_settings={"allow_extra_args": True})
+@command()
 def advise(
-    context: typer.Context,
-    cache: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CACHE", help="A Triton cache directory, FILE.py:KERNEL, or -- and a program that launches kernels."
-        ),
-    ] = None,
-    name: KernelName = None,
-    argument_texts: Arguments = None,
-    grid: Grid = None,
-    launch: LaunchFile = None,
-    target: ReadTargets = None,
-    properties: Where = None,
-    gpu: Gpu = None,
-    signature: Signature = None,
-    const: Const = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar="FILE.py:KERNEL",
-            help="Import and edit this file to try changes. A record never imports code.",
-        ),
-    ] = None,
-    budget: Annotated[
-        str, typer.Option("--budget", metavar="TIME", help="Try changes for this long: 60s, 2m; 0 tries none.")
-    ] = "60s",
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Write the first patch to the file that the command line names.")
-    ] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="Print the two most important causes only.")] = False,
-    steps: Steps = MAX_STEPS,
-    output: Output = None,
-    json: Json = False,
-    nvdisasm: Nvdisasm = None,
+    selection: Selection,
+    launches: LaunchOptions,
+    program: list[str] | None = options.argument(
+        "[ARGUMENT]...", "Arguments of a program that launches kernels: -- python train.py --steps 2", None
+    ),
+    gpu: options.Gpu = None,
+    signature: options.Signature = None,
+    const: options.Const = None,
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL", "Import and edit this file to try changes. A record never imports code.", None
+    ),
+    budget: str = options.option("--budget TIME", "Try changes for this long: 60s, 2m; 0 tries none.", "60s"),
+    apply: bool = options.option("--apply", "Write the first patch to the file that the command line names.", False),
+    brief: bool = options.option("--brief", "Print the two most important causes only.", False),
+    output: options.Output = None,
+    json: options.Json = False,
 ) -> None:
     """Name what takes the time of a launch, by source line, and what helps. No GPU needed."""
-    with exit_codes(json=json), output_to(output):
+    with output_to(output):
         from artifact_inspector.api.advice import diagnose_launches
-        from artifact_inspector.facts.selection import parse_filters
+        from artifact_inspector.cli._launches import launch_disassembler, parse_duration
+        from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
         from artifact_inspector.files.scratch import scratch_directory
         from artifact_inspector.report.advise import AdviceReport
         from artifact_inspector.report.json.advise import advice_document
         from artifact_inspector.report.progress import progress_bar
 
         with scratch_directory() as scratch:
-            selectors = parse_filters(read_selectors(target, properties))
+            cache, name, target = selection.cache, selection.name, selection.target
             source = "" if cache is None else str(cache)
             if _KERNEL_FILE.fullmatch(source):
-                cache, kernel = _compile_source(source, target, signature, const or [], Path(scratch)), source
+                compiling = CompileOptions(signature=signature, const=const)
+                cache, kernel = _compile_source(source, target, compiling, Path(scratch)), source
             elif cache is not None and not cache.exists() and shutil.which(source) is not None:
-                words = [source, *filter(None, [name]), *context.args]
+                words = [source, *filter(None, [name]), *(program or [])]
                 cache, name = _capture_program(words, target, Path(scratch)), None
+            selectors = read_filters(target, selection.properties)
             opened = open_cache_or_fail(cache)
-            pairs = _pair_launches(opened, name, selectors, (argument_texts or [], grid, launch))
-            disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
+            steps, nvdisasm = launches.steps, launches.nvdisasm
+            pairs = _pair_launches(opened, name, selectors, launches)
+            disassemble = launch_disassembler(pairs, nvdisasm)
             with progress_bar(len(pairs), "simulating") as advance:
                 diagnoses = diagnose_launches(
                     pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
                 )
-            searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, parse_duration(budget), Path(scratch))
+            seconds = parse_duration(budget)
+            searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, seconds, Path(scratch))
         if json:
             print_json(advice_document(diagnoses, searches))
         else:
@@ -121,9 +85,9 @@ def advise(
             _apply_first_patch(searches, kernel)
 
 
-def _compile_source(source: str, targets: list[str] | None, signature: str | None, const: list[str], out: Path) -> Path:
+def _compile_source(source: str, targets: list[str] | None, compiling: CompileOptions, out: Path) -> Path:
     """The cache of a kernel compiled from its file; types that are not given are derived from the source."""
-    from artifact_inspector.cli.compile import read_requests as read_compile_requests
+    from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.compiling import compile_kernels
     from artifact_inspector.diagnosis.derived_signature import derive_arguments
 
@@ -131,13 +95,14 @@ def _compile_source(source: str, targets: list[str] | None, signature: str | Non
     if not Path(file).is_file():
         raise UsageError(f"{file} does not exist.", "Give the file of a kernel: kernels.py:matmul.")
     derived = derive_arguments(Path(file).read_text(encoding="utf-8"), name)
-    if derived is not None and signature is None:
-        signature = derived.signature
+    if derived is not None and compiling.signature is None:
         assumed = " ".join(f"{one}={value}" for one, value in derived.constants.items())
-        notice(f"Assumed types {signature}{f' and {assumed}' if assumed else ''}. --signature and --const set them.")
+        notice(f"Assumed {derived.signature}{f' and {assumed}' if assumed else ''}: --signature and --const set them.")
+        const = compiling.const or []
         named = {text.partition("=")[0].strip() for one in const for text in one.split(",")}
         const = [*const, *(f"{one}={value}" for one, value in derived.constants.items() if one not in named)]
-    requests = read_compile_requests([source], signature, const, None, None, None, None)
+        compiling = CompileOptions(signature=derived.signature, const=const)
+    requests = read_requests([source], compiling, None)
     cache = out / "compiled"
     for row in compile_kernels(requests, (targets or DEFAULT_TARGETS)[:1], cache):
         if row.directory is None:
@@ -168,7 +133,7 @@ def _apply_first_patch(searches: Sequence[RemedySearch | None], kernel: str | No
 
 
 def _search(
-    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    pairs: Sequence[LaunchPair],
     diagnoses: Sequence[Diagnosis],
     gpu: str | None,
     steps: int,
@@ -179,6 +144,7 @@ def _search(
 ) -> list[RemedySearch | None]:
     """The remedies of each launch, which share the budget."""
     from artifact_inspector.api.remedy_search import search_remedies
+    from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.report.progress import progress_bar
 
     if seconds <= 0:
@@ -203,17 +169,13 @@ def _search(
 
 
 def _pair_launches(
-    opened: Cache,
-    name: str | None,
-    selectors: Sequence[KernelFilter],
-    launch_options: tuple[list[str], str | None, Path | None],
-) -> list[tuple[Artifact, LaunchRequest]]:
+    opened: Cache, name: str | None, selectors: Sequence[KernelFilter], launches: LaunchOptions
+) -> list[LaunchPair]:
     """Each launch with its kernel: given or recorded launches, else assumed ones."""
     from artifact_inspector.api.advice import assume_launches
-    from artifact_inspector.api.launches import find_launches, pair_launches
+    from artifact_inspector.api.launches import find_launches
+    from artifact_inspector.cli._launches import requested_pairs
 
-    argument_texts, grid, launch = launch_options
-    if not argument_texts and grid is None and launch is None and not find_launches(opened, name, selectors, None, {}):
+    if launches.is_recorded and not find_launches(opened, name, selectors, None, {}):
         return assume_launches(opened, name, selectors)
-    requests = read_requests(argument_texts, grid, launch, opened, name, selectors)
-    return pair_launches(opened, name, selectors, requests)
+    return requested_pairs(launches, opened, name, selectors)

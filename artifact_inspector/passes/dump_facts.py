@@ -85,16 +85,10 @@ def read_dump_facts(
 
     Args:
         artifact: the compiled kernel; its earlier stages define the program's rounds.
-        stage: the stage of the dump.
         text: the dump; None for the artifact's own text of that stage.
-        topics: the topics of facts to return.
-        disassemble: disassembles machine code.
     """
-    files = {
-        at: file
-        for at, file in artifact.files.items()
-        if any(at == earlier_stage.value and earlier_stage.order < stage.order for earlier_stage in Stage)
-    }
+    earlier = {earlier_stage.value for earlier_stage in Stage if earlier_stage.order < stage.order}
+    files = {at: file for at, file in artifact.files.items() if at in earlier}
     suffix = "cubin" if stage is Stage.SASS else stage.value
     name = f"{artifact.stem}.{stage.value}"
     source_file = artifact.files.get(suffix) if text is None else MemoryFile(name, text.encode())
@@ -124,8 +118,7 @@ def _row_facts(kernel: KernelFacts, stage: Stage) -> Iterator[DumpFact]:
 def _region_facts(stage_facts: StageFacts, names: dict[str, str]) -> Iterator[DumpFact]:
     loops = []
     for region in stage_facts.regions:
-        name = names.get(region.id)
-        if name is None:
+        if (name := names.get(region.id)) is None:
             continue
         if region.named_signature:
             key, label = f"{name}.order", f"{name} order"
@@ -153,10 +146,8 @@ def _layout_widths(text: str) -> Iterator[DumpFact]:
                 widths.setdefault(line, set()).add(min(contiguous_bytes, MAX_ACCESS_BYTES))
                 break
     for line, line_widths in widths.items():
-        width_texts = tuple(f"{width}" for width in sorted(line_widths))
-        yield DumpFact(
-            Topic.WIDTHS, f"load {line}.bytes", f"load at {line}", "contiguous B per thread in its layout", width_texts
-        )
+        key, unit = f"load {line}.bytes", "contiguous B per thread in its layout"
+        yield DumpFact(Topic.WIDTHS, key, f"load at {line}", unit, tuple(map(str, sorted(line_widths))))
 
 
 def _kernel_region_names(names: dict[str, str], artifact: Artifact) -> dict[str, str]:

@@ -117,7 +117,7 @@ def _judge():
     import torch
     from triton.runtime import interpreter
 
-    from artifact_inspector.measuring.check import fill_with_poison, relative_error
+    from artifact_inspector.measuring.gpu_process import fill_with_poison, relative_error
 
     for name, size in SMALL.items():
         if name == "matmul_scaled" and not hasattr(interpreter.InterpreterBuilder, "create_dot_scaled"):

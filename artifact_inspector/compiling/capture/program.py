@@ -58,8 +58,6 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
 
 
 class _ImportCallback(MetaPathFinder):
-    """Calls a function after the import of a package."""
-
     def __init__(self, functions: Mapping[str, Callable[[], None]], recorder: Recorder) -> None:
         self._functions = dict(functions)
         self._recorder = recorder

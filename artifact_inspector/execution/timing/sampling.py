@@ -332,7 +332,7 @@ def sample_launch(
         lane_steps=frozenset(atomics if tracks_addresses else ()),
     )
     setup.memory.tracks_touches = False
-    setup.memory.footprints = traffic  # type: ignore[assignment]
+    setup.memory.footprints = traffic
     ctas = choose_ctas(launch.grid, cta_limit)
     machine = setup.machine(ctas)
     trace: list[int] = []
