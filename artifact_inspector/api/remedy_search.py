@@ -176,6 +176,8 @@ class _Search:
         for trial in helpful:
             if trial is not best and trial.microseconds < limit and len(trial.change) == 1:
                 yield {**best.change, **trial.change}, best.edit
+        for dropped in best.change if len(best.change) > 1 else ():
+            yield {name: value for name, value in best.change.items() if name != dropped}, best.edit
         for change in self._proposals(best.change, self._diagnose(best)):
             yield {**best.change, **change}, best.edit
 

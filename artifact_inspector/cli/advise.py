@@ -63,7 +63,7 @@ def advise(
             if _KERNEL_FILE.fullmatch(source):
                 compiling = CompileOptions(signature=signature, const=const)
                 cache, kernel = _compile_source(source, target, compiling, Path(scratch)), source
-            elif cache is not None and not cache.exists() and shutil.which(source) is not None:
+            elif cache is not None and not cache.is_dir() and shutil.which(source) is not None:
                 words = [source, *filter(None, [name]), *(program or [])]
                 cache, name = _capture_program(words, target, Path(scratch)), None
             selectors = read_filters(target, selection.properties)

@@ -1,0 +1,114 @@
+"""Edits of sources: what changes, and that results stay equal in Triton's interpreter."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import blind_pairs
+import pairs
+
+from artifact_inspector.api.equal_results import compare_results
+from artifact_inspector.api.remedy_search import LARGEST_DIFFERENCE, reduces_a_cause
+from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
+from artifact_inspector.diagnosis.derived_signature import derive_arguments
+from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
+from artifact_inspector.execution.launch_requests import parse_document_of
+
+GEMM = Path(__file__).parents[2] / "kernels" / "gemm_int4.py"
+CASES = {
+    "gemv-w4": (blind_pairs, CauseKind.REDUNDANT_LOAD, "packed = tl.load(qw_ptr + n[:, None] * (K // 8) + k"),
+    "rope": (blind_pairs, CauseKind.INVARIANT_LOAD, "    cos = tl.load"),
+    "reduction": (pairs, CauseKind.REDUCTION_PER_TRIP, "total += tl.sum"),
+    "pack-64": (blind_pairs, CauseKind.INT64, "row = at // D3"),
+    "fp32-fma": (pairs, CauseKind.FP32_DOT, "input_precision=PREC"),
+    "wide-dot": (pairs, CauseKind.WIDE_DOT, "a = tl.load(a_ptrs).to(tl.float32)"),
+}
+
+
+def _edit(file: Path, kernel: str, kind: CauseKind, text: str) -> SourceEdit:
+    """The only edit for a cause on the last line of the kernel that has a text, a dot's line for dots."""
+    source = file.read_text(encoding="utf-8")
+    (function,) = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name == kernel
+    )
+    lines = source.splitlines()
+    numbers = [n for n in range(function.lineno, (function.end_lineno or 0) + 1) if text in lines[n - 1]]
+    line = numbers[-1] + (2 if kind is CauseKind.WIDE_DOT else 0)
+    (edit,) = propose_edits(source, kernel, [Cause(kind, f"{file.name}:{line}", 0.5, "")])
+    return edit
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_edit_compiles_and_changes_only_its_kernel(name: str) -> None:
+    module, kind, text = CASES[name]
+    kernel = module.PAIRS[name][1].kernel
+    edit = _edit(module.FILE, kernel, kind, text)
+    before = ast.parse(module.FILE.read_text(encoding="utf-8")).body
+    after = ast.parse(edit.text).body
+    changed = [
+        getattr(left, "name", "")
+        for left, right in zip(before, after, strict=True)
+        if ast.dump(left) != ast.dump(right)
+    ]
+    assert changed == [kernel]
+    patch = edit.as_patch(module.FILE.read_text(encoding="utf-8"), module.FILE.name)
+    assert patch.startswith(f"--- a/{module.FILE.name}\n+++ b/{module.FILE.name}\n@@ ")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
+def test_an_edit_gives_equal_results_in_the_interpreter(name: str, tmp_path: Path) -> None:
+    module, kind, text = CASES[name]
+    variant = module.PAIRS[name][1]
+    edited = tmp_path / module.FILE.name
+    edited.write_text(_edit(module.FILE, variant.kernel, kind, text).text, encoding="utf-8")
+    (request,) = parse_document_of({"grid": variant.grid, "args": variant.arguments}, variant.kernel)
+    files = (module.FILE, edited)
+    difference = compare_results(files, variant.kernel, request, variant.constants, module.FILE.parent)
+    assert difference is not None
+    assert difference <= LARGEST_DIFFERENCE
+
+
+def test_a_wrong_edit_is_refuted(tmp_path: Path) -> None:
+    source = pairs.FILE.read_text(encoding="utf-8")
+    wrong = tmp_path / pairs.FILE.name
+    wrong.write_text(source.replace("tl.load(x_ptr + offs) + 1.0", "tl.load(x_ptr + offs) + 2.0"), encoding="utf-8")
+    arguments = {"x_ptr": pairs.tensor("fp32", 4096), "y_ptr": pairs.tensor("fp32", 4096), "n": 4096}
+    (request,) = parse_document_of({"grid": [4], "args": arguments}, "add_few")
+    difference = compare_results((pairs.FILE, wrong), "add_few", request, {"BLOCK": 1024}, pairs.FILE.parent)
+    assert difference is not None
+    assert difference > LARGEST_DIFFERENCE
+
+
+def test_words_are_loaded_once_along_their_axis() -> None:
+    edit = _edit(GEMM, "gemm_int4_kernel", CauseKind.REDUNDANT_LOAD, "words = tl.load")
+    assert "offs_k_words = tl.arange(0, BLOCK_K // 8) * 8" in edit.text
+    assert "tl.broadcast_to(words[:, None, :], (BLOCK_K // 8, 8, BLOCK_N)), (BLOCK_K, BLOCK_N))" in edit.text
+
+
+def test_types_are_derived_from_uses() -> None:
+    derived = derive_arguments(GEMM.read_text(encoding="utf-8"), "gemm_int4_kernel")
+    assert derived is not None
+    assert derived.constants == {}
+    assert "a_ptr=*fp16:16,w_ptr=*i32:16,scale_ptr=*fp16:16" in derived.signature
+    assert derived.signature.endswith("M=i32:16,N=i32:16,K=i32:16")
+    # every signature of the first set: pointers and integers agree
+    for _, plant, _ in pairs.PAIRS.values():
+        found = derive_arguments(pairs.FILE.read_text(encoding="utf-8"), plant.kernel)
+        assert found is not None
+        pointers = [one.partition("=")[2].startswith("*") for one in found.signature.split(",")]
+        assert pointers == [one.startswith("*") for one in plant.signature.split(",")], plant.kernel
+
+
+def test_a_change_that_leaves_every_cause_is_not_advised() -> None:
+    def diagnosis(share: float, microseconds: float) -> Diagnosis:
+        cause = Cause(CauseKind.SPILLS, "k.py:3", share, "")
+        return Diagnosis("k", "ab", "sm_90", "H100", (1, 1, 1), microseconds, 1.0, (cause,), "")
+
+    assert reduces_a_cause(diagnosis(0.5, 10.0), diagnosis(0.2, 10.0))
+    assert not reduces_a_cause(diagnosis(0.5, 10.0), diagnosis(0.7, 9.0))
