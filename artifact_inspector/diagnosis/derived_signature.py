@@ -1,7 +1,7 @@
 """Types and constants of a kernel's arguments, derived from its source where nothing states them.
 
-An argument is a pointer if loads and stores start from it. Its elements are integers where a loaded value is shifted
-or is part of an address, else fp16.
+An argument is a pointer if loads and stores start from it. Its elements are integers where bits of a loaded value
+are selected or it is part of an address, else fp16.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _pointers(function: ast.FunctionDef) -> set[str]:
 
 
 def _index_tensors(function: ast.FunctionDef) -> set[str]:
-    """Pointers whose loaded values are shifted, masked by bits, or used in addresses."""
+    """Pointers whose loaded values have their bits selected, or are used in addresses."""
     flows = _flows(function)
     indexing: set[str] = set()
     for call in _accesses(function):
