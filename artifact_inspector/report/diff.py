@@ -89,39 +89,26 @@ class PairReport:
         pair = self.pair
         labels = side_labels(pair)
         if self.is_identical:
-            yield _header(pair)
-            yield ""
-            yield Text("Identical: every file is the same, byte for byte.", "bold")
+            yield from (_header(pair), "", Text("Identical: every file is the same, byte for byte.", "bold"))
             return
         yield from _failed_launches(pair, labels)
         yield self.lead
         if self.price:
             yield Text(self.price, overflow="fold")
-        yield ""
-        yield _header(pair)
-        yield ""
+        yield from ("", _header(pair), "")
         yield from render_groups(differing_facts(pair.facts))
         yield from _describe_order(pair, labels)
-        yield ""
-        yield _facts(pair, labels, only_changes=self.only_changes)
-        signatures: list[str] = []
-        verdicts: set[str] = set()
-        for region in pair.regions:
-            if not _is_listed(region):
-                continue
-            sides = [side for stage in region.stages for side in (stage.left, stage.right) if side is not None]
-            signatures += [side.region.signature for side in sides]
-            verdicts |= {side.region.verdict for side in sides}
+        yield from ("", _facts(pair, labels, only_changes=self.only_changes))
+        regions = [region for region in pair.regions if _is_listed(region)]
+        for region in regions:
             yield ""
             yield from _region(region, labels)
-        if verdicts:
-            yield ""
-            yield _legend(verdicts)
-            yield Text(" · ".join(legend(signatures)), "dim", overflow="fold")
+        sides = [side.region for region in regions for x in region.stages for side in (x.left, x.right) if side]
+        if sides:
+            signatures = legend(side.signature for side in sides)
+            yield from ("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
         if pair.notes:
-            yield ""
-            yield Text("not compared", "bold")
-            yield from (Padding(Text(note, overflow="fold"), (0, 0, 0, 2)) for note in pair.notes)
+            yield from ("", Text("not compared", "bold"), *map(_indented, pair.notes))
         yield from problems_block((pair.left, pair.right), ())
 
 
