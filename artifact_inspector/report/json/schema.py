@@ -35,7 +35,7 @@ DOCUMENTS: Mapping[str, str] = {
     "compiled": "compiling", "bandwidth": "prediction", "captured": "compiling", "bench": "compiling",
     "prediction": "prediction", "memory_check": "prediction", "ranking": "prediction", "advice": "advise",
     "pressure": "views", "timeline": "views", "passes": "compiling", "bisection": "compiling", "index": "_document",
-    "watched": "cache", "reach": "comparison", "remedies": "comparison", "reasons": "comparison",
+    "watched": "cache", "health": "health", "reach": "comparison", "remedies": "comparison", "reasons": "comparison",
     "causes": "comparison", "error": "_document",
 }  # fmt: skip
 """Name of a document, as its field `document` has it → module of this folder."""
