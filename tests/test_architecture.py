@@ -42,6 +42,7 @@ GATHERING = {
     "Block", "BlockRow",  # a drawing measures its boxes, then places them
     "_OpenFile",  # an editor types in it
     "StoredFacts",  # counts what it wrote
+    "MachineState",  # a machine runs on it
 }  # fmt: skip
 """Dataclasses that are filled in by the one pass that makes them; all others are values."""
 

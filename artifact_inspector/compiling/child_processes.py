@@ -138,7 +138,9 @@ def _finish_child(child: _Child, seconds: float, status: int | None, time_limit:
     if status is None:
         message = f"took longer than {time_limit:g} s"
     elif not child_result:
-        message = "the compiler " + _describe_exit(status)
+        code = os.waitstatus_to_exitcode(status)
+        end = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code} and no result"
+        message = f"the compiler {end}"
     if message is not None:
         # MLIR, LLVM and ptxas print the reason to standard error; the exception often has none
         error_lines = [line for line in details.splitlines() if _ERROR_LINE.search(line)]
@@ -159,13 +161,6 @@ def _shorten(lines: list[str]) -> list[str]:
     if len(lines) <= MESSAGE_LINES:
         return lines
     return [*lines[: MESSAGE_LINES // 2], "…", *lines[-(MESSAGE_LINES // 2) :]]
-
-
-def _describe_exit(status: int) -> str:
-    """How a child process ended, as the end of a sentence."""
-    if os.WIFSIGNALED(status):
-        return f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
-    return f"exited with {os.waitstatus_to_exitcode(status)} and no result"
 
 
 def _kill(pid: int) -> None:

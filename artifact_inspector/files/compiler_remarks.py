@@ -70,7 +70,12 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
                 kind, message = RemarkKind(match["kind"]), _strip_warning(match["text"])
                 remarks.append(CompilerRemark(CompilerTool.TRITON, kind, message, source=location))
             elif remarks and remarks[-1].tool is CompilerTool.TRITON:
-                remarks[-1] = _with_note(remarks[-1], match["text"], location)
+                remark, text = remarks[-1], match["text"]
+                if text == "called from":
+                    called_from = (*remark.called_from, *([location] if location else []))
+                    remarks[-1] = replace(remark, called_from=called_from)
+                elif not text.startswith("see current operation"):  # a dump of the operation, which is also in the IR
+                    remarks[-1] = replace(remark, notes=(*remark.notes, _strip_warning(text)))
     counts = Counter(remarks)
     return tuple(replace(remark, count=count) for remark, count in counts.items())
 
@@ -83,14 +88,6 @@ def _ptxas_remarks(match: re.Match[str]) -> list[CompilerRemark]:
     kind = RemarkKind.ADVISORY if match["kind"] == "info" else RemarkKind(match["kind"])
     ptx_line = parse_integer(line[1]) if line else None
     return [CompilerRemark(CompilerTool.PTXAS, kind, message, code=match["code"], ptx_line=ptx_line)]
-
-
-def _with_note(remark: CompilerRemark, text: str, location: str | None) -> CompilerRemark:
-    if text == "called from":
-        return replace(remark, called_from=(*remark.called_from, *([location] if location else [])))
-    if text.startswith("see current operation"):
-        return remark  # a dump of the operation, which is also in the IR
-    return replace(remark, notes=(*remark.notes, _strip_warning(text)))
 
 
 def _strip_warning(text: str) -> str:

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.compiling.capture.patches import replaced
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.model import TritonVersion
 
@@ -66,21 +67,14 @@ def _install_listener(knobs: Any, take: KernelCallback) -> Iterator[None]:
     def listen(**event: Any) -> None:
         # read the files now: the cache directory may be gone later
         with suppress(OSError):
-            take(*_read_group(event["metadata_group"]))
+            paths = [Path(path) for path in event["metadata_group"].values()]
+            stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
+            take(stem, {path.suffix.removeprefix("."): path.read_bytes() for path in paths})
         if previous_listener is not None:
             previous_listener(**event)
 
-    knobs.listener = listen
-    try:
+    with replaced(knobs, "listener", listen):
         yield
-    finally:
-        knobs.listener = previous_listener
-
-
-def _read_group(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
-    paths = [Path(path) for path in group.values()]
-    stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
-    return stem, {path.suffix.removeprefix("."): path.read_bytes() for path in paths}
 
 
 @contextmanager
@@ -98,25 +92,18 @@ def _install_launch_hook(functions: Any, name: str, take: KernelCallback) -> Ite
     def report_launched() -> None:
         while pending_launches:
             function, key = pending_launches.pop(0)
-            for compiled in _cached_kernels(function, key):
-                take(*read_kernel_files(compiled))
+            caches = getattr(function, "cache", None)  # until 3.2; 3.3 has a tuple for each device
+            if caches is None:
+                caches = {device: kernels_by_key[0] for device, kernels_by_key in function.device_caches.items()}
+            for kernels_by_key in caches.values():
+                if key in kernels_by_key:
+                    take(*read_kernel_files(kernels_by_key[key]))
 
-    setattr(functions, name, hook)
     try:
-        yield
+        with replaced(functions, name, hook):
+            yield
     finally:
-        setattr(functions, name, previous_hook)
         report_launched()
-
-
-def _cached_kernels(function: Any, key: Any) -> Iterator[object]:
-    """The kernels that a function has compiled for a key, on any device."""
-    caches = getattr(function, "cache", None)  # until 3.2; 3.3 has a tuple for each device
-    if caches is None:
-        caches = {device: kernels_by_key[0] for device, kernels_by_key in function.device_caches.items()}
-    for kernels_by_key in caches.values():
-        if key in kernels_by_key:
-            yield kernels_by_key[key]
 
 
 _UNCOMPILED_TYPES = frozenset({"JITFunction", "GluonJITFunction", "Autotuner", "Heuristics", "InterpretedFunction"})
@@ -136,24 +123,15 @@ def read_kernel_files(kernel: object) -> tuple[str, dict[str, bytes]]:
     contents = {
         suffix: content if isinstance(content, bytes) else str(content).encode() for suffix, content in texts.items()
     }
-    metadata = _metadata_fields(getattr(kernel, "metadata", None))
-    if metadata:
-        contents["json"] = json.dumps(metadata, default=_to_json_value).encode()
+    metadata: Any = getattr(kernel, "metadata", None)
+    metadata = metadata._asdict() if hasattr(metadata, "_asdict") else metadata if isinstance(metadata, Mapping) else {}
+    if metadata:  # as in Triton's file: an object such as the target becomes its fields
+        plain = json.dumps(dict(metadata), default=lambda x: vars(x) if hasattr(x, "__dict__") else str(x))
+        contents["json"] = plain.encode()
     # in Triton 2.x the symbol has a suffix that the files lack
     source, function = getattr(kernel, "src", None), getattr(kernel, "fn", None)
     stem = getattr(source, "name", None) or getattr(function, "__name__", None) or metadata.get("name")
     return str(stem or "kernel"), contents
-
-
-def _metadata_fields(metadata: Any) -> dict[str, Any]:
-    if hasattr(metadata, "_asdict"):
-        return dict(metadata._asdict())
-    return dict(metadata) if isinstance(metadata, Mapping) else {}
-
-
-def _to_json_value(value: object) -> object:
-    """A value as in Triton's metadata file: an object such as the target becomes its fields."""
-    return vars(value) if hasattr(value, "__dict__") else str(value)
 
 
 def _not_compiled_error(kernel: object) -> UsageError:

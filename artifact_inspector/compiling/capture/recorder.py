@@ -54,10 +54,11 @@ def find_call_site() -> CallSite:
     nearest = caller = generated_line = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
+        file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        is_standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
         if file == "<string>":  # `python -c`, or a function that Triton or torch generated
             generated_line = f"{file}:{frame.f_lineno}"
-        elif not _is_library_frame(frame, file):
+        elif not (is_standard or file.startswith((_OWN, "<frozen", *_GENERATED)) or module in _LIBRARY_PACKAGES):
             nearest = nearest or _format_location(file, frame.f_lineno)
             if not file.startswith(_INSTALLED):
                 caller = _format_location(file, frame.f_lineno)
@@ -65,13 +66,6 @@ def find_call_site() -> CallSite:
         frame = frame.f_back
     nearest = nearest or generated_line or "?"
     return CallSite(nearest, caller or generated_line or nearest)
-
-
-def _is_library_frame(frame: FrameType, file: str) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    if file.startswith((_OWN, "<frozen", *_GENERATED)) or module.partition(".")[0] in _LIBRARY_PACKAGES:
-        return True
-    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
 
 
 def _format_location(file: str, line: int) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from artifact_inspector.compiling.capture.devices import device_of
-from artifact_inspector.compiling.capture.patches import Patches
+from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.capture.torch_cuda import (
     CudaEvent,
@@ -63,7 +63,10 @@ class TorchStandIn:
         self._create_tensors_on_cpu(torch)
         self._dispatch_operators(torch)
         self._prepare_compile(torch)
-        self._watch_reads(torch)
+        # values that are read back after a launch: no kernel has written them
+        for owner, names in ((torch.Tensor, _READS), (torch, ("allclose", "equal"))):
+            for name in names:
+                self._patches.set(owner, name, self._note_reads(getattr(owner, name), name))
 
     def remove(self) -> None:
         """Restore torch."""
@@ -258,11 +261,8 @@ class TorchStandIn:
 
         def make_on_cpu(*args: Any, **options: Any) -> Any:
             # a CPU build of torch has no randperm for a GPU, not even for fake tensors
-            available, torch.cuda.is_available = torch.cuda.is_available, lambda: False
-            try:
+            with replaced(torch.cuda, "is_available", lambda: False):
                 return make_patterns(*(self._cpu for _ in (*args, *options)))
-            finally:
-                torch.cuda.is_available = available
 
         self._patches.set(misc_patterns, "_misc_patterns_init", make_on_cpu)
 
@@ -281,13 +281,6 @@ class TorchStandIn:
         for kind in list(vars(benchmarking).values()):
             if isinstance(kind, type) and "benchmark_gpu" in vars(kind):
                 self._patches.set(kind, "benchmark_gpu", constant_time)
-
-    def _watch_reads(self, torch: Any) -> None:
-        """Note where values are read back after a launch: no kernel has written them."""
-        for name in _READS:
-            self._patches.set(torch.Tensor, name, self._note_reads(getattr(torch.Tensor, name), name))
-        for name in ("allclose", "equal"):
-            self._patches.set(torch, name, self._note_reads(getattr(torch, name), name))
 
     def _note_reads(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(function)

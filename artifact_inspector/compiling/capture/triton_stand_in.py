@@ -23,7 +23,7 @@ from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors
-from artifact_inspector.compiling.capture.patches import Patches
+from artifact_inspector.compiling.capture.patches import Patches, replaced
 from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.compile_errors import to_compile_error
@@ -120,27 +120,18 @@ class TritonStandIn:
             record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
             self.recorder.record_arguments(kernel, target, grid, record, tuning=self._is_benchmarking)
             tensors = (*launch_arguments[1], *launch_arguments[2].values())
-            self._known_tensors.mark_written(tensors, lambda: _first_stage_text(kernel))
+            self._known_tensors.mark_written(
+                tensors, lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None)
+            )
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""
-        was_benchmarking, self._thread.benchmarking = self._is_benchmarking, True
-        try:
+        with replaced(self._thread, "benchmarking", True):
             return _run_untimed(call, *args, **options)
-        finally:
-            self._thread.benchmarking = was_benchmarking
 
     @property
     def _is_benchmarking(self) -> bool:
-        return getattr(self._thread, "benchmarking", False)
-
-    @contextmanager
-    def _with_target(self, index: int) -> Iterator[None]:
-        previous_index, self.index = self.index, index
-        try:
-            yield
-        finally:
-            self.index = previous_index
+        return bool(getattr(self._thread, "benchmarking", False))
 
     def _patch_once(self, owner: Any) -> bool:
         """Whether an object is new; if so, its attributes are remembered to be restored."""
@@ -159,7 +150,7 @@ class TritonStandIn:
                     _clear_caches(function)
                 results = []
                 for index, target in enumerate(self.targets):
-                    with self._with_target(index), self._with_launch_arguments(function, args, options):
+                    with replaced(self, "index", index), self._with_launch_arguments(function, args, options):
                         if "binder" in vars(function) and len(self.targets) > 1:
                             vars(function)["binder"] = None  # Triton 3.2 has one cache for all targets
                         try:
@@ -202,13 +193,8 @@ class TritonStandIn:
     @contextmanager
     def _with_launch_arguments(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
         """Remember the arguments of a launch until it is counted."""
-        outer_arguments = getattr(self._thread, "arguments", None)
-        with self._outermost_call():
-            self._thread.arguments = function, args, options
-            try:
-                yield
-            finally:
-                self._thread.arguments = outer_arguments
+        with self._outermost_call(), replaced(self._thread, "arguments", (function, args, options)):
+            yield
 
     def _wrap_prune_configs(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`Autotuner.prune_configs` that selects a few evenly spaced configurations."""
@@ -343,8 +329,3 @@ def _entry(kernel: str) -> Path:
     from triton.runtime.cache import get_cache_manager
 
     return Path(get_cache_manager(kernel).cache_dir)
-
-
-def _first_stage_text(kernel: str) -> str | None:
-    text_path = next(iter(_entry(kernel).glob("*.ttir")), None)
-    return None if text_path is None else text_path.read_text(errors="replace")

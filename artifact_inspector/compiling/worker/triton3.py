@@ -53,7 +53,11 @@ def make_source(function: Any, arguments: BoundArguments, target: Target) -> Any
     reaches = [
         name for name, type_ in arguments.types.items() if target.backend == "hip" and str(type_).startswith("*")
     ]
-    kind = _gluon_source() if getattr(function, "is_gluon", bool)() else _KernelSource
+    kind: type[Any] = _KernelSource
+    if getattr(function, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource
+
+        kind = type("_GluonSource", (_DiagnosticsMixin, GluonASTSource), {})
     if VERSION < (3, 3):
         return _source_before_3_3(kind, function, arguments, target, reaches)
     names = function.arg_names
@@ -100,12 +104,6 @@ def known_options() -> frozenset[str]:
         except Exception:  # noqa: BLE001 - a missing back end has no options
             continue
     return frozenset(names)
-
-
-def _gluon_source() -> type[Any]:
-    from triton.experimental.gluon._runtime import GluonASTSource
-
-    return type("_GluonSource", (_DiagnosticsMixin, GluonASTSource), {})
 
 
 def _source_before_3_3(

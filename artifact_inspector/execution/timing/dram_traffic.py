@@ -52,7 +52,7 @@ def fetched_bytes(
     setup = set_up_launch(sample.loaded, sample.launch, counters)
     setup.memory.tracks_touches = False
     stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)
-    setup.memory.footprints = stream  # type: ignore[assignment]
+    setup.memory.footprints = stream
     if run_in_portions(setup, np.arange(window, dtype=np.int64)) or counters.missing_inputs:
         return {}
     stream.lengths = stream.lengths[:window]

@@ -310,7 +310,7 @@ def sample_launch(
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
     traffic = GlobalTraffic(tuple(setup.memory.regions), tracks_addresses=tracks_addresses)
     setup.memory.tracks_touches = False
-    setup.memory.footprints = traffic  # type: ignore[assignment]
+    setup.memory.footprints = traffic
     ctas = choose_ctas(launch.grid, cta_limit)
     machine = setup.machine(ctas)
     trace: list[int] = []
