@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.affine import IntArray
+
 MOST_LANES = 1 << 11
 """Largest access, in lanes, that is cached; larger ones are rare."""
 MOST_ENTRIES = 1 << 12
@@ -17,7 +19,7 @@ _cached_costs: dict[Any, tuple[int, int]] = {}
 
 def cached_cost(
     cost_function: Callable[..., tuple[int, int]],
-    addresses: NDArray[np.int64],
+    addresses: IntArray,
     size: int,
     *further_arguments: NDArray[Any] | int | None,
     modulus: int,
