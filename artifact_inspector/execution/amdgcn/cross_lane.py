@@ -148,8 +148,7 @@ def _push(machine: Machine, lane: Word, source_value: Known) -> IntArray:
 
 LANES: Mapping[Action, op.RunBuilder] = {
     Action.MASKED_BIT_COUNT: _build_lane_count,
-    Action.READ_LANE: _build_read_lane,
-    Action.READ_FIRST_LANE: _build_read_lane,
+    **dict.fromkeys((Action.READ_LANE, Action.READ_FIRST_LANE), _build_read_lane),
     Action.WRITE_LANE: _build_write_lane,
     Action.PERMUTE_LANES: _build_permute_lanes,
 }

@@ -1,9 +1,8 @@
 """The machine that runs a program over all lanes of some CTAs, for any instruction set.
 
-Lanes run in converged groups; a group has one set of lanes of each warp. The group at the lowest address runs
-first. Groups of different warps at the same address merge; groups of one warp merge only where the program
-reconverges. CTAs that diverge at a branch move to a machine of their own, so that a uniform value stays one
-number.
+Lanes run in converged groups; a group has one set of lanes of each warp. The group at the lowest address runs first.
+Groups of different warps at the same address merge; groups of one warp merge only where the program reconverges. CTAs
+that diverge at a branch move to a machine of their own, so that a uniform value stays one number.
 """
 
 from __future__ import annotations

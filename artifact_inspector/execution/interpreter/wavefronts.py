@@ -1,10 +1,9 @@
 """Costs of memory accesses on NVIDIA GPUs: sectors of global memory, wavefronts of shared memory.
 
-The counts are those of ncu: 32-byte sectors for each request of a warp, and wavefronts over 32 banks of 4
-bytes.
+The counts are those of ncu: 32-byte sectors for each request of a warp, and wavefronts over 32 banks of 4 bytes.
 
-**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts). The
-rest was measured with ncu on an H200, see docs/prediction.md.
+**Source** Nsight Compute documentation, "Memory Tables" (sectors, requests, wavefronts, bank conflicts). The rest was
+measured with ncu on an H200, see docs/prediction.md.
 """
 
 from __future__ import annotations

@@ -207,21 +207,14 @@ def _build_no_op(_statement: SassStatement) -> op.StepRun:
 
 
 CONTROL: Mapping[str, op.RunBuilder] = {
-    "BRX": _build_indirect_branch,
-    "BRXU": _build_indirect_branch,
-    "RET": _build_indirect_branch,
-    "EXIT": _build_exit,
-    "KILL": _build_exit,
-    "BPT": _build_exit,
+    **dict.fromkeys(("BRX", "BRXU", "RET"), _build_indirect_branch),
+    **dict.fromkeys(("EXIT", "KILL", "BPT"), _build_exit),
     "BSSY": _build_join_barrier,
     "BSYNC": _build_wait,
     "BREAK": _build_leave_barrier,
     "BMOV": _build_move_barrier,
     "BAR": _build_cta_barrier,
-    "S2R": _build_special_register,
-    "S2UR": _build_special_register,
-    "CS2R": _build_special_register,
-    "CS2UR": _build_special_register,
+    **dict.fromkeys(("S2R", "S2UR", "CS2R", "CS2UR"), _build_special_register),
     "UTCATOMSWS": _build_tensor_allocation,
     "WARPSYNC": _build_warp_sync,
 }

@@ -221,11 +221,9 @@ def _build_match(statement: SassStatement) -> op.StepRun:
 LANES: Mapping[str, op.RunBuilder] = {
     "R2UR": _build_to_uniform,
     "ELECT": _build_elect,
-    "VOTE": _build_vote,
-    "VOTEU": _build_vote,
+    **dict.fromkeys(("VOTE", "VOTEU"), _build_vote),
     "SHFL": _build_shuffle,
-    "REDUX": _build_reduce,
-    "CREDUX": _build_reduce,
+    **dict.fromkeys(("REDUX", "CREDUX"), _build_reduce),
     "MATCH": _build_match,
 }
 """Opcode without modifiers → builder of its run."""

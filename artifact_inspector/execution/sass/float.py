@@ -1,9 +1,8 @@
 """SASS floating-point instructions with known inputs.
 
-Floats are simulated for one purpose: integer division is computed with them, and values derived from
-arguments may be divided. Loaded data is unknown anyway. Approximations whose last bits are not documented
-(`MUFU.EX2` and the like) are unknown. `MUFU.RCP` is rounded to nearest; every division corrects its error of
-1 ulp.
+Floats are simulated for one purpose: integer division is computed with them, and values derived from arguments may be
+divided. Loaded data is unknown anyway. Approximations whose last bits are not documented (`MUFU.EX2` and the like) are
+unknown. `MUFU.RCP` is rounded to nearest; every division corrects its error of 1 ulp.
 
 **Source** CUDA C++ Programming Guide, "Intrinsic Functions": rcp is off by 1 ulp at most.
 """
@@ -274,8 +273,7 @@ FLOAT: Mapping[str, op.RunBuilder] = {
     "FFMA": _arithmetic_builder(_fused_multiply_add),
     "FSETP": _build_compare,
     "FMNMX": _build_min_max,
-    "I2F": _build_from_integer,
-    "I2FP": _build_from_integer,
+    **dict.fromkeys(("I2F", "I2FP"), _build_from_integer),
     "F2I": _build_to_integer,
     "MUFU": _build_reciprocal,
     "HFMA2": _build_half_pair,

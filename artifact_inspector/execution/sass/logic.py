@@ -276,19 +276,15 @@ def _build_unpack_predicates(statement: SassStatement) -> op.StepRun:
 LOGIC: Mapping[str, op.RunBuilder] = {
     "LOP3": _build_logic,
     "PLOP3": _build_predicate_logic,
-    "MOV": op.build_move,
-    "MOV32I": op.build_move,
-    "SEL": _build_select,
-    "FSEL": _build_select,
+    **dict.fromkeys(("MOV", "MOV32I"), op.build_move),
+    **dict.fromkeys(("SEL", "FSEL"), _build_select),
     "PRMT": _build_permute,
     "POPC": op.operation_builder(partial(apply_distinct, int.bit_count), 1),
     "BREV": op.operation_builder(partial(apply_distinct, lambda number: int(f"{number:032b}"[::-1], 2)), 1),
     "BMSK": op.operation_builder(lambda a, width: (((1 << op.minimum(width, 32)) - 1) << op.minimum(a, 32)) & FULL, 2),
     "FLO": _build_find_leading,
     "SGXT": _build_extend,
-    "P2R": _build_pack_predicates,
-    "UP2UR": _build_pack_predicates,
-    "R2P": _build_unpack_predicates,
-    "UR2UP": _build_unpack_predicates,
+    **dict.fromkeys(("P2R", "UP2UR"), _build_pack_predicates),
+    **dict.fromkeys(("R2P", "UR2UP"), _build_unpack_predicates),
 }
 """Opcode, without modifiers and without the `U` of uniform instructions → builder of its run."""

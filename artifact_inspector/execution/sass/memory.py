@@ -233,8 +233,7 @@ _MATRIX_COUNT = re.compile(r"88(?:\.(\d))?(?=\.|$)|\.(\d)$")
 def _build_matrix_access(statement: SassStatement) -> op.StepRun:
     """LDSM, STSM: 8 rows of 16 bytes per matrix; 8 lanes hold the row addresses of each matrix.
 
-    A lane gets two neighbours of one row, or of one column if transposed: lane / 4 selects the row, lane % 4
-    the pair.
+    A lane gets two neighbours of one row, or of one column if transposed: lane / 4 selects the row, lane % 4 the pair.
 
     **Source** PTX ISA, "Warp-level matrix load instruction: ldmatrix".
     """
@@ -397,29 +396,17 @@ def _build_warpgroup_product(statement: SassStatement) -> op.StepRun:
 
 
 MEMORY: Mapping[str, op.RunBuilder] = {
-    "LDG": _build_load_global,
-    "LD": _build_load_global,
-    "STG": _build_store_global,
-    "ST": _build_store_global,
-    "RED": _build_atomic_global,
-    "REDG": _build_atomic_global,
-    "ATOM": _build_atomic_global,
-    "ATOMG": _build_atomic_global,
+    **dict.fromkeys(("LDG", "LD"), _build_load_global),
+    **dict.fromkeys(("STG", "ST"), _build_store_global),
+    **dict.fromkeys(("RED", "REDG", "ATOM", "ATOMG"), _build_atomic_global),
     "LDGSTS": _build_async_copy,
     "LDS": _build_load_shared,
     "STS": _build_store_shared,
-    "LDSM": _build_matrix_access,
-    "STSM": _build_matrix_access,
-    "ATOMS": _build_atomic_shared,
-    "REDS": _build_atomic_shared,
+    **dict.fromkeys(("LDSM", "STSM"), _build_matrix_access),
+    **dict.fromkeys(("ATOMS", "REDS"), _build_atomic_shared),
     "LDL": _build_load_local,
     "STL": _build_store_local,
-    "LDC": _build_load_constant,
-    "ULDC": _build_load_constant,
-    "LDCU": _build_load_constant,
-    "HGMMA": _build_warpgroup_product,
-    "IGMMA": _build_warpgroup_product,
-    "QGMMA": _build_warpgroup_product,
-    "BGMMA": _build_warpgroup_product,
+    **dict.fromkeys(("LDC", "ULDC", "LDCU"), _build_load_constant),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), _build_warpgroup_product),
 }
 """Opcode without modifiers → builder of its run."""
