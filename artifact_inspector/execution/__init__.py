@@ -9,8 +9,8 @@ value is reported as unknown with those names; never assumed.
   an array (CTAs or 1, threads or 1), a number per CTA plus a number per lane, a value for each set of lanes. `apply`
   computes whole registers. `state` has what CTAs change by running, and forks, tiles and merges it; `machine` runs a
   program on it. A step's `run(machine)` reads and writes registers for the lanes in `machine.active_mask`, and ends in
-  `branch`, `exit_lanes` or nothing. `loops`, `state_changes`, `induction` and `journal` run loop iterations in parallel,
-  as further CTAs, if an induction proof shows that the result is the same. `lane_accesses` finds the addresses of an
+  `branch`, `exit_lanes` or nothing. `loops`, `state_changes` and `induction` run loop iterations in parallel, as
+  further CTAs, if an induction proof shows that the result is the same. `lane_accesses` finds the addresses of an
   access, `access_counting` counts it, `memory_access` moves its data.
 - `sass` and `amdgcn` have one row for each opcode (`SEMANTICS`), a function that builds its `run`. `environment` holds
   what a launch provides: constants, arguments, special registers.

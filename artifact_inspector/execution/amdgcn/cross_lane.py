@@ -30,7 +30,6 @@ from artifact_inspector.execution.interpreter.values import (
     unknown_bits_of,
     with_unknown_bits,
 )
-from artifact_inspector.execution.interpreter.warps import first_of_warps
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
 
@@ -77,7 +76,7 @@ def _build_read_lane(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> op
             moved = move_lanes(
                 partial(read_lane, machine, as_word(lane))
                 if lane_readers
-                else lambda plane: first_of_warps(machine, plane, mask),
+                else lambda plane: machine.first_of_warps(plane, mask),
                 value,
             )
             write(machine, with_unknown_bits(data_of(moved), unknown_bits_of(moved), value))

@@ -13,9 +13,15 @@ from artifact_inspector.execution.amdgcn import operands as op
 from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
 from artifact_inspector.execution.interpreter.access_counting import count_global_access
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
-from artifact_inspector.execution.interpreter.local_memory import load_local, store_local
 from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.memory_access import forget_shared, load_global, load_shared, store_shared
+from artifact_inspector.execution.interpreter.memory_access import (
+    forget_shared,
+    load_global,
+    load_local,
+    load_shared,
+    store_local,
+    store_shared,
+)
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
@@ -32,7 +38,6 @@ from artifact_inspector.execution.interpreter.values import (
     move_lanes,
     select_lanes,
 )
-from artifact_inspector.execution.interpreter.warps import repeat_in_warps
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnOperandKind, AmdgcnStatement
 
@@ -234,7 +239,7 @@ def _load_wave_words(machine: Machine, address: Value, word_count: int) -> list[
         plain = as_word(plane)
         if not isinstance(plain, np.ndarray) or plain.shape[1] == 1:
             return plain
-        return repeat_in_warps(machine, plain[:, :: machine.warp_size])
+        return machine.repeat_in_warps(plain[:, :: machine.warp_size])
 
     return [move_lanes(repeat_first_lanes, value) for value in load_global(machine, lanes, 4 * word_count, word_count)]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from artifact_inspector.execution.interpreter.counters import StepLimitReached
 from artifact_inspector.execution.interpreter.cta_memory import CapacityExceeded, CtaMemory
-from artifact_inspector.execution.interpreter.journal import Journal, OrderDependent
+from artifact_inspector.execution.interpreter.global_memory import Journal, OrderDependent
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
     Register,

@@ -27,7 +27,6 @@ from artifact_inspector.execution.interpreter.values import (
     move_lanes,
     widen_to_warps,
 )
-from artifact_inspector.execution.interpreter.warps import first_of_warps, repeat_in_warps
 from artifact_inspector.execution.sass import operands as op
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
@@ -69,14 +68,14 @@ def _first_active_value(machine: Machine, value: Value, mask: Mask) -> Value:
         return value
     if isinstance(value, UnknownValue) and not isinstance(value.unknown_bits, np.ndarray):
         return value
-    return move_lanes(lambda plane: first_of_warps(machine, plane, mask), value)
+    return move_lanes(lambda plane: machine.first_of_warps(plane, mask), value)
 
 
 def _build_elect(statement: SassStatement) -> op.StepRun:
     name, predicates, _ = op.destinations(statement, 0)
 
     def run(machine: Machine) -> None:
-        first = repeat_in_warps(machine, _lanes_by_warp(machine, machine.active_mask).argmax(axis=2))
+        first = machine.repeat_in_warps(_lanes_by_warp(machine, machine.active_mask).argmax(axis=2))
         op.write_all(machine, predicates[:1], np.asarray(machine.lane_numbers == first))
         if name is not None:
             _activate_warps(machine)
@@ -108,9 +107,9 @@ def _build_vote(statement: SassStatement) -> op.StepRun:
         else:
             on = _lanes_by_warp(machine, mask)
             votes = np.logical_and(on, _lanes_by_warp(machine, data_of(value)))
-            ballot = repeat_in_warps(machine, _pack_bits(votes))
+            ballot = machine.repeat_in_warps(_pack_bits(votes))
             warp_results = np.all(votes == on, axis=2) if requires_all else np.any(votes, axis=2)
-            vote_result = repeat_in_warps(machine, warp_results)
+            vote_result = machine.repeat_in_warps(warp_results)
         op.write_all(machine, (name,), ballot)
         op.write_all(machine, predicates, vote_result)
 
@@ -191,7 +190,7 @@ def _build_reduce(statement: SassStatement) -> op.StepRun:
         masked_values = np.where(_lanes_by_warp(machine, mask), warp_values, neutral)
         reduced: NDArray[np.int64] = function.reduce(masked_values, axis=2) & FULL
         same = (reduced == reduced.flat[0]).all()
-        machine.write_register(name, int(reduced.flat[0]) if same else repeat_in_warps(machine, reduced))
+        machine.write_register(name, int(reduced.flat[0]) if same else machine.repeat_in_warps(reduced))
 
     return run
 

@@ -16,12 +16,13 @@ from artifact_inspector.execution.interpreter.access_counting import (
 )
 from artifact_inspector.execution.interpreter.conversions import truncate
 from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
-from artifact_inspector.execution.interpreter.local_memory import load_local, store_local
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory_access import (
     load_global,
+    load_local,
     load_shared,
     store_global,
+    store_local,
     store_shared,
     unknown_shared_value,
 )
