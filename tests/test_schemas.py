@@ -78,6 +78,7 @@ COMMANDS = {
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
     "matrix --why": ("causes", ["matrix", str(ROOT / "fixtures"), "matmul_kernel", "--why"]),
     "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
+    "cache": ("health", ["cache", "verify", str(ROOT / "fixtures" / "3.6.0" / "sm_86")]),
     "inspect --index-info": ("index", ["--index-info"]),
     "watch": ("watched", ["watch", str(ROOT / "fixtures" / "3.6.0" / "sm_86"), "--all", "--idle", "0"]),
     "try": ("reach", ["try", "gemv_splitk", "-t", "T4", "--with", "num_warps=8"]),

@@ -12,12 +12,15 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
     "Commands to get kernels": {
         "capture": "Run a program without a GPU and compile every kernel that it would launch, once per target.",
         "compile": "Compile Triton kernels for any GPU. No GPU needed.",
+        "repro": "Write one Python file that compiles a kernel to the same key and launches it, for a bug report.",
         "demo": "Compile eight reference kernels for a T4 and an MI250X, and show them. No GPU needed.",
     },
     "Commands to read them": {
         "inspect": "Show the kernels of a cache, or one kernel in full. This is the default command.",
         "findings": "List likely performance and correctness problems of each kernel, or explain one.",
         "report": "Write an HTML page: a table of kernels, and the pictures and linked code of each.",
+        "export": "Write the facts of a cache as a table: one row per kernel, region and launch.",
+        "cache": "Check, measure or prune a cache directory. Exits with 1 if something is damaged.",
         "watch": "Show kernels as a program compiles them: a table on a terminal, one line each in a pipe.",
     },
     "Commands to compare them": {
@@ -29,7 +32,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
         "bisect": "Find the Triton release in which a kernel changed, and the pass that changed it.",
     },
     "Commands to predict and measure": {
-        "advise": "Name what takes the time of a launch, by source line. No GPU needed.",
+        "advise": "Name what takes the time of a launch, by source line, and what helps. No GPU needed.",
         "predict": "Predict what a launch executes, transfers and waits for, by simulation. No GPU needed.",
         "rank": "Rank launches or configurations by predicted time, fastest first. No GPU needed.",
         "bench": "Run kernels on this machine's GPU: check their results, measure their time, and report their code.",

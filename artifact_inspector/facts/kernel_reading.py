@@ -213,9 +213,7 @@ class KernelReading(KernelFiles):
         ttgir, artifact = self.present(Stage.TTGIR), self.artifact
         if ttgir is None or not ttgir.codes:
             return None
-        return find_shared_memory_usage(
-            list(ttgir.codes), ttgir.parsed, ttgir.language, artifact.shared_bytes, artifact.triton_version
-        )
+        return find_shared_memory_usage(list(ttgir.codes), artifact.shared_bytes, artifact.triton_version)
 
     @computed
     def partitions(self) -> tuple[PartitionFacts, ...]:
@@ -229,7 +227,7 @@ class KernelReading(KernelFiles):
         return tuple(
             partition
             for function in functions
-            for partition in find_partitions(function.code, ttgir.parsed, ttgir.language, by_name.get(function.name))
+            for partition in find_partitions(function.code, by_name.get(function.name))
         )
 
     @computed

@@ -34,6 +34,8 @@ Stamp = tuple[int, ...]
 """Stamp of a file: inode, size in bytes, times of modification and status change (ns)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
+_NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)
+"""Reading is no use of a cache: `cache prune --older-than` depends on that time."""
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _HAS_RELATIVE_OPEN = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
@@ -97,8 +99,10 @@ def read_head(file: File, count: int) -> bytes:
 
 def open_regular_file(path: Path, flags: int = 0) -> tuple[int, os.stat_result]:
     """A descriptor of a regular file that may be read, and its state; errors as for `read_content`."""
-    # a blocking open of a pipe without a writer would hang
-    descriptor = _open(path, _FLAGS | flags)
+    try:  # a blocking open of a pipe without a writer would hang
+        descriptor = _open(path, _FLAGS | _NO_ACCESS_TIME | flags)
+    except PermissionError:  # only the owner may leave the time of the last use as it is
+        descriptor = _open(path, _FLAGS | flags)
     try:
         stat_result = os.fstat(descriptor)
         if not stat.S_ISREG(stat_result.st_mode):

@@ -185,7 +185,7 @@ def _is_constant_true(guard: str, text: str) -> bool:
     number, call = _ASM_OPERAND.search(guard), _ASM_CALL.search(text)
     if "i1 true" not in text or number is None or call is None or "$" not in guard or "!" in guard:
         return False
-    outputs = sum(constraint.startswith("=") for constraint in call[1].split(","))
+    outputs: int = sum(constraint.startswith("=") for constraint in call[1].split(","))
     operands: list[str] = call[2].split(", ")
     operand_index = int(number[0]) - outputs
     return 0 <= operand_index < len(operands) and operands[operand_index] == "i1 true"

@@ -177,7 +177,6 @@ def _fold_repeats(events: Sequence[Event]) -> tuple[list[Block], list[BlockRepea
 
 
 def _find_repeat(keys: Sequence[object], at: int) -> tuple[int, int]:
-    """Length and count of the repeating pattern at an index."""
     best = (1, 1)
     for period in range(1, MAX_PERIOD + 1):
         times = 1

@@ -9,7 +9,7 @@ WCAG 2.2 §1.4.3 and §1.4.11 for contrast (4.5 for text, 3 for shapes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 
@@ -100,7 +100,6 @@ _MAX_LENGTH = 400
 
 
 def _rules(colours: dict[str, str]) -> str:
-    """Fills and strokes of the light or dark mode."""
     fills = {"paper": "paper", "faint": "faint", "accent": "accent", "alarm": "alarm", "solid": "text"}
     strokes = {"rule": "line", "edge": "text", "go": "accent", "stop": "alarm"}
     rules = [f".ai-pic text{{fill:{colours['text']}}}", f".ai-pic .area{{fill:{colours['accent']}}}"]
@@ -178,14 +177,31 @@ class Canvas:
             attributes = (f' class="{classes}"' if classes else "") + (f' text-anchor="{anchor}"' if anchor else "")
             self._elements.append(f'<text x="{_number(x)}" y="{_number(y)}"{attributes}>{_escape_text(text)}</text>')
 
-    def arrow(self, x: float, y: float, direction: int, classes: str = "solid", size: float = 5) -> None:
+    def arrow(self, x: float, y: float, direction: int, classes: str = "solid") -> None:
         """A small triangle with its tip at (x, y), pointing right (1) or left (-1)."""
-        back = x - direction * size
-        tail, half = _number(back), size * 0.7
+        tail, half = _number(x - 5 * direction), 3.5
         self._elements.append(
             f'<path d="M{_number(x)} {_number(y)}L{tail} {_number(y - half)}L{tail} {_number(y + half)}Z" '
             f'class="{classes}"/>'
         )
+
+    def flow(self, texts: Iterable[str], x: float, y: float, width: float) -> float:
+        """Small texts side by side, in as many lines as they need; returns the top of the last line."""
+        left = x
+        for text in texts:
+            room = width_of(text, 9) + 16
+            if x + room > width - left:
+                x, y = left, y + 13
+            self.text(x, y + 8, text, "small faint")
+            x += room
+        return y
+
+    def notes(self, notes: Iterable[str], x: float, y: float, width: float, classes: str = "small faint") -> float:
+        """A line for each note, cut to the width of the picture; returns the bottom."""
+        for note in notes:
+            self.text(x, y, cut_text(note, width - 2 * x, 9), classes)
+            y += 13
+        return y
 
     @contextmanager
     def group(self, title: str, *, focus: bool = True, location: str = "") -> Iterator[None]:

@@ -87,9 +87,7 @@ def shared_map(kernel: KernelFacts, *, width: float = 960, style: bool = True) -
         canvas.text(MARGIN + 10, y, str(number), "ink small", "middle")
         canvas.text(MARGIN + 28, y, cut_text(_describe(entry), width - 2 * MARGIN - 28, 10), "")
         y += ROW
-    for note in notes:
-        canvas.text(MARGIN, y + 4, cut_text(note, width - 2 * MARGIN, 9), "small faint")
-        y += 13
+    y = canvas.notes(notes, MARGIN, y + 4, width) - 4
     summary = "; ".join(_describe(entry) for entry in entries)
     return canvas.render(width, y + 6, f"Shared memory of {name}", summary, style=style)
 

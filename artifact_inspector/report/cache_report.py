@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
@@ -24,10 +24,10 @@ from artifact_inspector.report.console import is_width_limited
 from artifact_inspector.report.kernel_blocks import timing_cell
 from artifact_inspector.report.kernel_rows import (
     MAX_NAME_WIDTH,
-    KernelRow,
     RenderedColumn,
     blocks_text,
     fit_table,
+    kernel_cells,
     make_columns,
     make_lines,
     make_rows,
@@ -35,7 +35,7 @@ from artifact_inspector.report.kernel_rows import (
     short_hashes,
     shorten,
 )
-from artifact_inspector.report.layout import WrappedTexts
+from artifact_inspector.report.layout import WrappedTexts, folded_column, number_column, plain_table, text_column
 from artifact_inspector.report.phrases import TERMS, describe_notes, describe_unknown, describe_verdict, plural
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
@@ -66,7 +66,7 @@ class CacheReport:
     @staticmethod
     def view(kernel: KernelFacts) -> None:
         """Compute the facts that the row of a kernel shows."""
-        KernelRow.of(kernel)
+        kernel_cells(kernel)
         _ = kernel.program  # for the label of its variant
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -105,7 +105,6 @@ class CacheReport:
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
-        """The table and its headings."""
         labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
@@ -116,7 +115,7 @@ class CacheReport:
             further.append(("ms", times))
         if not is_width_limited(console):
             columns, _ = make_columns(rows, further, compact=False)
-            return Group(title, "", UncutTable(columns)), _headings(columns)
+            return Group(title, "", UncutTable(columns)), frozenset(column.heading for column in columns)
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
         columns_of_row: list[RenderableType] = [lead, "", fitted.table]
@@ -124,10 +123,6 @@ class CacheReport:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
             columns_of_row += [Text(f"\n{hidden}", "dim")]
         return Group(*columns_of_row), fitted.headings
-
-
-def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:
-    return frozenset(column.heading for column in columns)
 
 
 MIN_ROWS, NON_ROW_LINES = 20, 16
@@ -166,14 +161,11 @@ def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]
 
 
 def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
-    """The legend: verdicts and columns of the table."""
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
         return Text()
-    rows = [KernelRow.of(kernel) for kernel in kernels]
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    rows = [kernel_cells(kernel) for kernel in kernels]
+    grid = Table.grid(text_column(), folded_column(), padding=(0, 2, 0, 0))
     meanings = {verdict: describe_verdict(verdict) for verdict in sorted({region.verdict for region in regions})}
     grid.add_row("verdict", "how the main loop orders its loads and computes:")
     for verdict, meaning in meanings.items():
@@ -183,9 +175,9 @@ def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Rendera
     if any(region.unroll_factor > 1 for region in regions):
         grid.add_row("×u", "the compiler unrolled the loop u times; d counts iterations of the source")
     columns = dict(_COLUMN_KEYS)
-    if any(row.mma.startswith("0, FMA") for row in rows):
+    if any(str(row["MMA"]).startswith("0, FMA") for row in rows):
         columns["MMA"] += "; FMA: scalar instructions instead"
-    if any(row.wait == "phase" for row in rows):
+    if any(row["wait"] == "phase" for row in rows):
         columns["wait"] += '; "phase": waits on an mbarrier'
     for heading, meaning in columns.items():
         if heading in headings:
@@ -269,9 +261,7 @@ class Overview:
 
 
 def _summary(kernels: Sequence[KernelFacts]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column()
+    grid = Table.grid(Column(no_wrap=True, style="dim"), "", padding=(0, 2, 0, 0))
     artifacts = [kernel.artifact for kernel in kernels]
     grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
     grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
@@ -313,13 +303,14 @@ def _fitting_groups(
 
 
 def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int, name_width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("kernel", no_wrap=True)
-    table.add_column("variants", justify="right", no_wrap=True)
-    table.add_column("targets", no_wrap=True)
-    table.add_column("verdicts", no_wrap=True)
-    table.add_column("spilled", justify="right", no_wrap=True)
-    table.add_column("findings", no_wrap=True, style="dim")
+    table = plain_table(
+        text_column("kernel"),
+        number_column("variants"),
+        text_column("targets"),
+        text_column("verdicts"),
+        number_column("spilled"),
+        Column("findings", no_wrap=True, style="dim"),
+    )
     for name, kernels in groups:
         spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
         codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))

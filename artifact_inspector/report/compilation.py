@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.compiling import CompileResult, ProgramRun
-from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
+from artifact_inspector.compiling.ask.capturing import CapturedKernel, merge_notes
 from artifact_inspector.hardware.targets import Target
+from artifact_inspector.report.layout import plain_table, text_column
 
 
 def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = False) -> RenderableType:
@@ -25,9 +26,7 @@ def compiled_table(rows: Sequence[CompileResult], out: Path, *, verbose: bool = 
     """
     configured = any(row.config is not None for row in rows)
     versions = len({row.triton for row in rows}) > 1
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("kernel", no_wrap=True)
-    table.add_column("target", no_wrap=True)
+    table = plain_table(text_column("kernel"), text_column("target"))
     if versions:
         table.add_column("triton", no_wrap=True)
     if configured:
@@ -54,7 +53,6 @@ def compile_errors(rows: Sequence[CompileResult]) -> RenderableType:
 
 
 def _error_blocks(rows: Sequence[CompileResult], *, verbose: bool) -> list[RenderableType]:
-    """Each compiler error once, with its targets."""
     results_by_error: dict[tuple[str, str, str | None, str | None], list[CompileResult]] = {}
     for row in rows:
         if row.directory is None:
@@ -83,7 +81,7 @@ def captured_table(runs: Sequence[ProgramRun], out: Path) -> RenderableType:
     targets = ", ".join(run.target.arch for run in runs)
     if not kernels:
         return Group(Text(f"No kernel captured for {targets}", "bold"), *_notes(runs))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for heading, right in (
         ("kernel", False), ("hash", False), ("target", False), ("warps", True), ("stages", True),
         ("constants", False), ("launches", True), ("grid", False), ("launched at", False),
@@ -156,7 +154,6 @@ def _captured_row(kernel: CapturedKernel) -> list[RenderableType]:
 
 
 def _trim_grid(grid: Sequence[int]) -> list[int]:
-    """A grid without trailing ones."""
     sizes = list(grid)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()

@@ -177,7 +177,6 @@ def _describe_divergences(pair: Comparison) -> Iterator[str]:
 
 
 def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
-    """Each kernel with its target and variant, then its changes."""
     versions = len({change.left.artifact.triton_version for change in changes}) > 1
     compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
     labels = label_forms(compiled, find_varying(form.artifact for form in compiled))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.analysis.access.accesses import AccessCounts
@@ -19,7 +19,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.autotuning import AutotuneResult, EntryTiming
 from artifact_inspector.files.compiler_remarks import CompilerRemark
 from artifact_inspector.model import RemarkKind, Stage
-from artifact_inspector.report.layout import MemoryStrip
+from artifact_inspector.report.layout import MemoryStrip, folded_column, number_column, plain_table, text_column
 from artifact_inspector.report.phrases import plural, span
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def access_block(kernel: KernelFacts) -> RenderableType | None:
         return None
     head = Text("memory access", "bold")
     head.append(f"  bytes per thread in {last.stage.value}", "dim")
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold")
+    grid = Table.grid(Column(no_wrap=True, style="dim"), folded_column(), padding=(0, 2, 0, 0))
     for label, text in _histograms(last.accesses):
         grid.add_row(label, text)
     body: list[RenderableType] = [grid]
@@ -72,7 +70,7 @@ def _histogram(widths: Mapping[int | None, int]) -> str:
 
 
 def _causes(kernel: KernelFacts) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for heading, right in (("load", False), ("B", True), ("count", True)):
         table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     table.add_column("why it is not wider", overflow="fold")
@@ -96,9 +94,7 @@ def remarks_block(remarks: Sequence[CompilerRemark] | None) -> RenderableType | 
     """A row for each remark; None if there is none, or if the compiler output was not recorded."""
     if not remarks:
         return None
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = Table.grid(text_column(), folded_column(), padding=(0, 2, 0, 0))
     for remark in remarks:
         text = Text(remark.message + "".join(f"; {note}" for note in remark.notes))
         text.append(f"  {_describe_location(remark)}".rstrip(), "dim")
@@ -118,10 +114,15 @@ def partitions_block(partitions: Sequence[PartitionFacts]) -> RenderableType | N
     """A row for each partition; None if the kernel is not warp-specialised."""
     if not partitions:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("partition", no_wrap=True)
-    for heading in ("warps", "registers", "requested", "loads", "MMA", "barriers"):
-        table.add_column(heading, no_wrap=True, justify="right")
+    table = plain_table(
+        text_column("partition"),
+        number_column("warps"),
+        number_column("registers"),
+        number_column("requested"),
+        number_column("loads"),
+        number_column("MMA"),
+        number_column("barriers"),
+    )
     for partition in partitions:
         numbers = (
             partition.warps,
@@ -157,7 +158,6 @@ def bill_block(kernel: KernelFacts) -> RenderableType | None:
 
 
 def _describe_shared_limits(kernel: KernelFacts) -> Iterator[str]:
-    """Static shared memory, and the limits of the target."""
     static, target = kernel.resources.static_shared, kernel.artifact.target
     if static.value is not None:
         yield f"{static.value} B static ({static.source}), the rest dynamic"
@@ -180,12 +180,13 @@ class _Entries:
         bill = self.bill
         placed = bill.peak if all(entry.offset is not None for entry in bill.entries) else None
         width = min(MAP_WIDTH, options.max_width - 80) if placed else 0
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for heading in ("bytes", "buffers"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("for", overflow="fold")
-        table.add_column("allocated at", no_wrap=True)
-        table.add_column("ttgir lines", justify="right", no_wrap=True)
+        table = plain_table(
+            number_column("bytes"),
+            number_column("buffers"),
+            folded_column("for"),
+            text_column("allocated at"),
+            number_column("ttgir lines"),
+        )
         if width >= 8:
             table.add_column(f"0 … {placed}", no_wrap=True)
         for entry in bill.entries:
@@ -221,11 +222,9 @@ def tunings_block(tunings: Sequence[AutotuneResult], variants: Sequence[Variant]
     for tuning in tunings:
         key = ", ".join(tuning.key)
         renderables.append(Text(f"Triton's autotuner timings for {key}", "bold", overflow="fold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        table.add_column("ms", justify="right", no_wrap=True)
-        table.add_column("× best", justify="right", no_wrap=True)
-        table.add_column("configuration", overflow="fold")
-        table.add_column("variants", overflow="fold")
+        table = plain_table(
+            number_column("ms"), number_column("× best"), folded_column("configuration"), folded_column("variants")
+        )
         best = tuning.timings[0].milliseconds if tuning.timings else None
         for timing in tuning.timings[:MAX_ROWS]:
             descriptions = [f"{name}={value}" for name, value in timing.constants.items()]

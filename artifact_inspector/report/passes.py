@@ -45,7 +45,6 @@ def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
 
 
 def _describe_last_changes(trace: PassTrace) -> Iterator[str]:
-    """The pass that last changed the order, the pipeline, and so on."""
     has_change = False
     for aspect in Topic:
         keys = {fact.key for fact in trace.final if fact.topic is aspect and not fact.by_names}
@@ -170,10 +169,10 @@ def describe_decision(label: str, fact: FactQuery, side: PassAttribution) -> str
     return f"  {label}: {text}"
 
 
-def text_difference(step: PassRun, old_text: str, new_text: str, *, context: int = 3) -> Iterator[str]:
+def text_difference(step: PassRun, old_text: str, new_text: str) -> Iterator[str]:
     """The text diff of a pass, without source locations, which are renumbered."""
     old, new = (_LOCATION.sub("", text).splitlines() for text in (old_text, new_text))
-    yield from difflib.unified_diff(old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm="")
+    yield from difflib.unified_diff(old, new, f"before {step.name}", f"after {step.name}", lineterm="")
 
 
 MAX_ATTRIBUTED = 5

@@ -23,7 +23,7 @@ def describe_work(kernel: KernelFacts, region: str, *, is_loop: bool) -> Iterato
     pipeline = kernel.pipelines.get(region)
     if pipeline is not None:
         yield from _pipeline(pipeline)
-    last = _last_stage_with(kernel, region)
+    last = next((facts for facts in reversed(kernel.stages.values()) if region in facts.work), None)
     if last is None:
         return
     work = last.work[region]
@@ -57,7 +57,6 @@ def in_flight_text(in_flight: LoadsInFlight) -> str:
 
 
 def _trip_count(kernel: KernelFacts, region: str) -> Iterator[tuple[str, str]]:
-    """The trip count of the loop and its range, if the program has them as constants."""
     for stage in (Stage.TTIR, Stage.TTGIR):
         facts = kernel.stages.get(stage)
         work = None if facts is None else facts.work.get(region)
@@ -94,10 +93,6 @@ def _describe_trips(trips: LoopRange, depths: set[int]) -> str:
         return f"{text}, in steps of {step} up to {stop}"
     excess = start + count * step - stop
     return f"{text} of K" + (f"; the last {excess} are past its end" if excess else "")
-
-
-def _last_stage_with(kernel: KernelFacts, region: str) -> StageFacts | None:
-    return next((facts for facts in reversed(kernel.stages.values()) if region in facts.work), None)
 
 
 def _pipeline(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
@@ -264,7 +259,6 @@ def _explain(kernel: KernelFacts, stage: StageFacts, region: RegionFacts, wait: 
 
 
 def _commits(kernel: KernelFacts, region: RegionFacts) -> int | None:
-    """Groups of copies committed in one source iteration of a loop."""
     pipeline = kernel.pipelines.get(region.id)
     return None if pipeline is None else pipeline.commits_per_iteration
 

@@ -162,7 +162,6 @@ def _publish(server: LanguageServer, uri: str, document: _OpenFile | None, pages
 
 
 def _update_variants(variants: KernelVariants, document: _OpenFile, compile_first: bool) -> None:
-    """Look up the variants of every kernel of a file again."""
     on_disk = {saved_kernel.name: saved_kernel.digest for saved_kernel in _saved_kernels(document.path)}
     for kernel in document.kernels:
         if compile_first:

@@ -196,30 +196,21 @@ def make_page(
     items: Sequence[Item],
     bound: AnswerBound,
     item_name: str,
-    skipped: int = 0,
     *,
     pending: str | None = None,
 ) -> ToolAnswer:
     """The items from the offset on that fit, and the call that returns the next ones.
 
-    Args:
-        skipped: items that were skipped already.
-        pending: what is not among the items yet, if anything; `next` requests it too.
-
-    Every page has an item, unless none is left, so `next` always advances.
+    Every page has an item, unless none is left, so `next` always advances. `pending`: what is not among the items yet,
+    if anything; `next` requests it too.
     """
     offset = int(arguments.get("offset", 0))
-    fitting = take_fitting(items[offset - skipped :], bound)
+    fitting = take_fitting(items[offset:], bound)
     end = offset + len(fitting)
-    omitted_count = skipped + len(items) - end
-    if omitted_count <= 0 and (pending is None or not fitting):
+    if len(items) <= end and (pending is None or not fitting):
         return ToolAnswer(fitting)
-    left_out = ", and ".join(
-        [
-            *([f"{omitted_count} of {skipped + len(items)} {item_name}"] if omitted_count > 0 else []),
-            *filter(None, [pending]),
-        ]
-    )
+    omitted = [f"{len(items) - end} of {len(items)} {item_name}"] if len(items) > end else []
+    left_out = ", and ".join([*omitted, *filter(None, [pending])])
     return ToolAnswer(fitting, left_out, {"tool": tool, "arguments": {**arguments, "offset": end}})
 
 

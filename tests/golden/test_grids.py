@@ -58,7 +58,7 @@ def programs(first: int) -> list[object]:
             graph = find_graph(code, everything)
             found.append({"nodes": rows_of(graph.nodes), "edges": rows_of(graph.edges)})
             for region in find_regions(code, reference, exact=number == 0):
-                told, before[region.id] = judge_region(code, region, before.get(region.id), exact=number == 0)
+                told, before[region.id] = judge_region(code, region, before.get(region.id))
                 found.append((told, before[region.id]))
     return found
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain
 from artifact_inspector.analysis.flow.traversal import group_by_key
-from artifact_inspector.model import LOADS, AccessOperands, EventKind, LanguageSemantics, Module, Transfer
+from artifact_inspector.model import LOADS, AccessOperands, EventKind, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
 MEMORY_KINDS = LOADS | {EventKind.GLOBAL_STORE}
@@ -84,18 +84,18 @@ class AccessCounts:
         return sum(sum(histogram.values()) for histogram in histograms)
 
 
-def find_accesses(code: FunctionCode, module: Module, language: LanguageSemantics) -> tuple[MemoryAccess, ...]:
+def find_accesses(code: FunctionCode) -> tuple[MemoryAccess, ...]:
     """Every load, store and asynchronous copy of global memory, in text order."""
     function, flow = code.function, code.flow
     accesses: list[MemoryAccess] = []
     access_indices = sorted(code.find(MEMORY_KINDS))
     if not access_indices:
         return ()
-    guards = _GuardAnalysis(code, access_indices, language)
+    guards = _GuardAnalysis(code, access_indices)
     for index in access_indices:
         instruction = function.instructions[index]
         guard_index = guards.guard_of(index)
-        masking = language.conditions.masking(instruction)
+        masking = code.language.conditions.masking(instruction)
         has_own = Masking.DIRECT in masking and instruction.guard not in guards.always_true
         accesses.append(
             MemoryAccess(
@@ -103,7 +103,7 @@ def find_accesses(code: FunctionCode, module: Module, language: LanguageSemantic
                 block=flow.block_of[index],
                 line=instruction.line,
                 kind=instruction.kind,
-                transfer=language.transfer(instruction, module),
+                transfer=code.language.transfer(instruction, code.module),
                 is_predicated=guard_index is not None or has_own,
                 guard_index=guard_index,
                 is_mask_folded=Masking.FOLDED in masking,
@@ -138,13 +138,11 @@ class StageAccesses(NamedTuple):
     """A function at one stage with its accesses."""
 
     code: FunctionCode
-    module: Module
-    language: LanguageSemantics
     accesses: tuple[MemoryAccess, ...]
 
     def operand_roles(self, access: MemoryAccess) -> AccessOperands | None:
         """The roles of an access's operands; None below tensor-level IR."""
-        read_roles = self.language.access_operands
+        read_roles = self.code.language.access_operands
         return None if read_roles is None else read_roles(self.code.instructions[access.index])
 
     def accesses_at(self, access: MemoryAccess) -> list[MemoryAccess]:
@@ -156,8 +154,8 @@ class StageAccesses(NamedTuple):
 class _GuardAnalysis:
     """The instructions of a function that a thread may skip."""
 
-    def __init__(self, code: FunctionCode, moves: Iterable[int], language: LanguageSemantics) -> None:
-        self.code, conditions = code, language.conditions
+    def __init__(self, code: FunctionCode, moves: Iterable[int]) -> None:
+        self.code, conditions = code, code.language.conditions
         instructions, blocks = code.instructions, code.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
         condition_indices = code.indices_with_opcode(conditions.is_relevant) if guarded else ()

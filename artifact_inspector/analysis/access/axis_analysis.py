@@ -22,9 +22,9 @@ from artifact_inspector.analysis.access.axis_rules import (
     intersect,
     sources_of_axes,
 )
-from artifact_inspector.analysis.flow.ssa_values import SsaValues, number_values
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
-from artifact_inspector.model import EventKind, Function, Instruction, LanguageSemantics, Module
+from artifact_inspector.model import EventKind, Instruction
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 
 __all__ = ["Axes", "AxisAnalysis"]
@@ -35,35 +35,22 @@ _BROADCASTING_ROLES = IDENTITY_ROLES | REARRANGING_ROLES | {AxisRole.SPLAT, Axis
 class AxisAnalysis:
     """The values of a function of tensor-level IR, and their proven properties. Solved on demand."""
 
-    def __init__(
-        self,
-        function: Function,
-        module: Module,
-        language: LanguageSemantics,
-        divisibility: Mapping[str, int],
-        values: SsaValues | None = None,
-    ) -> None:
+    def __init__(self, code: FunctionCode, divisibility: Mapping[str, int]) -> None:
         """Create the analysis of one function.
 
-        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`). `values` are the
-        function's values, if they are numbered already.
+        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`).
         """
-        self.function, self._module, self._language = function, module, language
-        self._divisibility, self._numbered = divisibility, values
+        self._code, self._divisibility = code, divisibility
         self._solved: dict[int, Axes] = {}
         self._operands: dict[int, tuple[int, ...]] = {}
-
-    @cached_property
-    def _values(self) -> SsaValues:
-        return number_values(self.function, self._language.traits) if self._numbered is None else self._numbered
 
     def value_read(self, index: int, name: str) -> int | None:
         """The value that an instruction reads under a name; None if it has no definition.
 
         The induction variable of a loop is -1 minus the index of the loop operation.
         """
-        if name in self._values.reads[index]:
-            return self._values.reads[index][name]
+        if name in self._code.values.reads[index]:
+            return self._code.values.reads[index][name]
         loops = self._induction_operations.get(name, [])
         above = bisect_left(loops, index) - 1
         return -1 - loops[above] if above >= 0 else None
@@ -71,43 +58,43 @@ class AxisAnalysis:
     @cached_property
     def _induction_operations(self) -> dict[str, list[int]]:
         """Name of an induction variable → the loop operations that define it."""
-        branches = [(i, x) for i, x in enumerate(self.function.instructions) if x.kind is EventKind.BRANCH]
-        names = ((self._language.axis_operation(instruction).variable, index) for index, instruction in branches)
+        branches = [(i, x) for i, x in enumerate(self._code.function.instructions) if x.kind is EventKind.BRANCH]
+        names = ((self._code.language.axis_operation(instruction).variable, index) for index, instruction in branches)
         return group_by_key((name, index) for name, index in names if name)
 
     def operands(self, index: int) -> tuple[int, ...]:
         """The values that an instruction reads, in the order of its text."""
         if index not in self._operands:
-            names = self.function.instructions[index].operands.reads
+            names = self._code.function.instructions[index].operands.reads
             values = (self.value_read(index, name) for name in names)
             self._operands[index] = tuple(value for value in values if value is not None)
         return self._operands[index]
 
     def definition(self, value: int) -> Instruction | None:
         """The operation that defines a value; None for arguments, induction variables and passed values."""
-        at = self._values.definitions.get(value)
-        return None if at is None else self.function.instructions[at]
+        at = self._code.values.definitions.get(value)
+        return None if at is None else self._code.function.instructions[at]
 
     def operation(self, value: int) -> AxisOperation | None:
         """The kind of operation that defines a value; None as for `definition`."""
         instruction = self.definition(value)
-        return None if instruction is None else self._language.axis_operation(instruction)
+        return None if instruction is None else self._code.language.axis_operation(instruction)
 
     def name(self, value: int) -> str:
         """The program's name for the result of an operation; empty if unknown."""
         instruction = self.definition(value)
-        return "" if instruction is None else self._language.source_name(instruction)
+        return "" if instruction is None else self._code.language.source_name(instruction)
 
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is computed or passed on from."""
-        at = self._values.definitions.get(value)
+        at = self._code.values.definitions.get(value)
         if at is not None:
             return self.operands(at)
         if value < 0:
-            counts = self._language.axis_operation(self.function.instructions[-1 - value]).loop_operands
+            counts = self._code.language.axis_operation(self._code.function.instructions[-1 - value]).loop_operands
             read_values = (self.value_read(-1 - value, name) for name in counts)
             return tuple(value for value in read_values if value is not None)
-        return tuple(self._values.passed_from.get(value, ()))
+        return tuple(self._code.values.passed_from.get(value, ()))
 
     def dependencies(self, value: int) -> dict[int, None]:
         """A value and all values that it depends on."""
@@ -121,7 +108,7 @@ class AxisAnalysis:
 
     def argument(self, value: int) -> str | None:
         """The name of an argument of the function."""
-        return self.function.arguments[value] if 0 <= value < len(self.function.arguments) else None
+        return self._code.function.arguments[value] if 0 <= value < len(self._code.function.arguments) else None
 
     def sources(self, value: int, axis: int | None) -> tuple[tuple[int, int | None], ...] | None:
         """The values that a value is broadcast, converted or rearranged from, with the matching axis of each.
@@ -131,7 +118,7 @@ class AxisAnalysis:
         instruction, operation = self.definition(value), self.operation(value)
         if instruction is None or operation is None or operation.role not in _BROADCASTING_ROLES:
             return None
-        inputs = self.operands(self._values.definitions[value])[:1]
+        inputs = self.operands(self._code.values.definitions[value])[:1]
         shapes = self._shapes(instruction)
         source_axis = axis
         if axis is not None and operation.role in REARRANGING_ROLES:
@@ -144,7 +131,7 @@ class AxisAnalysis:
         return tuple((source, None if operation.role is AxisRole.SPLAT else source_axis) for source in inputs)
 
     def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
-        types = self._language.tensor_types(instruction, self._module)
+        types = self._code.language.tensor_types(instruction, self._code.module)
         return tuple(tensor_type.shape for tensor_type in types) or ((1,),)
 
     def axes(self, value: int) -> Axes | None:
@@ -191,4 +178,4 @@ class AxisAnalysis:
             for axes in known_axes[1:]:
                 joined = intersect(joined, axes) if joined is not None and joined.rank == axes.rank else None
             return joined
-        return apply_rule(self._language.axis_operation(instruction), self._shapes(instruction), operand_axes)
+        return apply_rule(self._code.language.axis_operation(instruction), self._shapes(instruction), operand_axes)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from artifact_inspector.analysis.access.accesses import MemoryAccess
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key
-from artifact_inspector.model import EventKind, Instruction, LanguageSemantics
-from artifact_inspector.model.condition import ConditionRole
+from artifact_inspector.model import EventKind, Instruction
+from artifact_inspector.model.condition import ConditionRole, Conditions
 from artifact_inspector.model.string_enum import StringEnum
 
 OUT_OF_BOUNDS = -1
@@ -40,19 +40,17 @@ class BoundsCheck:
     kind: CheckKind
 
 
-def find_bounds_checks(
-    code: FunctionCode, accesses: Iterable[MemoryAccess], language: LanguageSemantics
-) -> tuple[BoundsCheck, ...]:
+def find_bounds_checks(code: FunctionCode, accesses: Iterable[MemoryAccess]) -> tuple[BoundsCheck, ...]:
     """The compares that feed the masks of a function's accesses, and its integer divisions, in text order.
 
     An operation on a tensor counts once. AMD's GPUs have no integer division: the reciprocal of the divisor is counted,
     so divisions by one number that share it count once. The checks of a region are those whose `block` is among the
     region's blocks.
     """
-    instructions, conditions = code.instructions, language.conditions
+    instructions, conditions = code.instructions, code.language.conditions
     indices = code.indices_with_opcode(conditions.is_relevant)
     roles = {index: conditions.role(instructions[index]) for index in indices}
-    compares = _ControllingCompares(language, [a for a in accesses if a.is_predicated or a.is_mask_folded])
+    compares = _ControllingCompares(conditions, [a for a in accesses if a.is_predicated or a.is_mask_folded])
     checks = [(index, CheckKind.COMPARE) for index in compares.find(instructions, roles)]
     checks += [(index, CheckKind.DIVISION) for index in _divisions(roles)]
     block_of = code.flow.block_of
@@ -70,8 +68,8 @@ def _divisions(roles_by_index: Mapping[int, ConditionRole]) -> list[int]:
 class _ControllingCompares:
     """Finds the compares that control the accesses of a function."""
 
-    def __init__(self, language: LanguageSemantics, accesses: list[MemoryAccess]) -> None:
-        self.conditions = language.conditions
+    def __init__(self, conditions: Conditions, accesses: list[MemoryAccess]) -> None:
+        self.conditions = conditions
         self.accesses = {access.index for access in accesses}
         self.folded = any(access.is_mask_folded for access in accesses)
         self.branches = {access.guard_index for access in accesses if access.guard_index is not None}

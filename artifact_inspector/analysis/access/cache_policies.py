@@ -34,7 +34,9 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[CachePolic
     """The accesses of a function that request a policy, in the order of the first stage."""
     policies: list[CachePolicy] = []
     for access in first.accesses:
-        requested = () if access.transfer is None else first.language.requested_cache_modifiers(access.transfer.cache)
+        requested = (
+            () if access.transfer is None else first.code.language.requested_cache_modifiers(access.transfer.cache)
+        )
         if not requested:
             continue
         is_store = access.kind is EventKind.GLOBAL_STORE
@@ -49,7 +51,7 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[CachePolic
                 requested,
                 tuple(other.line for other in last_accesses),
                 applied,
-                tuple(word for word in requested if not last.language.has_cache_modifier(word, available)),
+                tuple(word for word in requested if not last.code.language.has_cache_modifier(word, available)),
                 bool(last_accesses) and all(other.kind is EventKind.ASYNC_COPY for other in last_accesses),
             )
         )

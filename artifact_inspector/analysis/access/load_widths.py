@@ -93,7 +93,7 @@ def explain_widths(
         divisibility: `tt.divisibility` of the arguments in the first stage.
         kinds: of the statements, and of the instructions that they became.
     """
-    analysis = AxisAnalysis(first.code.function, first.module, first.language, divisibility, first.code.values)
+    analysis = AxisAnalysis(first.code, divisibility)
     is_called = _is_called(first)
     load_widths: list[LoadWidth] = []
     visited_chains = set()
@@ -113,7 +113,7 @@ def explain_widths(
             LoadWidth(
                 access.line,
                 source_of(instruction.location),
-                first.language.source_name(instruction),
+                first.code.language.source_name(instruction),
                 access.is_predicated,
                 width,
                 dict(sorted(widths.items(), reverse=True)),
@@ -134,9 +134,9 @@ def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced
 
 def _is_called(stage: StageAccesses) -> bool:
     """True for a function that another calls: its guarantees depend on its callers."""
-    name, functions = stage.code.function.name, stage.module.functions
+    name, functions = stage.code.function.name, stage.code.module.functions
     return len(functions) > 1 and any(
-        stage.language.shared_use(instruction).callee == name
+        stage.code.language.shared_use(instruction).callee == name
         for function in functions
         for instruction in function.instructions
         if instruction.kind is EventKind.BRANCH
@@ -148,7 +148,7 @@ def _causes(
 ) -> tuple[NarrowCause, ...]:
     """The causes that limit an access to its width."""
     roles = first.operand_roles(access)
-    types = first.language.tensor_types(first.code.instructions[access.index], first.module)
+    types = first.code.language.tensor_types(first.code.instructions[access.index], first.code.module)
     if roles is None or len(roles.address) != 1:
         return ()  # a descriptor
     if not types:
@@ -185,7 +185,7 @@ def _bytes_per_thread(tile: TensorType, layouts: StageAccesses | None) -> int:
     """Bytes of a tile per thread of the block; WIDEST if the number of threads is unknown."""
     if layouts is None or layouts.code.function.partitions:
         return MAX_BYTES
-    launch = layouts.language.launch_parameters(layouts.module)
+    launch = layouts.code.language.launch_parameters(layouts.code.module)
     # Triton 2.0 does not give the width of a warp: it supported NVIDIA only.
     threads = (launch.warps or 0) * (launch.lanes or NVIDIA_LANES) * (launch.ctas or 1)
     return tile.size // threads if threads else MAX_BYTES
@@ -223,7 +223,7 @@ def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[
         return
     for other in layouts.accesses_at(access):
         instruction = layouts.code.instructions[other.index]
-        for tensor_type in layouts.language.tensor_types(instruction, layouts.module):
+        for tensor_type in layouts.code.language.tensor_types(instruction, layouts.code.module):
             if tensor_type.encoding is not None:
                 yield tensor_type.encoding, other.line
 

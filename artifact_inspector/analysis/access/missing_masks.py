@@ -61,7 +61,7 @@ class _MissingMaskSearch:
     def __init__(self, first: StageAccesses) -> None:
         self._first, self._code = first, first.code
         function = first.code.function
-        self._analysis = AxisAnalysis(function, first.module, first.language, function.divisibility, first.code.values)
+        self._analysis = AxisAnalysis(first.code, function.divisibility)
 
     def run(self) -> Iterator[MissingMask]:
         masks = {access.index: mask for access in self._first.accesses if (mask := self._mask(access))}
@@ -93,7 +93,7 @@ class _MissingMaskSearch:
         return MissingMask(
             access.line,
             source_of(instruction.location),
-            self._first.language.source_name(instruction),
+            self._first.code.language.source_name(instruction),
             tuple(dict.fromkeys(" and ".join(self._arguments(x.end)).replace("%", "") for x in missing_bounds)),
             is_masked,
             tuple(instructions[bound.compare_index].line for bound in missing_bounds),

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from artifact_inspector.analysis.flow.control_flow import find_control_flow
 from artifact_inspector.analysis.flow.source_locations import Chain, chain_of
 from artifact_inspector.analysis.flow.ssa_values import SsaValues, number_values
-from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, LanguageSemantics, Operands, Trait
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, LanguageSemantics, Module, Operands, Trait
 
 Result = TypeVar("Result")
 
@@ -30,13 +30,9 @@ class FunctionCode:
     Lists are computed on first use and cached, because several analyses use them.
     """
 
-    def __init__(self, function: Function, language: LanguageSemantics, *, is_complete: bool = True) -> None:
-        """Prepare a function.
-
-        `language` is that of the function's module. `is_complete` is False for a truncated file, which may lack
-        instructions.
-        """
-        self.is_complete = is_complete
+    def __init__(self, function: Function, module: Module, language: LanguageSemantics) -> None:
+        """Prepare a function of a module in some language."""
+        self.module = module
         self.function, self.instructions, self.blocks = function, function.instructions, function.blocks
         self.flow = flow = find_control_flow(function)
         self.language = language

@@ -12,7 +12,7 @@ from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
-from artifact_inspector.model import EventKind, Instruction, Issuer, LanguageSemantics, MatrixOp, Module
+from artifact_inspector.model import EventKind, Instruction, Issuer, MatrixOp
 from artifact_inspector.model.encoding import LayoutKind, Vectors
 
 _MATRIX = frozenset({EventKind.MATRIX})
@@ -69,9 +69,7 @@ class MatrixWork:
         return self.count * self.matrix.flop * self.issuers
 
 
-def find_matrix_work(
-    code: FunctionCode, region: Region, module: Module, language: LanguageSemantics, warps: int | None
-) -> tuple[MatrixWork, ...]:
+def find_matrix_work(code: FunctionCode, region: Region, warps: int | None) -> tuple[MatrixWork, ...]:
     """The matrix operations directly in a region, most work first.
 
     Args:
@@ -81,7 +79,7 @@ def find_matrix_work(
         return ()
     instructions = code.instructions
     indices_by_kind = group_by_key(
-        (_kind(instructions[index], module, language), index) for index in find_in_region(code, region, _MATRIX)
+        (_kind(instructions[index], code), index) for index in find_in_region(code, region, _MATRIX)
     )
     exclusive_sources = _exclusions(code, indices_by_kind)
     works = [
@@ -102,7 +100,7 @@ def find_matrix_work(
     return tuple(sorted(works, key=lambda work: -(work.flop or 0)))
 
 
-def warps_of(code: FunctionCode, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
+def warps_of(code: FunctionCode, works: Iterable[MatrixWork], block: int | None) -> int | None:
     """Warps that run a region of tensor-level IR.
 
     A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's `num_warps` of
@@ -116,7 +114,7 @@ def warps_of(code: FunctionCode, works: Iterable[MatrixWork], module: Module, bl
     if code.function.partitions:
         layout_warps = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
         return layout_warps.pop() if len(layout_warps) == 1 else None
-    launch_warps = code.language.launch_parameters(module).warps
+    launch_warps = code.language.launch_parameters(code.module).warps
     return block if launch_warps is None else launch_warps
 
 
@@ -130,11 +128,11 @@ class _Kind(NamedTuple):
     source: str | None = None
 
 
-def _kind(instruction: Instruction, module: Module, language: LanguageSemantics) -> _Kind:
-    matrix = language.matrix(instruction, module)
+def _kind(instruction: Instruction, code: FunctionCode) -> _Kind:
+    matrix = code.language.matrix(instruction, code.module)
     if matrix is None or matrix.issuer != Issuer.BLOCK:
         return _Kind(instruction.opcode if matrix is None else matrix.op, matrix)
-    tiling, precision = _tiling(instruction, module, language), language.input_precision(instruction)
+    tiling, precision = _tiling(instruction, code), code.language.input_precision(instruction)
     return _Kind(matrix.op, matrix, tiling, precision, _source(instruction))
 
 
@@ -148,9 +146,9 @@ def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
     return 1
 
 
-def _tiling(instruction: Instruction, module: Module, language: LanguageSemantics) -> Tiling | None:
+def _tiling(instruction: Instruction, code: FunctionCode) -> Tiling | None:
     # The accumulator has the layout: the last tensor, or the tensor memory that holds it.
-    types = language.tensor_types(instruction, module)
+    types = code.language.tensor_types(instruction, code.module)
     encodings = [tensor_type.encoding for tensor_type in types if tensor_type.encoding is not None]
     if not encodings:
         return None
@@ -159,7 +157,7 @@ def _tiling(instruction: Instruction, module: Module, language: LanguageSemantic
     root = encoding.root
     extents = (root.warps if root.warps is not None else _extents(root.warp or ()), root.instruction or ())
     warps, tile = (sizes if all(sizes) else () for sizes in extents)  # 0 is not a valid layout
-    ctas = language.launch_parameters(module).ctas or 1
+    ctas = code.language.launch_parameters(code.module).ctas or 1
     return Tiling(encoding.name, warps, tile, ctas, encoding.is_matrix)
 
 
@@ -194,7 +192,6 @@ def _max_along_path(code: FunctionCode, indices: list[int]) -> int:
     in_block = Counter(code.flow.block_of[index] for index in indices)
     if len(in_block) == 1:
         return len(indices)
-    rank = code.rank
     rank = code.rank
     max_counts = [0] * len(rank)
     for block in code.flow.order:

@@ -44,6 +44,8 @@ class Region:
     """The matching region of the program, if source locations identify it."""
     residue: tuple[int, ...] | None = None
     """For a program loop that is no loop at this stage: the remaining instructions."""
+    is_source: bool = False
+    """The stage is the one that the reference was read from: the region has its instruction indices."""
     is_specialised: bool = False
     """Another loop computes on its loads, or it computes on another loop's loads (warp specialisation)."""
 
@@ -102,11 +104,12 @@ def find_regions(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, 
             scope=all_blocks.difference(*(flow.loops[loop].blocks for loop in matched)),
             enclosed_blocks=all_blocks,
             reference=by_id.get(STRAIGHT),
+            is_source=exact,
         )
     ]
     for name, inside in partitions:
         blocks = inside & blocks_by_loop[None]
-        regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT))
+        regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT, is_source=exact))
     names = _name_loops(code, by_id, matched, loop_shares)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
@@ -124,6 +127,7 @@ def find_regions(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, 
                 scope=natural.blocks,
                 enclosed_blocks=natural.blocks,
                 reference=region,
+                is_source=exact,
                 is_specialised=loop_shares.get(loop) in (_LoopShare.LOADS, _LoopShare.COMPUTES),
             )
         )

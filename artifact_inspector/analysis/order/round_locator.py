@@ -28,19 +28,18 @@ from artifact_inspector.model import LOADS, Basis
 from artifact_inspector.model.limits import ROUNDS
 
 
-def locate_rounds(code: FunctionCode, region: Region, previous: PreviousStage | None, *, exact: bool) -> Placement:
+def locate_rounds(code: FunctionCode, region: Region, previous: PreviousStage | None) -> Placement:
     """The rounds of a region's reference at this stage.
 
     Args:
         previous: results of the previous stage for this region.
-        exact: the region is the reference's own, so its instruction indices are used unchanged.
     """
     reference = region.reference
     if region.residue is not None:
         return Placement([], [], Basis.SOURCE if code.max_chain_length else Basis.DATAFLOW)
     if reference is None:
         return locate_by_runs(code, region)
-    if exact:
+    if region.is_source:
         rounds = [
             LocatedRound(
                 [LocatedStatement(s, [s.index], list(s.prologue)) for s in reference_round.statements],

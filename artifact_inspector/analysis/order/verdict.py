@@ -36,15 +36,14 @@ class _Event(NamedTuple):
 
 
 def judge_region(
-    code: FunctionCode, region: Region, previous: PreviousStage | None, *, exact: bool
+    code: FunctionCode, region: Region, previous: PreviousStage | None
 ) -> tuple[RegionFacts, PreviousStage]:
     """The facts of one region, and what the next stage needs to know about it.
 
     Args:
         previous: results of the previous stage; None at the first.
-        exact: the stage is the one that the reference was read from.
     """
-    judgement = _Judgement(code, region, locate_rounds(code, region, previous, exact=exact), previous)
+    judgement = _Judgement(code, region, locate_rounds(code, region, previous), previous)
     return judgement.facts(), judgement.summary()
 
 
@@ -63,7 +62,7 @@ class _Judgement:
         self.exclusive = self._exclusive()
         self.line = self._line()
         self.verdict = self._verdict()
-        if not code.is_complete:
+        if not code.module.is_complete:
             self.verdict = self._truncated_verdict(self.verdict)
         self.order_changed = self._find_order_change()
 
@@ -108,8 +107,8 @@ class _Judgement:
             {number: len(located_round.computes) for number, located_round in enumerate(self.rounds)},
             {s.program.index: self.prefetch.distances.get(s.program.index, 0) for s in statements},
             self.prefetch.unroll_factor,
-            verdict=self.verdict if has_order else last and last.verdict,
-            identities=self.identities if has_order else last and last.identities,
+            verdict=self.verdict if has_order else None if last is None else last.verdict,
+            identities=self.identities if has_order else None if last is None else last.identities,
             event_sequence=_shape_of(self.line) if has_order else () if last is None else last.event_sequence,
             kinds=kinds,
             rounds={i: number for number, r in enumerate(self.rounds, 1) for i in (*r.loads, *r.computes)},
@@ -225,7 +224,7 @@ class _Judgement:
 
     def _dissolved_loop_verdict(self) -> OrderVerdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
-        if not self.code.is_complete:
+        if not self.code.module.is_complete:
             self._note("the file is truncated and does not contain this loop")
             return OrderVerdict.UNKNOWN
         reference = self.region.reference
@@ -276,7 +275,7 @@ class _Judgement:
         return OrderVerdict.NO_COMPUTE if has_loads and self.region.reference is None else OrderVerdict.NO_LOADS
 
     def _incomplete_verdict(self, rounds: dict[int, LocatedRound]) -> OrderVerdict:
-        by_place = self.placement.basis is Basis.SOURCE and self.code.is_complete
+        by_place = self.placement.basis is Basis.SOURCE and self.code.module.is_complete
         computes = self.code.find(COMPUTES, self.region.enclosed_blocks)
         if by_place and len(rounds) == len(self.rounds) and not computes:
             if not self._computes_in_another_loop():

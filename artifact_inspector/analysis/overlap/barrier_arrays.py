@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeGuard
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key
-from artifact_inspector.model import LanguageSemantics, Module
 from artifact_inspector.model.address import AddressRole, AddressStep
 
 BARRIER_BYTES = 8
@@ -46,9 +45,7 @@ _Use = tuple[str, int]
 """A value and the instruction that reads it."""
 
 
-def find_barrier_arrays(
-    code: FunctionCode, module: Module, language: LanguageSemantics, barriers: Mapping[int, str | None]
-) -> dict[int, BarrierArray]:
+def find_barrier_arrays(code: FunctionCode, barriers: Mapping[int, str | None]) -> dict[int, BarrierArray]:
     """The arrays that operands point into, by instruction. Unknown ones are left out.
 
     Args:
@@ -62,7 +59,7 @@ def find_barrier_arrays(
     for index, address in known.items():
         start, slots = address.offset, 1
         if address.root is not None:  # its leading extent if it has several dimensions
-            types = language.tensor_types(code.instructions[address.root], module)
+            types = code.language.tensor_types(code.instructions[address.root], code.module)
             start, slots = address.root, (types[-1].shape[0] if len(types[-1].shape) > 1 else 1) if types else 0
         else:
             for first, count in lengths.items():

@@ -16,7 +16,7 @@ from artifact_inspector.analysis.flow.source_locations import Chain
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.loop_properties import LoopProperties, find_loop_properties
 from artifact_inspector.analysis.overlap.waits import WaitFacts, find_wait
-from artifact_inspector.model import EventKind, Instruction, LanguageSemantics, Module, Queue, Stage, TensorType, Trait
+from artifact_inspector.model import EventKind, Instruction, Queue, Stage, TensorType, Trait
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole
 
@@ -95,16 +95,11 @@ class LoopBuffers:
         return tuple(wait for wait in self.waits if wait.queue is self.queue)
 
 
-def find_loop_buffers(
-    code: FunctionCode, regions: Sequence[Region], module: Module, language: LanguageSemantics, *, exact: bool
-) -> dict[str, LoopBuffers]:
+def find_loop_buffers(code: FunctionCode, regions: Sequence[Region]) -> dict[str, LoopBuffers]:
     """Memory operations of each loop of a function, by the region's id.
 
     A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it and has no
     entry of its own.
-
-    Args:
-        exact: the stage is the one that the reference was read from.
     """
     loops = {region.loop: region for region in regions if region.loop is not None}
     if not loops:
@@ -116,15 +111,15 @@ def find_loop_buffers(
     for index in code.find(_COLLECTED_KINDS):
         loop = code.flow.loop_at(index)
         if loop is not None:
-            events_by_loop[home[loop]].gather(index, code.instructions[index], module, language)
-    memory = _SharedAllocations(code, module, language) if module.stage is Stage.TTGIR else None
-    tensors = module.stage.order <= Stage.TTGIR.order
-    drains = _DrainWaits(code, module, language)
+            events_by_loop[home[loop]].gather(index, code.instructions[index], code)
+    memory = _SharedAllocations(code) if code.module.stage is Stage.TTGIR else None
+    tensors = code.module.stage.order <= Stage.TTGIR.order
+    drains = _DrainWaits(code)
     described: dict[str, LoopBuffers] = {}
     for loop, events in events_by_loop.items():
         region = loops[loop]
-        properties = find_loop_properties(code, region, exact=exact) if tensors else None
-        described[region.id] = events.describe(code, loop, properties, memory, drains, module, language)
+        properties = find_loop_properties(code, region) if tensors else None
+        described[region.id] = events.describe(code, loop, properties, memory, drains)
     return described
 
 
@@ -136,13 +131,13 @@ class _LoopEvents:
     commits: Counter[Queue] = field(default_factory=Counter)
     waits: list[tuple[int, WaitFacts]] = field(default_factory=list)
 
-    def gather(self, index: int, instruction: Instruction, module: Module, language: LanguageSemantics) -> None:
+    def gather(self, index: int, instruction: Instruction, code: FunctionCode) -> None:
         if instruction.kind is EventKind.COMMIT:
-            queue = language.commit(instruction)
+            queue = code.language.commit(instruction)
             if queue is not None:
                 self.commits[queue] += 1
         elif instruction.kind is EventKind.WAIT:
-            wait = find_wait(instruction, module, language)
+            wait = find_wait(instruction, code)
             if wait is not None:
                 self.waits.append((index, wait))
         else:
@@ -155,8 +150,6 @@ class _LoopEvents:
         properties: LoopProperties | None,
         memory: _SharedAllocations | None,
         drains: _DrainWaits,
-        module: Module,
-        language: LanguageSemantics,
     ) -> LoopBuffers:
         instructions, of_kind = code.instructions, self.of_kind
         copies, loads = of_kind[EventKind.ASYNC_COPY], of_kind[EventKind.GLOBAL_LOAD]
@@ -164,8 +157,8 @@ class _LoopEvents:
         matrix = of_kind[EventKind.MATRIX]
         used = {} if memory is None else memory.buffers_of(loop, [*copies, *stores, *reads, *matrix])
         widths: dict[Chain, tuple[int, int]] = {}
-        for index in loads if module.stage is not Stage.LLIR else ():
-            width = _access_width(instructions[index], module, language)
+        for index in loads if code.module.stage is not Stage.LLIR else ():
+            width = _access_width(instructions[index], code)
             chain = code.chains.get(index)
             if width and chain is not None:
                 widths[chain] = max(widths.get(chain, (0, 0)), (width, instructions[index].line))
@@ -193,13 +186,13 @@ class _LoopEvents:
 class _DrainWaits:
     """The copies of a function and the waits that leave nothing in flight, in execution order."""
 
-    def __init__(self, code: FunctionCode, module: Module, language: LanguageSemantics) -> None:
+    def __init__(self, code: FunctionCode) -> None:
         self._code, flow = code, code.flow
         self._copies = code.find(frozenset({EventKind.ASYNC_COPY}))
         self._waits: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
         """Position and line of each wait of depth 0, by the innermost loop that contains it."""
         for index in code.find(frozenset({EventKind.WAIT})):
-            wait = find_wait(code.instructions[index], module, language)
+            wait = find_wait(code.instructions[index], code)
             if wait is not None and wait.queue.completes_loads and wait.depth == 0:
                 self._waits[flow.loop_at(index)].append((flow.position[index], wait.line))
 
@@ -217,12 +210,12 @@ class _DrainWaits:
         return line if all(flow.block_of[copy] in loop.blocks for copy in between) else None
 
 
-def _access_width(load: Instruction, module: Module, language: LanguageSemantics) -> int:
+def _access_width(load: Instruction, code: FunctionCode) -> int:
     """Bits of the widest access that a load can be; 0 if unknown."""
-    if module.stage is not Stage.TTGIR:
-        moved = language.transfer(load, module)
+    if code.module.stage is not Stage.TTGIR:
+        moved = code.language.transfer(load, code.module)
         return 0 if moved is None or moved.is_per_block or moved.bytes is None else 8 * moved.bytes
-    for tensor_type in language.tensor_types(load, module):
+    for tensor_type in code.language.tensor_types(load, code.module):
         chain = () if tensor_type.encoding is None or tensor_type.is_memory else tensor_type.encoding.chain
         blocked = next((layout for layout in chain if layout.kind is LayoutKind.BLOCKED), None)
         if blocked is not None and blocked.size_per_thread and blocked.order:
@@ -234,8 +227,8 @@ def _access_width(load: Instruction, module: Module, language: LanguageSemantics
 class _SharedAllocations:
     """The shared-memory allocations of a function, and the ones that each operation uses."""
 
-    def __init__(self, code: FunctionCode, module: Module, language: LanguageSemantics) -> None:
-        self.code, self.module, self.language = code, module, language
+    def __init__(self, code: FunctionCode) -> None:
+        self.code = code
         self.tiles: dict[int, TensorType] = {}
         """Allocated type by the allocation's instruction. Barriers are left out."""
         self.names: dict[int, str] = {}
@@ -294,7 +287,7 @@ class _SharedAllocations:
 
     def _collect(self) -> None:
         for index, instruction in enumerate(self.code.instructions):
-            role = self.language.shared_use(instruction).role
+            role = self.code.language.shared_use(instruction).role
             if role is SharedRole.ALLOCATION:
                 if not self.code.has_trait(index, Trait.AT_BARRIER):
                     self._allocate(index, instruction)
@@ -307,7 +300,7 @@ class _SharedAllocations:
                     self._root[target] = self._root[source]
 
     def _allocate(self, index: int, instruction: Instruction) -> None:
-        types = self.language.tensor_types(instruction, self.module)
+        types = self.code.language.tensor_types(instruction, self.code.module)
         results = self._values.results[index]
         if not results or not types:
             return
@@ -336,6 +329,6 @@ class _SharedAllocations:
         if root is None or not results:
             return
         self._root[results[0]] = root
-        types = self.language.tensor_types(instruction, self.module) if role is SharedRole.BUFFER else ()
+        types = self.code.language.tensor_types(instruction, self.code.module) if role is SharedRole.BUFFER else ()
         if types and root in self.tiles and len(types[-1].shape) < len(self.tiles[root].shape):
             self.indexed.add(root)

@@ -59,12 +59,8 @@ class LoopProperties:
     """Its load statements as in the region's rounds. Empty if the rounds were read from another stage."""
 
 
-def find_loop_properties(code: FunctionCode, region: Region, *, exact: bool) -> LoopProperties | None:
-    """The properties of a loop of tensor-level IR; None if its first operation is not found.
-
-    Args:
-        exact: the stage is the one that the reference was read from.
-    """
+def find_loop_properties(code: FunctionCode, region: Region) -> LoopProperties | None:
+    """The properties of a loop of tensor-level IR; None if its first operation is not found."""
     assert region.loop is not None
     header = code.flow.loops[region.loop].header
     opening = code.blocks[header].start - 1
@@ -73,7 +69,7 @@ def find_loop_properties(code: FunctionCode, region: Region, *, exact: bool) -> 
     operation = code.instructions[opening]
     inner = code.compute_once(_first_inner).get(region.loop)
     rounds: tuple[tuple[LoopLoad, ...], ...] = ()
-    if exact and region.reference is not None:
+    if region.is_source and region.reference is not None:
         levels = _find_levels(code, region)
         rounds = tuple(
             tuple(_describe_load(code, region, statement, levels) for statement in item.statements)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.overlap.barrier_arrays import BarrierArray, find_barrier_arrays
-from artifact_inspector.model import LOADS, EventKind, Instruction, Issuer, LanguageSemantics, Module, Stage, Trait
+from artifact_inspector.model import LOADS, EventKind, Instruction, Issuer, Stage, Trait
 from artifact_inspector.model.memory import Queue, Transfer, WaitOp
 
 
@@ -94,17 +94,15 @@ _QUEUE_KINDS = LOADS | {
 _MATRIX_TRANSFER, _UNKNOWN_TRANSFER = Transfer(None, Queue.MATRIX), Transfer(None, None)
 
 
-def find_memory_events(
-    code: FunctionCode, module: Module, language: LanguageSemantics
-) -> list[tuple[MemoryEvent, ...]]:
+def find_memory_events(code: FunctionCode) -> list[tuple[MemoryEvent, ...]]:
     """The events of every block, in the order of its instructions."""
     actions: dict[int, QueueAction] = {}
     barriers: dict[int, str | None] = {}
     """Instruction that signals a barrier → the value that names the barrier."""
     # Machine code without its encoding does not show what an instruction waits for.
-    is_undecoded = module.stage is Stage.SASS and not code.function.control_codes
+    is_undecoded = code.module.stage is Stage.SASS and not code.function.control_codes
     for index in sorted(code.find(_QUEUE_KINDS)):
-        parsed = _read_action(code.instructions[index], module, language, is_undecoded=is_undecoded)
+        parsed = _read_action(code.instructions[index], code, is_undecoded=is_undecoded)
         if parsed is not None:
             actions[index], is_at_barrier, barrier = parsed
             if is_at_barrier:
@@ -113,7 +111,7 @@ def find_memory_events(
         # Commits and waits of matrix operations that are not tracked.
         actions = {index: action for index, action in actions.items() if not _is_matrix_action(action)}
     if any(isinstance(actions[index], IssuedOperation) for index in barriers):
-        for index, array in find_barrier_arrays(code, module, language, barriers).items():
+        for index, array in find_barrier_arrays(code, barriers).items():
             actions[index] = actions[index]._replace(array=array)
     followed: list[tuple[int, RegisterReads | RegisterMoves | ScoreboardWait]] = []
     followed += _track_scoreboards(code, actions) if code.function.control_codes else _track_registers(code, actions)
@@ -125,28 +123,28 @@ def find_memory_events(
 
 
 def _read_action(
-    instruction: Instruction, module: Module, language: LanguageSemantics, *, is_undecoded: bool
+    instruction: Instruction, code: FunctionCode, *, is_undecoded: bool
 ) -> tuple[QueueAction, bool, str | None] | None:
     """The event of an instruction, whether it uses a barrier, and the value that names the barrier."""
     kind = instruction.kind
     if kind is EventKind.WAIT:
-        wait = language.wait(instruction, module)
+        wait = code.language.wait(instruction, code.module)
         if wait is None or not (wait.queue.completes_loads or (wait.queue is Queue.MATRIX and wait.depth is not None)):
             return None
         return QueueWait(wait), wait.queue is Queue.PHASE, wait.barrier
     if kind is EventKind.COMMIT:
-        queue = language.commit(instruction)
+        queue = code.language.commit(instruction)
         if queue not in (Queue.MATRIX, Queue.GROUP, Queue.PHASE):
             return None
-        expects = None if queue is Queue.MATRIX else language.transfer(instruction, module)
+        expects = None if queue is Queue.MATRIX else code.language.transfer(instruction, code.module)
         return GroupCommit(queue, expects), expects is not None, None if expects is None else expects.barrier
     if kind is EventKind.MATRIX:
-        matrix = language.matrix(instruction, module)
+        matrix = code.language.matrix(instruction, code.module)
         if matrix is None or matrix.issuer != Issuer.WARPGROUP:
             return None
-        closes = language.commit(instruction) is Queue.MATRIX
+        closes = code.language.commit(instruction) is Queue.MATRIX
         return IssuedOperation(_MATRIX_TRANSFER, is_load=False, closes_group=closes), False, None
-    transfer = language.transfer(instruction, module) or _UNKNOWN_TRANSFER
+    transfer = code.language.transfer(instruction, code.module) or _UNKNOWN_TRANSFER
     if is_undecoded and transfer.queue is Queue.USE:
         transfer = _UNKNOWN_TRANSFER
     is_load = kind in LOADS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import LOADS, EventKind, Function, Instruction, LanguageSemantics, Module, Trait
+from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Trait
 from artifact_inspector.model.language import WarpRequest
 
 DEFAULT = "default"
@@ -60,9 +60,7 @@ class PingPongSlot:
         return self.first, self.last
 
 
-def find_partitions(
-    code: FunctionCode, module: Module, language: LanguageSemantics, last: Function | None = None
-) -> tuple[PartitionFacts, ...]:
+def find_partitions(code: FunctionCode, last: Function | None = None) -> tuple[PartitionFacts, ...]:
     """The partitions of a function in text order; empty if there are none.
 
     Args:
@@ -87,7 +85,9 @@ def find_partitions(
         facts.append(
             PartitionFacts(
                 partition.name,
-                language.launch_parameters(module).warps if partition.name == DEFAULT else request.warps.get(number),
+                code.language.launch_parameters(code.module).warps
+                if partition.name == DEFAULT
+                else request.warps.get(number),
                 requested_registers,
                 _granted_registers(requested_registers, limits),
                 sum(kinds[kind] for kind in LOADS),

@@ -26,7 +26,7 @@ from artifact_inspector.analysis.overlap.memory_events import (
     find_memory_events,
 )
 from artifact_inspector.analysis.overlap.queue_state import InFlightOperation, QueueState
-from artifact_inspector.model import COMPUTES, LanguageSemantics, Module, Queue
+from artifact_inspector.model import COMPUTES, Queue
 from artifact_inspector.model.limits import LOADS_IN_FLIGHT
 
 MAX_TRIPS = 80
@@ -93,15 +93,13 @@ class RegionMeasurement:
     """A barrier phase ended because the barrier was reused, not at a wait."""
 
 
-def walk_function(
-    code: FunctionCode, regions: Sequence[Region], module: Module, language: LanguageSemantics, threads: int | None
-) -> InFlightWalk:
+def walk_function(code: FunctionCode, regions: Sequence[Region], threads: int | None) -> InFlightWalk:
     """The walk through a function.
 
     Args:
         threads: threads of a block, to convert copies made by the whole block; None if unknown.
     """
-    walk = InFlightWalk(code, find_memory_events(code, module, language), regions, threads)
+    walk = InFlightWalk(code, find_memory_events(code), regions, threads)
     walk.run()
     return walk
 

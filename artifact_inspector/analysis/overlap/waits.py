@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.model import EventKind, Instruction, LanguageSemantics, Module, Queue, WaitPurpose
+from artifact_inspector.model import EventKind, Instruction, Queue, WaitPurpose
 
 
 class WaitFacts(NamedTuple):
@@ -85,19 +85,15 @@ class WaitEffect:
         return self.wait.queue
 
 
-def find_wait(
-    instruction: Instruction, module: Module, language: LanguageSemantics, region: str = ""
-) -> WaitFacts | None:
+def find_wait(instruction: Instruction, code: FunctionCode, region: str = "") -> WaitFacts | None:
     """The wait that an instruction performs; None if the instruction does not say what it waits for."""
-    parsed = language.wait(instruction, module)
+    parsed = code.language.wait(instruction, code.module)
     if parsed is None:
         return None
     return WaitFacts(instruction.line, parsed.op, parsed.depth, parsed.queue, region, parsed.template)
 
 
-def find_waits(
-    code: FunctionCode, module: Module, language: LanguageSemantics, region_of: Mapping[int, str]
-) -> tuple[WaitFacts, ...]:
+def find_waits(code: FunctionCode, region_of: Mapping[int, str]) -> tuple[WaitFacts, ...]:
     """The waits of a function, in text order.
 
     Args:
@@ -105,7 +101,7 @@ def find_waits(
     """
     instructions, block_of = code.instructions, code.flow.block_of
     indices = code.of_kind.get(EventKind.WAIT, ())
-    waits = (find_wait(instructions[index], module, language, region_of[block_of[index]]) for index in indices)
+    waits = (find_wait(instructions[index], code, region_of[block_of[index]]) for index in indices)
     return tuple(wait for wait in waits if wait is not None)
 
 

@@ -17,7 +17,7 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     find_scratch_rules,
 )
 from artifact_inspector.analysis.shared.swizzling import ConversionReach, find_conversion_reach
-from artifact_inspector.model import EventKind, LanguageSemantics, Module, SourceLine, TensorType, TritonVersion
+from artifact_inspector.model import EventKind, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 
 _OF_DOTS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.DOT_OPERAND})
@@ -48,22 +48,22 @@ class LayoutConversion:
 
 
 def find_conversions(
-    code: FunctionCode, region: Region, module: Module, language: LanguageSemantics, triton: TritonVersion | None = None
+    code: FunctionCode, region: Region, triton: TritonVersion | None = None
 ) -> tuple[LayoutConversion, ...]:
     """The conversions directly in a region, in execution order.
 
     Args:
         triton: `triton_version` of the metadata.
     """
-    rules = find_scratch_rules(module, language, triton)
+    rules = find_scratch_rules(code, triton)
     indices = code.find(_CONVERSIONS, region.blocks)
     loop, block_of = region.loop, code.flow.block_of
     always = None if loop is None or not indices else find_unconditional_blocks(code.function, code.flow, loop)
-    invariants = None if loop is None or not indices else LoopInvariants(code, loop, module)
+    invariants = None if loop is None or not indices else LoopInvariants(code, loop)
     conversions: list[LayoutConversion] = []
     for index in indices:
         instruction = code.instructions[index]
-        types = language.tensor_types(instruction, module)
+        types = code.language.tensor_types(instruction, code.module)
         if len(types) != 2:
             continue
         crosses, shared = _data_path(types[0], types[1], rules)

@@ -12,7 +12,6 @@ from functools import cached_property
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.ssa_values import SsaValues
 from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
-from artifact_inspector.model import LanguageSemantics
 from artifact_inspector.model.shared import SharedRole
 
 _ALIASING_ROLES = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
@@ -21,8 +20,8 @@ _ALIASING_ROLES = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
 class SharedMemoryLiveness:
     """The readers of each value of a function, and their times."""
 
-    def __init__(self, code: FunctionCode, language: LanguageSemantics) -> None:
-        self.code, self._language = code, language
+    def __init__(self, code: FunctionCode) -> None:
+        self.code, self._language = code, code.language
         self._find_partitions()
 
     @property

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.shared.register_layouts import Layout, extent_along, read_layout
 from artifact_inspector.analysis.shared.swizzling import (
     MATRIX,
@@ -25,7 +26,7 @@ from artifact_inspector.analysis.shared.swizzling import (
     swapped_bits,
     swizzled_elements,
 )
-from artifact_inspector.model import Instruction, LanguageSemantics, Module, Release, TensorType, TritonVersion
+from artifact_inspector.model import Instruction, Release, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
@@ -60,9 +61,9 @@ class ScratchRules:
         return None if self.release is None else self.release >= release
 
 
-def find_scratch_rules(module: Module, language: LanguageSemantics, triton: TritonVersion | None) -> ScratchRules:
+def find_scratch_rules(code: FunctionCode, triton: TritonVersion | None) -> ScratchRules:
     """The rules of a module, from its own text and the version in its metadata."""
-    launch = language.launch_parameters(module)
+    launch = code.language.launch_parameters(code.module)
     return ScratchRules(
         (None if triton is None else triton.release) or launch.release,
         launch.lanes or 32,
@@ -71,20 +72,18 @@ def find_scratch_rules(module: Module, language: LanguageSemantics, triton: Trit
     )
 
 
-def scratch_bytes(
-    instruction: Instruction, module: Module, language: LanguageSemantics, rules: ScratchRules, *, is_used: bool
-) -> int | None:
+def scratch_bytes(instruction: Instruction, code: FunctionCode, rules: ScratchRules, *, is_used: bool) -> int | None:
     """Bytes that an operation uses while it runs; None if unknown.
 
     Args:
         is_used: its result is read.
     """
-    use = language.shared_use(instruction)
+    use = code.language.shared_use(instruction)
     if use.role is SharedRole.TENSOR_MAP:
         return _TENSORMAP
     if rules.has_clusters:
         return None
-    types = language.tensor_types(instruction, module)
+    types = code.language.tensor_types(instruction, code.module)
     if use.role is SharedRole.CONVERSION:
         return _conversion(types, rules) if len(types) == 2 else None
     if use.role is SharedRole.HISTOGRAM:
@@ -285,15 +284,13 @@ def _scan(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Scra
     return inputs[0].elements // run * sum(-(-element_bits(tensor) // 8) for tensor in inputs)
 
 
-def max_scratch_bytes(
-    instruction: Instruction, module: Module, language: LanguageSemantics, rules: ScratchRules
-) -> int | None:
+def max_scratch_bytes(instruction: Instruction, code: FunctionCode, rules: ScratchRules) -> int | None:
     """Upper bound of the bytes that a conversion uses; None for other operations.
 
     Without known layouts, this is a tile of the whole tensor, padded for one access of a thread.
     """
-    types = language.tensor_types(instruction, module)
-    if language.shared_use(instruction).role is not SharedRole.CONVERSION or len(types) != 2:
+    types = code.language.tensor_types(instruction, code.module)
+    if code.language.shared_use(instruction).role is not SharedRole.CONVERSION or len(types) != 2:
         return None
     bits = max(8, element_bits(types[0]))
     layouts = [read_layout(tensor, rules.threads_per_warp) for tensor in types]

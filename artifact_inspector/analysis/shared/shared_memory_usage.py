@@ -20,8 +20,7 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     max_scratch_bytes,
     scratch_bytes,
 )
-from artifact_inspector.model import EventKind, Instruction, Location, Module, SourceLine, TensorType, TritonVersion
-from artifact_inspector.model.language import LanguageSemantics
+from artifact_inspector.model import EventKind, Instruction, Location, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
@@ -90,11 +89,7 @@ class SharedMemoryUsage:
 
 
 def find_shared_memory_usage(
-    codes: Sequence[FunctionCode],
-    module: Module,
-    language: LanguageSemantics,
-    declared: int | None,
-    triton: TritonVersion | None = None,
+    codes: Sequence[FunctionCode], declared: int | None, triton: TritonVersion | None = None
 ) -> SharedMemoryUsage | None:
     """The bill of a TTGIR module; None for one without functions.
 
@@ -105,14 +100,14 @@ def find_shared_memory_usage(
     """
     if not codes:
         return None
-    rules = find_scratch_rules(module, language, triton)
+    rules = find_scratch_rules(codes[0], triton)
     sizes: dict[str, int | None] = {}
     by_name = {code.function.name: code for code in codes}
     called = {
         name: [
             use.callee
             for index in code.of_kind.get(EventKind.BRANCH, ())
-            if (use := language.shared_use(code.instructions[index])).callee in by_name
+            if (use := code.language.shared_use(code.instructions[index])).callee in by_name
         ]
         for name, code in by_name.items()
     }
@@ -120,7 +115,7 @@ def find_shared_memory_usage(
     peak: int | None = None
     inner = {callee for callees in called.values() for callee in callees}
     for name in _callees_first(called):
-        function_entries, sizes[name] = _AllocationReader(by_name[name], module, language, rules, sizes).measure()
+        function_entries, sizes[name] = _AllocationReader(by_name[name], rules, sizes).measure()
         entries += function_entries
         if name not in inner:
             peak = sizes[name]
@@ -168,16 +163,9 @@ class _SizedAllocation:
 class _AllocationReader:
     """Reads one function's allocations."""
 
-    def __init__(
-        self,
-        code: FunctionCode,
-        module: Module,
-        language: LanguageSemantics,
-        rules: ScratchRules,
-        sizes: dict[str, int | None],
-    ) -> None:
-        self.code, self.module, self.language, self.rules, self.sizes = code, module, language, rules, sizes
-        self.memory = SharedMemoryLiveness(code, language)
+    def __init__(self, code: FunctionCode, rules: ScratchRules, sizes: dict[str, int | None]) -> None:
+        self.code, self.language, self.rules, self.sizes = code, code.language, rules, sizes
+        self.memory = SharedMemoryLiveness(code)
 
     def measure(self) -> tuple[list[Allocation], int | None]:
         """The entries, and the bytes that they need together."""
@@ -186,7 +174,7 @@ class _AllocationReader:
         for index, instruction in enumerate(self.code.instructions):
             use = self.language.shared_use(instruction)
             if use.role in _ALLOCATION_ROLES:
-                types = self.language.tensor_types(instruction, self.module)
+                types = self.language.tensor_types(instruction, self.code.module)
                 if types and (use.role is SharedRole.ALLOCATION or types[-1].is_memory):
                     explicit.append(self._explicit(index, instruction, use, types[-1]))
                     continue
@@ -210,7 +198,7 @@ class _AllocationReader:
             request = allocation.request
             if allocation.entry.bytes is None:
                 instruction = self.code.instructions[allocation.index]
-                max_bytes = max_scratch_bytes(instruction, self.module, self.language, self.rules)
+                max_bytes = max_scratch_bytes(instruction, self.code, self.rules)
                 if max_bytes is None:
                     return False
                 request = request._replace(bytes=max_bytes)
@@ -262,7 +250,7 @@ class _AllocationReader:
         else:
             results = self.memory.values.results[index] if use.role is SharedRole.ATOMIC else ()
             is_used = any(self.memory.values.uses.get(value) for value in results)
-            size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=is_used)
+            size = scratch_bytes(instruction, self.code, self.rules, is_used=is_used)
         if size == 0:
             return []
         entry = _scratch_entry(

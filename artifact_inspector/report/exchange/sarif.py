@@ -45,11 +45,7 @@ ROOT = "%SRCROOT%"
 
 
 def sarif_document(kinds: Sequence[RemarkRule], remarks: Iterable[SourceRemark]) -> dict[str, Any]:
-    """A SARIF document with one run.
-
-    Args:
-        kinds: every rule that a remark may refer to.
-    """
+    """A SARIF document with one run. `kinds`: every rule that a remark may refer to."""
     index = {kind.code: rule_index for rule_index, kind in enumerate(kinds)}
     return {
         "$schema": SCHEMA,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from artifact_inspector.execution.prediction import LinePrediction, Prediction, SharedAccess
@@ -17,7 +16,7 @@ from artifact_inspector.pictures.residency import residency
 from artifact_inspector.pictures.roofline import roofline
 from artifact_inspector.report.html.code import Heat
 from artifact_inspector.report.html.drawings import NARROW, WIDTH, PictureSection, make_section
-from artifact_inspector.report.html.sources import FindingView, Sources, view_finding
+from artifact_inspector.report.html.sources import Sources, view_finding
 from artifact_inspector.report.html.table_page import (
     UNKNOWN_CELL,
     DetailPage,
@@ -30,36 +29,20 @@ from artifact_inspector.report.html.table_page import TableRow as TableLine
 from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchView:
-    """The content of the launch section."""
-
-    title: str
-    counters: tuple[tuple[str, str], ...]
-    findings: tuple[FindingView, ...]
-    order: tuple[str, ...]
-    """Sentences on the order of its CTAs."""
-    limits: tuple[str, ...]
-    """Out-of-bounds accesses and unknown counters."""
-    is_sampled: bool
-    drawings: tuple[PictureSection, ...]
-
-
 def view_launch(
     prediction: Prediction, sources: Sources, peaks: Peaks | None, residency: Residency | None = None
-) -> LaunchView:
-    """The content of the launch section."""
-    return LaunchView(
-        f"grid {_grid(prediction)}, {prediction.threads} threads",
-        tuple(describe_counters(prediction, peaks)),
-        tuple(view_finding(finding, sources) for finding in find_launch_findings(prediction)),
-        ()
-        if prediction.cta_order is None
-        else tuple(describe_order(prediction.cta_order, prediction.counters.unique_bytes_read is not None)),
-        tuple(describe_limits(prediction)),
-        prediction.sampled,
-        tuple(draw_launch(prediction, peaks, residency)),
-    )
+) -> dict[str, object]:
+    """The content of the launch section: name → value in the template."""
+    order, is_read_known = prediction.cta_order, prediction.counters.unique_bytes_read is not None
+    return {
+        "title": f"grid {_grid(prediction)}, {prediction.threads} threads",
+        "counters": [*describe_counters(prediction, peaks)],
+        "findings": [view_finding(finding, sources) for finding in find_launch_findings(prediction)],
+        "order": [] if order is None else [*describe_order(order, is_read_known)],
+        "limits": [*describe_limits(prediction)],
+        "is_sampled": prediction.sampled,
+        "drawings": [*draw_launch(prediction, peaks, residency)],
+    }
 
 
 def line_counters(prediction: Prediction) -> dict[str, Heat]:
@@ -82,11 +65,7 @@ def _figures(line: LinePrediction) -> Iterator[tuple[str, int | None]]:
 
 
 def launch_page(details: Mapping[str, tuple[DetailPage, Prediction]]) -> str:
-    """The HTML of some launches, each with the page of its kernel.
-
-    Args:
-        details: id → detail page and prediction.
-    """
+    """The HTML of some launches, each with the page of its kernel. `details`: id → detail page and prediction."""
     names = dict.fromkeys(prediction.kernel for _, prediction in details.values())
     count = len(details)
     book = TablePage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
@@ -19,7 +19,7 @@ from artifact_inspector.report.corpus import (
     summarise_corpus,
 )
 from artifact_inspector.report.html.kernel import KernelView, make_detail
-from artifact_inspector.report.html.pair import make_pair_detail, view_pair
+from artifact_inspector.report.html.pair import make_pair_detail
 from artifact_inspector.report.html.sources import ReadSource, Sources
 from artifact_inspector.report.html.table_page import (
     MAX_DETAILS,
@@ -72,44 +72,8 @@ def make_details(
     return [make_detail(*arguments) for arguments in zip(views, names, labels, strict=False)]
 
 
-@dataclass(frozen=True, slots=True)
-class PivotQuantity:
-    """A quantity that the pivot table can show."""
-
-    key: str
-    heading: str
-    unit: str
-    is_number: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PivotCell:
-    """A variant in the pivot table."""
-
-    row: int
-    column: int
-    id: str
-    """Id of its detail page; empty for none."""
-    values: tuple[Value, ...]
-    """One value per figure."""
-
-
-@dataclass(frozen=True, slots=True)
-class PivotTable:
-    """Configurations as rows, targets and versions as columns."""
-
-    figures: tuple[PivotQuantity, ...]
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    cells: tuple[PivotCell, ...]
-
-
 def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
-    """The HTML of all variants of a kernel.
-
-    Args:
-        views: the detail page of each variant; empty for the tables only.
-    """
+    """The HTML of all variants of a kernel. `views`: the detail page of each variant; empty for the tables only."""
     kernels = [form.kernel for form in matrix.variants]
     labels = [form.label for form in matrix.variants]
     details = make_details(kernels, labels, views)
@@ -124,31 +88,23 @@ def matrix_page(matrix: Matrix, views: Sequence[KernelView]) -> str:
     return render_pages(book, details)
 
 
-def _pivot(matrix: Matrix, ids: Sequence[str]) -> PivotTable:
-    steps = [step for step in STEPS if any(step in form.verdicts for form in matrix.variants)]
+def _pivot(matrix: Matrix, ids: Sequence[str]) -> dict[str, list[Any]]:
+    """Configurations as rows, targets and versions as columns; a cell has a value for each figure."""
+    steps = [step for step in reversed(STEPS) if any(step in form.verdicts for form in matrix.variants)]
     columns = [c for c in shown_columns() if any(c.name in form.figures for form in matrix.variants)]
+    verdicts = [(f"verdict-{step}", f"verdict at {step}", "", False) for step in steps]
+    figures = [*verdicts, *((column.name, column.heading, column.unit, True) for column in columns)]
     rows = list(dict.fromkeys(form.label for form in matrix.variants))
-    column_names = list(dict.fromkeys(_column_name(form) for form in matrix.variants))
-    return PivotTable(
-        (
-            *(PivotQuantity(f"verdict-{step}", f"verdict at {step}", "", False) for step in reversed(steps)),
-            *(PivotQuantity(column.name, column.heading, column.unit, True) for column in columns),
-        ),
-        tuple(rows),
-        tuple(column_names),
-        tuple(
-            PivotCell(
-                rows.index(form.label),
-                column_names.index(_column_name(form)),
-                name,
-                (
-                    *(_cell_value(form.verdicts, step) for step in reversed(steps)),
-                    *(_cell_value(form.figures, column.name) for column in columns),
-                ),
-            )
-            for form, name in zip(matrix.variants, ids, strict=True)
-        ),
-    )
+    column_names = list(dict.fromkeys(map(_column_name, matrix.variants)))
+    cells = []
+    for form, name in zip(matrix.variants, ids, strict=True):
+        values = [_cell_value(form.verdicts, step) for step in steps]
+        values += [_cell_value(form.figures, column.name) for column in columns]
+        place = {"row": rows.index(form.label), "column": column_names.index(_column_name(form))}
+        cells.append({**place, "id": name, "values": values})
+    names = ("key", "heading", "unit", "is_number")
+    quantities = [dict(zip(names, figure, strict=True)) for figure in figures]
+    return {"figures": quantities, "rows": rows, "columns": column_names, "cells": cells}
 
 
 def _cell_value(values: Mapping[str, Value], key: str) -> Value:
@@ -197,7 +153,7 @@ def corpus_page(
         )
     )
     details = [
-        make_pair_detail(view_pair(change.pair, Sources(read_source), disassemble, passes), names[id(change)])
+        make_pair_detail(change.pair, Sources(read_source), names[id(change)], disassemble, passes)
         for change in compared
         if change.pair is not None
     ]
@@ -240,6 +196,5 @@ def _table_row(change: Change, name: str) -> TableRow:
 
 
 def _list_section(paragraph: str) -> ListSection:
-    """A paragraph as a heading with a list."""
     head, *lines = paragraph.split("\n")
     return ListSection(head, tuple(line.strip() for line in lines))

@@ -13,7 +13,7 @@ from artifact_inspector.findings import find_findings
 from artifact_inspector.findings.limit import find_first
 from artifact_inspector.report.html.code import LinkedCode
 from artifact_inspector.report.html.rendering import compressed_element, data_element, render_page
-from artifact_inspector.report.kernel_rows import KernelRow, make_rows
+from artifact_inspector.report.kernel_rows import Cells, make_rows
 from artifact_inspector.vocabulary.fact import Absent, Value
 from artifact_inspector.vocabulary.rows import columns, figure_of
 
@@ -75,12 +75,7 @@ _SHARED_COLUMNS = ("target", "triton")
 
 
 def kernel_table(kernels: Sequence[KernelFacts], ids: Sequence[str], labels: Sequence[str]) -> TableData:
-    """A line for each kernel.
-
-    Args:
-        ids: ids of their detail pages; empty for none.
-        labels: of their variants.
-    """
+    """A line for each kernel. `ids`: ids of their detail pages; empty for none. `labels`: of their variants."""
     rows = make_rows(kernels, labels)
     facts = columns()
     heads = [
@@ -114,21 +109,14 @@ _TEXT_COLUMNS = {
 _GROUP_COLUMNS = frozenset({"kernel", "variant", "target", "triton", "verdict", "limit"})
 
 
-def _text_cells(row: KernelRow, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
+def _text_cells(row: Cells, label: str, kernel: KernelFacts) -> tuple[Value, ...]:
     findings = find_findings(kernel)
     limit = find_first(findings)
-    return (
-        row.name,
-        label,
-        row.hash,
-        row.target,
-        row.triton,
-        str(row.verdict),
-        row.changed,
-        "" if limit is None else limit.name,
-        tuple(dict.fromkeys(finding.code for finding in findings)),
-        row.state,
+    name, digest, target, triton, verdict, changed, state = (
+        str(row[heading]) for heading in ("kernel", "hash", "target", "Triton", "verdict", "changed at", "state")
     )
+    codes = tuple(dict.fromkeys(finding.code for finding in findings))
+    return name, label, digest, target, triton, verdict, changed, "" if limit is None else limit.name, codes, state
 
 
 def _cell(value: Value | Absent) -> Value:
@@ -138,7 +126,6 @@ def _cell(value: Value | Absent) -> Value:
 
 
 def _drop_empty_columns(table: TableData) -> TableData:
-    """The table without empty columns, and without a target or version that all kernels share."""
     kept_columns = [
         at for at, column in enumerate(table.columns) if _is_informative(column, [x.cells[at] for x in table.lines])
     ]
@@ -214,11 +201,7 @@ class TablePage:
 
 
 def render_pages(content: TablePage, details: Sequence[DetailPage], *, is_single: bool = False) -> str:
-    """The HTML of the page.
-
-    Args:
-        is_single: show the only detail page without the table.
-    """
+    """The HTML of the page. `is_single`: show the only detail page without the table."""
     data_elements = [data_element("about", {"leaves": [detail.id for detail in details], "alone": is_single})]
     data_elements += [] if content.table is None else [data_element("table", content.table)]
     data_elements += [] if content.pivot is None else [data_element("pivot", content.pivot)]

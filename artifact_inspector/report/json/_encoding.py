@@ -100,11 +100,11 @@ def null_if_empty(value: T) -> T:
 
 
 INLINED = {"is_inline": True}
-"""Metadata of a field whose keys stand in its place."""
+"""Metadata of a field whose keys replace it."""
 
 
 def inlined(value: T) -> T:
-    """An object whose keys stand in its place."""
+    """An object whose keys replace it."""
     return _marked(value, **INLINED)
 
 
@@ -136,9 +136,8 @@ def keys_of(kind: type) -> tuple[Key, ...]:
         TypeError: its shape names a field that it has not.
     """
     kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type only
-    fields = {name: {} for name in getattr(kind, "_fields", ())} or {
-        x.name: x.metadata for x in dataclasses.fields(kind)
-    }
+    fields: dict[str, Mapping[str, Any]] = {name: {} for name in getattr(kind, "_fields", ())}
+    fields = fields or {field.name: field.metadata for field in dataclasses.fields(kind)}
     keys: list[Key] = [path._key for path in _shape_of(kind)[0](_Path(Key("", ())))]  # type: ignore[attr-defined]
     handled = {key.path[0] for key in keys}
     if absent := [name for name in handled if name not in fields and not hasattr(kind, name)]:
@@ -163,11 +162,7 @@ def encode(value: object) -> Any:
 
 
 def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -> str:
-    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8.
-
-    Args:
-        indent: None for one line.
-    """
+    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8. `indent`: None for one line."""
     utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
     text = json.dumps(encode(document), indent=indent, ensure_ascii=not utf8, allow_nan=False)
     return escape_text(text + "\n")

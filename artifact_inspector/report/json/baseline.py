@@ -259,7 +259,6 @@ def _value(value: object) -> Value:
 
 
 def _format_lines(value: object, indent: str) -> str:
-    """JSON with one line for each object of scalars and lists of scalars."""
     items = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(items, list) or not any(isinstance(item, dict) or _has_containers(item) for item in items):
         return json.dumps(value, allow_nan=False)

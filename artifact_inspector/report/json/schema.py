@@ -1,8 +1,7 @@
 """JSON Schemas of the documents, made of their types.
 
-A dataclass or a named tuple becomes an object, the docstrings under its fields and properties the
-descriptions, an enum or `TextExamples` the examples of a text that may get more words.
-Source: JSON Schema, draft 2020-12.
+A dataclass or a named tuple becomes an object, the docstrings under its fields and properties the descriptions, an enum
+or `TextExamples` the examples of a text that may get more words. Source: JSON Schema, draft 2020-12.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ DOCUMENTS: Mapping[str, str] = {
     "compiled": "compiling", "bandwidth": "prediction", "captured": "compiling", "bench": "compiling",
     "prediction": "prediction", "memory_check": "prediction", "ranking": "prediction", "advice": "advise",
     "pressure": "views", "timeline": "views", "passes": "compiling", "bisection": "compiling", "index": "_document",
-    "watched": "cache", "reach": "comparison", "remedies": "comparison", "reasons": "comparison",
+    "watched": "cache", "health": "health", "reach": "comparison", "remedies": "comparison", "reasons": "comparison",
     "causes": "comparison", "error": "_document",
 }  # fmt: skip
 """Name of a document, as its field `document` has it → module of this folder."""
@@ -171,7 +170,6 @@ class _DescribedType(NamedTuple):
 
 
 def _describe_value(kind: type, key: Key) -> _DescribedType:
-    """The type of a key's value, and its description."""
     current: Any = kind
     description, optional = "", key.empty_is_null
     for name in key.path:
@@ -219,7 +217,6 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @cache
 def _field_descriptions(kind: type) -> dict[str, str]:
-    """Field → the docstring under it."""
     if kind.__module__ in ("builtins", "typing"):
         return {}
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
