@@ -8,7 +8,7 @@ from pathlib import Path
 from artifact_inspector.api._tracebacks import hide_internal_frames
 from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.compiling.ask.captured import CapturedKernel
+from artifact_inspector.compiling.ask.capturing import CapturedKernel
 from artifact_inspector.compiling.ask.hooks import read_kernel_files
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact

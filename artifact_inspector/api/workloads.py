@@ -13,7 +13,7 @@ from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.model.text import parse_integer
 
 if TYPE_CHECKING:
-    from artifact_inspector.compiling.ask.captured import CapturedKernel
+    from artifact_inspector.compiling.ask.capturing import CapturedKernel
     from artifact_inspector.execution.timing.variations import FailedConfiguration
 
 

@@ -32,7 +32,7 @@ COMMAND_GROUPS: Mapping[str, Mapping[str, str]] = {
         "bisect": "Find the Triton release in which a kernel changed, and the pass that changed it.",
     },
     "Commands to predict and measure": {
-        "advise": "Name what takes the time of a launch, by source line. No GPU needed.",
+        "advise": "Name what takes the time of a launch, by source line, and what helps. No GPU needed.",
         "predict": "Predict what a launch executes, transfers and waits for, by simulation. No GPU needed.",
         "rank": "Rank launches or configurations by predicted time, fastest first. No GPU needed.",
         "bench": "Run kernels on this machine's GPU: check their results, measure their time, and report their code.",

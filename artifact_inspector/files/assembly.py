@@ -13,9 +13,9 @@ from pathlib import Path
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import Artifact, File, MemoryFile
 from artifact_inspector.files.assembler_directives import refuse_directives
-from artifact_inspector.files.cache_directory import user_cache, write_private
 from artifact_inspector.files.reader import read_content, read_stage
 from artifact_inspector.files.tools import WHEEL_DIRECTORIES, package_directories, private_copy, run_tool
+from artifact_inspector.files.writer import user_cache, write_private
 
 _NAMES = ("ptxas-blackwell", "ptxas")
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d{1,2})\.\d", re.M | re.A)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
 from artifact_inspector.files.elf import refuse_repeated_contents
 from artifact_inspector.files.reader import read_content, read_own_content
 from artifact_inspector.files.tools import WHEEL_DIRECTORIES, find_on_path, package_directories, private_copy, run_tool
+from artifact_inspector.files.writer import is_disabled, user_cache, write_private
 from artifact_inspector.hardware.targets import parse_stage_target
 
 CACHE_VARIABLE = "ARTIFACT_INSPECTOR_SASS_CACHE"
@@ -101,7 +101,9 @@ def disassemble(cubin: bytes, tool: Disassembler | None) -> str:
     if text is None:
         text = _run_and_check(cubin, tool, arch)
         if cache_path is not None:
-            _write_cached(cache_path, text)
+            with contextlib.suppress(OSError):
+                _evict_oldest(cache_path.parent)
+            write_private(cache_path, zlib.compress(text.encode(), 1))
     return text
 
 
@@ -216,13 +218,6 @@ def _read_cached(path: Path) -> str | None:
     except (OSError, zlib.error):
         return None
     return text.decode(errors="replace") if unpacked.eof else None
-
-
-def _write_cached(path: Path, text: str) -> None:
-    """Write a text to the cache; ignores a directory that cannot be written."""
-    with contextlib.suppress(OSError):
-        _evict_oldest(path.parent)
-    write_private(path, zlib.compress(text.encode(), 1))
 
 
 @lru_cache(maxsize=4)

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from artifact_inspector.files.cache_directory import is_disabled, user_cache
+from artifact_inspector.files.writer import is_disabled, user_cache
 
 INDEX_VARIABLE = "ARTIFACT_INSPECTOR_INDEX"
 """Environment variable: `off` disables the index."""

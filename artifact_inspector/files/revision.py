@@ -80,7 +80,11 @@ def read_revision(file: Path, revision: str, directory: Path) -> Revision:
         os.utime(tree)
     else:
         _write_tree(git, Path(top), commit, tree)
-        _remove_oldest(directory)
+        trees = sorted(
+            (path for path in directory.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
+        )
+        for path in trees[:-MAX_REVISIONS]:
+            shutil.rmtree(path, ignore_errors=True)
     return Revision(commit, Path(top), tree)
 
 
@@ -104,12 +108,6 @@ def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
                 raise
         finally:
             shutil.rmtree(temporary_tree, ignore_errors=True)
-
-
-def _remove_oldest(directory: Path) -> None:
-    trees = sorted((path for path in directory.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime)
-    for path in trees[:-MAX_REVISIONS]:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _git_output(git: Path, directory: Path, *arguments: str) -> str | None:

@@ -146,8 +146,10 @@ def _record_launches(launch: Callable[[], object]) -> list[dict[str, Any]]:
         kernel = run(function, *args, **options)
         grid = options.get("grid")
         if kernel is not None and grid is not None and not options.get("warmup"):
-            extents = grid(_bind_arguments(function, args, options)) if callable(grid) else grid
-            whole_grid = [*map(int, extents), *(1,) * (3 - len(extents))]
+            if callable(grid):  # it gets argument → value
+                defaults = {argument.name: argument.default for argument in function.params if argument.has_default}
+                grid = grid({**defaults, **options, **dict(zip(function.arg_names, args, strict=False))})
+            whole_grid = [*map(int, grid), *(1,) * (3 - len(grid))]
             launch = {"hash": kernel.hash, "kernel": function.__name__, "grid": whole_grid, "args": record}
             launch_records.append(launch)
         return kernel
@@ -158,12 +160,6 @@ def _record_launches(launch: Callable[[], object]) -> list[dict[str, Any]]:
     finally:
         JITFunction.run = run
     return launch_records[-MAX_RECORDED_LAUNCHES:]
-
-
-def _bind_arguments(function: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Argument → value, as Triton passes them to a grid function."""
-    defaults = {argument.name: argument.default for argument in function.params if argument.has_default}
-    return {**defaults, **options, **dict(zip(function.arg_names, args, strict=False))}
 
 
 def find_workload(module: Any, kernel: str, function_name: str | None) -> Workload:

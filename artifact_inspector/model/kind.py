@@ -13,6 +13,7 @@ class EventKind(Enum):
 
     letter: str
     count_name: str
+    """Name of the kind in counts: `global_load`, `float` …"""
 
     GLOBAL_LOAD = ("L", "global_load")
     ASYNC_COPY = ("A", "async_copy")

@@ -40,19 +40,16 @@ class Topic(StringEnum):
     REGISTERS = "registers"
 
 
-_TOPIC_OF_CATEGORY = {
-    Category.VERDICT: Topic.ORDER,
-    Category.WAITS: Topic.PIPELINE,
-    Category.IN_FLIGHT: Topic.PIPELINE,
-    Category.LOADS: Topic.WIDTHS,
-    Category.STORES: Topic.WIDTHS,
-    Category.CONVERSIONS: Topic.LAYOUTS,
-    Category.BARRIERS: Topic.LAYOUTS,
-    Category.SHARED: Topic.SHARED,
-    Category.MMA: Topic.MATRIX,
-    Category.REGISTERS: Topic.REGISTERS,
-    Category.SPILLS: Topic.REGISTERS,
+_CATEGORIES = {
+    Topic.ORDER: (Category.VERDICT,),
+    Topic.PIPELINE: (Category.WAITS, Category.IN_FLIGHT),
+    Topic.WIDTHS: (Category.LOADS, Category.STORES),
+    Topic.LAYOUTS: (Category.CONVERSIONS, Category.BARRIERS),
+    Topic.SHARED: (Category.SHARED,),
+    Topic.MATRIX: (Category.MMA,),
+    Topic.REGISTERS: (Category.REGISTERS, Category.SPILLS),
 }
+_TOPIC_OF_CATEGORY = {category: topic for topic, categories in _CATEGORIES.items() for category in categories}
 _TRACED_FACTS = tuple(fact for fact in FACTS if fact.category in _TOPIC_OF_CATEGORY)
 
 

@@ -95,7 +95,7 @@ def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubj
     notes = ["compiled from the TTIR of the cache: passes before TTIR are not traced"]
     if triton is None:
         assert version is not None
-        candidates = str(version).split("/")
+        candidates = version.candidates
         triton = candidates[-1]
         if "=" in triton:  # VERSION=PYTHON runs that Python, which only the user may choose
             raise UsageError(f"{version!r} is not a version of Triton.", "Name it: --triton 3.6.0.")

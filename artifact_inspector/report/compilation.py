@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.compiling import CompileResult, ProgramRun
-from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
+from artifact_inspector.compiling.ask.capturing import CapturedKernel, merge_notes
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.report.layout import plain_table, text_column
 

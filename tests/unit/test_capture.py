@@ -22,8 +22,7 @@ from rich.console import Console
 from artifact_inspector.api.launches import recorded_launches
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
-from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
-from artifact_inspector.compiling.ask.capturing import capture
+from artifact_inspector.compiling.ask.capturing import capture, find_kernels, find_notes
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches, read_manifest
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.running import _describe_failure

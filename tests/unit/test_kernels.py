@@ -93,7 +93,10 @@ def test_a_configuration_names_what_the_kernel_lets_one_choose(name):
 
 
 def test_every_kernel_of_the_package_is_tested_here():
-    files = {path.stem for path in (ROOT / "kernels").glob("*.py")} - {"__init__"}
+    files = {path.stem for path in (ROOT / "kernels").glob("*.py")} - {
+        "__init__",
+        "gemm_int4",
+    }  # a kernel to advise on, no reference
     assert set(REFERENCE_KERNELS) == files == set(SMALL)
 
 

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from artifact_inspector.compiling.ask.process import Interpreter, current_interpreter
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.files.cache_directory import user_cache
 from artifact_inspector.files.process_limits import PYTHON_OF_LINKER
-from artifact_inspector.files.writer import write_text
+from artifact_inspector.files.writer import user_cache, write_text
 from artifact_inspector.model import TritonVersion
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -108,7 +107,7 @@ def parse_triton(text: str) -> tuple[str, Path | None]:
         raise UsageError(f"{text!r} is not a version of Triton.", "Write e.g. 3.2.0, or 3.2.0=/path/to/python.")
     if minor < _OLDEST_TRITON:
         raise UsageError(f"Triton {version} is too old to compile with.", "The oldest supported version is 2.1.")
-    if parsed_version.count(".") < 2:
+    if not parsed_version.is_exact:
         latest = (version for version in _LATEST_RELEASES if _numbers(version)[:2] == minor)
         parsed_version = TritonVersion(next(latest, f"{parsed_version}.0"))
     return parsed_version, Path(python.strip()).expanduser() if equals else None

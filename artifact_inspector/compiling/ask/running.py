@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.captured import CapturedKernel, Note, find_kernels, find_launches, find_notes
 from artifact_inspector.compiling.ask.capturing import (
     DEFAULT_CONFIGS,
     DEFAULT_DIRECTORY,
+    CapturedKernel,
+    Note,
+    find_kernels,
+    find_launches,
+    find_notes,
     manifest_rows,
     prepare_directory,
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from artifact_inspector.compiling import CompileResult, ProgramRun
-from artifact_inspector.compiling.ask.captured import CapturedKernel, merge_notes
+from artifact_inspector.compiling.ask.capturing import CapturedKernel, merge_notes
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
 from artifact_inspector.passes.bisection import Bisection
 from artifact_inspector.passes.dump_facts import DumpFact
