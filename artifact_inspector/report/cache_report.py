@@ -105,7 +105,9 @@ class CacheReport:
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
-        labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
+        labels = [""] * len(kernels)
+        if len(kernels) > 1:
+            labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
             (f"on {target}", [blocks_text(kernel.occupancy_on(target)) for kernel in kernels])

@@ -104,47 +104,39 @@ class KernelReport:
     """The times that Triton's autotuner measured of it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        kernel = self.kernel
         yield from self._header()
         if not self.is_one_region:
-            yield ""
-            yield _limit(self.kernel)
-            yield ""
-            resources = describe_resources(self.kernel, self.other_targets, self.compiled_elsewhere)
-            yield _remark_grid([*resources, *story_facts(self.kernel), *describe_timings(self.timings)])
-            yield from _spaced_blocks(
-                findings_block(self.kernel, self.source_readers(self.kernel)), remarks_block(self.kernel.remarks)
-            )
+            resources = describe_resources(kernel, self.other_targets, self.compiled_elsewhere)
+            remarks = _remark_grid([*resources, *story_facts(kernel), *describe_timings(self.timings)])
+            findings = findings_block(kernel, self.source_readers(kernel))
+            yield from _spaced_blocks(_limit(kernel), remarks, findings, remarks_block(kernel.remarks))
         signatures: list[str] = []
         quiet_regions: list[_RegionHistory] = []
         compiler_loops: list[_RegionHistory] = []
         for family in self._families():
             first = family[0]
-            if first.id != self.kernel.principal and len(family) == 1:
-                if not first.in_program:
-                    compiler_loops.append(first)
-                    continue
-                if first.is_quiet:
-                    quiet_regions.append(first)
-                    continue
-            signatures += [region.signature for history in family for region in history.stages.values()]
-            yield ""
-            yield from _region_block(self.kernel, family)
+            is_minor = first.id != kernel.principal and len(family) == 1
+            if is_minor and not first.in_program:
+                compiler_loops.append(first)
+            elif is_minor and first.is_quiet:
+                quiet_regions.append(first)
+            else:
+                signatures += [region.signature for history in family for region in history.stages.values()]
+                yield ""
+                yield from _region_block(kernel, family)
         if quiet_regions:
-            yield ""
-            yield _quiet_regions(quiet_regions)
+            yield from ("", _quiet_regions(quiet_regions))
         if compiler_loops:
-            yield ""
-            yield _compiler_loops(compiler_loops)
+            yield from ("", _compiler_loops(compiler_loops))
         if signatures:
-            yield ""
-            yield WrappedTexts(["signature: instructions in program order", *legend(signatures)], "dim")
+            yield from ("", WrappedTexts(["signature: instructions in program order", *legend(signatures)], "dim"))
             if self.with_definitions:
                 yield from self._define_terms()
         if not self.is_one_region:
-            kernel = self.kernel
             yield from _spaced_blocks(partitions_block(kernel.partitions), bill_block(kernel), access_block(kernel))
-        own_problems = [x for x in self.cache.problems if _belongs(x.path, self.kernel.artifact.directory)]
-        yield from problems_block([self.kernel], own_problems)
+        own_problems = [x for x in self.cache.problems if _belongs(x.path, kernel.artifact.directory)]
+        yield from problems_block([kernel], own_problems)
 
     def brief(self) -> RenderableType:
         """The kernel in a few lines: target, order of loads and computes, resources and findings."""
@@ -386,14 +378,11 @@ def _rounds(family: Sequence[_RegionHistory]) -> Table | None:
     if has_distances:
         table.add_column("ahead", justify="right", no_wrap=True)
     for number, item in enumerate(regions[0].rounds):
-        same_rounds = [region.rounds[number] for region in regions if number < len(region.rounds)]
-        cells: list[RenderableType] = [
-            str(number + 1),
-            WrappedTexts(load_statements(item), gap=", "),
-            str(sum(round_facts.loads for round_facts in same_rounds)),
-            _join_spans((round_facts.first_load, round_facts.last_load) for round_facts in same_rounds),
-            _join_spans((round_facts.first_compute, round_facts.last_compute) for round_facts in same_rounds),
-        ]
+        rounds = [region.rounds[number] for region in regions if number < len(region.rounds)]
+        loads = _join_spans((x.first_load, x.last_load) for x in rounds)
+        computes = _join_spans((x.first_compute, x.last_compute) for x in rounds)
+        statements = WrappedTexts(load_statements(item), gap=", ")
+        cells: list[RenderableType] = [str(number + 1), statements, str(sum(x.loads for x in rounds)), loads, computes]
         if has_distances:
             cells.append(", ".join(dict.fromkeys(str(d) for d in item.distances)))
         table.add_row(*cells)
