@@ -106,7 +106,7 @@ class PairReport:
         sides = [side.region for region in regions for x in region.stages for side in (x.left, x.right) if side]
         if sides:
             signatures = legend(side.signature for side in sides)
-            yield from ("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
+            yield Group("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
         if pair.notes:
             yield from ("", Text("not compared", "bold"), *map(_indented, pair.notes))
         yield from problems_block((pair.left, pair.right), ())
