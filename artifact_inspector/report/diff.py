@@ -202,8 +202,7 @@ def _failed_launches(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rend
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
         for finding in find_findings(kernel):
             if finding.code == LAUNCH_FAILURE:
-                text = f"{label} cannot be launched: {finding.remark.message}"
-                yield Text(text, "bold red", overflow="fold")
+                yield Text(f"{label} cannot be launched: {finding.remark.message}", "bold red", overflow="fold")
 
 
 def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[RenderableType]:
