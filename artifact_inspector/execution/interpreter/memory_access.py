@@ -76,7 +76,7 @@ def count_global_access(
     ):
         lanes = lanes.expanded
     request_lanes, unit_bytes = request_unit or (machine.program.warp_size, machine.program.request_bytes)
-    for unit_lanes in lanes.representatives(unit_bytes):
+    for unit_lanes in lanes.representatives(unit_bytes) if machine.counters.counts_requests else ():
         _count_sectors(machine, merge_equal_rows(unit_lanes, unit_bytes), size, unit_bytes, request_lanes)
     if memory.footprints is not None:
         memory.footprints.add(
@@ -115,7 +115,7 @@ def l1_bypass_request_unit(machine: Machine, target: Value) -> tuple[int, int]:
     that they read from, wherever they start in it. Other lanes are counted in requests of eight lanes. This
     matches 256 address patterns on an H200.
     """
-    target_lanes = find_lane_accesses(machine, target)
+    target_lanes = find_lane_accesses(machine, target) if machine.counters.counts_requests else None
     if target_lanes is None:
         return 8, SECTOR
     sector_pairs = target_lanes.addresses.reshape(-1, 2) // SECTOR

@@ -48,7 +48,7 @@ def fetched_bytes(
         return {}
     resident = ctas_per_multiprocessor * multiprocessors
     window = min(ctas, WINDOW_WAVES * resident)
-    counters = StepCounters(len(sample.loaded.program.steps), limit)
+    counters = StepCounters(len(sample.loaded.program.steps), limit, counts_requests=False)
     setup = set_up_launch(sample.loaded, sample.launch, counters)
     setup.memory.tracks_touches = False
     stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)

@@ -13,7 +13,9 @@ from artifact_inspector.report.json._encoding import define_shape
 from artifact_inspector.report.json._finding import Finding
 
 define_shape(
-    Prediction, "kernel hash target grid threads counters unknown sampled cta_order l2", without="shared_accesses"
+    Prediction,
+    "kernel hash target grid threads counters unknown sampled cta_order l2 time stalls",
+    without="shared_accesses",
 )
 define_shape(LinePrediction, without="is_copy")
 
