@@ -225,8 +225,8 @@ def count_shared_access(
         is_load: whether it is a load, whose lanes may share words.
     """
     access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
-    if access_lanes is None:
-        return None
+    if access_lanes is None or not machine.counters.counts_requests:
+        return access_lanes
     group_lanes = lanes_per_group or machine.program.warp_size
     for lanes in _split_by_iteration(machine, access_lanes):
         addresses = lanes.addresses.reshape(-1, group_lanes)
@@ -295,8 +295,8 @@ def count_async_copy(
         past_l1: whether the copy bypasses L1.
     """
     target_lanes = find_lane_accesses(machine, address, allows_offsets=True)
-    if target_lanes is None:
-        return None
+    if target_lanes is None or not machine.counters.counts_requests:
+        return target_lanes
     if source_lanes is not None and source_lanes.cta_offsets is not None and _is_one_row(target_lanes):
         offsets = np.zeros(machine.rows, np.int64) if target_lanes.cta_offsets is None else target_lanes.cta_offsets
         starts = np.stack([source_lanes.cta_offsets, source_lanes.participating(offsets)])

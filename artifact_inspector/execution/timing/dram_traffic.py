@@ -17,7 +17,7 @@ from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, find_read_mis
 from artifact_inspector.execution.simulation import run_in_portions, set_up_launch
 from artifact_inspector.execution.timing.sampling import LaunchSample
 
-WINDOW_WAVES = 8
+WINDOW_WAVES = 4
 _SAMPLES_PER_CACHE = 1024
 _FEWEST_REUSES = 1.25
 """Requested bytes per distinct byte, from which CTAs share data."""
