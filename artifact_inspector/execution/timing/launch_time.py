@@ -64,7 +64,8 @@ class LaunchTime:
     waves: int
     """Waves of CTAs."""
     imbalance: float
-    """Time over that of CTAs with equal work."""
+    """Time over that of CTAs which all work as much as a typical one: above 1 if a few take longer, below 1 if many have
+    less to do."""
     overlap: float | None
     """Share of the cycles in which a warp waits for global memory while another computes; None if none waits."""
     is_validated: bool
@@ -227,7 +228,7 @@ class _TimeModel:
         return time, self._stalls_by_line(stalls, len(sample.trace) / len(trace), len(overlap[0]))
 
     def _imbalance(self, accesses: NDArray[np.int64], sample: LaunchSample, costs: CtaCosts, resident: int) -> float:
-        """Time of the launch over that of CTAs with average work."""
+        """Time of the launch over that of CTAs which all work as much as the sampled ones."""
         mean_cycles, rates = cta_rates(sample, costs, self.controls, self.gpu_model, resident)
         counts, cycles = [], []
         for cta in (accesses.argmin(), accesses.argmax()):
@@ -240,10 +241,10 @@ class _TimeModel:
         work = np.interp(
             accesses, [counts[0], typical, counts[1]], [cycles[0], mean_cycles, max(cycles[1], mean_cycles)]
         )
-        work /= work.mean()
+        work /= mean_cycles
         multiprocessors = self.gpu_model.multiprocessors
         equal = makespan(np.ones_like(work), rates, multiprocessors)
-        return max(1.0, makespan(work, rates, multiprocessors) / equal)
+        return makespan(work, rates, multiprocessors) / equal
 
     def _stalls_by_line(
         self, stalls: Mapping[tuple[int, StallReason], float], scale: float, warps: int
@@ -264,8 +265,8 @@ def makespan(work: NDArray[np.float64], rates: Sequence[float], multiprocessors:
     """Cycles until the last CTA ends, if CTAs start in order wherever one ended.
 
     Args:
-        work: of each CTA, relative to an average one.
-        rates: average CTAs that complete per cycle if 1, 2 … share a multiprocessor.
+        work: of each CTA, relative to a typical one.
+        rates: typical CTAs that complete per cycle if 1, 2 … share a multiprocessor.
         multiprocessors: of the GPU.
 
     Example:
