@@ -64,8 +64,8 @@ class LaunchTime:
     waves: int
     """Waves of CTAs."""
     imbalance: float
-    """Time over that of CTAs which all work as much as a typical one: above 1 if a few take longer, below 1 if many have
-    less to do."""
+    """Time over that of CTAs which all work as much as a typical one: above 1 if a few take longer, below 1 if
+    many have less to do."""
     overlap: float | None
     """Share of the cycles in which a warp waits for global memory while another computes; None if none waits."""
     is_validated: bool
