@@ -35,7 +35,7 @@ from artifact_inspector.api import Inspection
 from artifact_inspector.cli import app
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
-from artifact_inspector.report.html.table import kernel_table
+from artifact_inspector.report.html.table_page import kernel_table
 from artifact_inspector.report.json.schema import schema_of
 from artifact_inspector.report.definitions import explain_term
 from artifact_inspector.serving.items import row_item

@@ -12,11 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from saved import ROOT
 from typer.testing import CliRunner
+from version1_keys import RENAMED_KEYS, path_in_version_2, upgrade_keys
 
 from artifact_inspector import UsageError, cli, from_json, inspect, to_json
 from artifact_inspector.model import EventKind
 from artifact_inspector.report.json.schema import DOCUMENTS, schema_of
-from artifact_inspector.report.json.version1 import RENAMED_KEYS, path_in_version_2, upgrade_document
 
 PAGE = ROOT / "docs" / "json-v1-v2.md"
 TABLE = ROOT / "docs" / "json-v1-v2.tsv"
@@ -128,13 +128,13 @@ def test_a_standard_key_keeps_its_name(key: str) -> None:
 def test_a_document_of_version_1_becomes_one_of_version_2(path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["schema_version"] == 1
-    upgraded = upgrade_document(document)
+    upgraded = upgrade_keys(document)
     name = upgraded["document"]
     of_version_1 = {path_in_version_2(name, path) for path in version_1(name)}
     added = {last_key(path) for path in paths_of(schema_of(name)) if path not in of_version_1}
     validator = Draft202012Validator(_closed(schema_of(name), added))
     assert [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(upgraded)] == []
-    assert upgrade_document(upgraded) == upgraded
+    assert upgrade_keys(upgraded) == upgraded
 
 
 def _closed(schema: Any, added: Collection[str]) -> Any:

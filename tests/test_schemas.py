@@ -20,8 +20,8 @@ from artifact_inspector.api import trial
 from artifact_inspector.cli import capture as capture_command
 from artifact_inspector.cli import compile as compile_command
 from artifact_inspector.compiling import CapturedKernel, Launch, Note, ProgramRun
-from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.compiling.capture.call_site import CallSite
+from artifact_inspector.compiling.ask.request import CompileResult
+from artifact_inspector.compiling.capture.recorder import CallSite
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring import measure as measuring
@@ -78,6 +78,7 @@ COMMANDS = {
     "passes": ("passes", ["passes", "gemv_splitk", "-t", "gfx942"]),
     "matrix --why": ("causes", ["matrix", str(ROOT / "fixtures"), "matmul_kernel", "--why"]),
     "bisect": ("bisection", ["bisect", "gemv_splitk", "-t", "gfx942"]),
+    "cache": ("health", ["cache", "verify", str(ROOT / "fixtures" / "3.6.0" / "sm_86")]),
     "inspect --index-info": ("index", ["--index-info"]),
     "watch": ("watched", ["watch", str(ROOT / "fixtures" / "3.6.0" / "sm_86"), "--all", "--idle", "0"]),
     "try": ("reach", ["try", "gemv_splitk", "-t", "T4", "--with", "num_warps=8"]),

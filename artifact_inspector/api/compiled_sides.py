@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from artifact_inspector.compiling.ask.compile import compile_kernels
-from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.compiling.ask.trial import compile_states, older_kernel_state
+from artifact_inspector.compiling.ask.compile import compile_kernels, compile_states, older_kernel_state
+from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import Artifact, open_cache
 

@@ -17,7 +17,7 @@ from artifact_inspector.api.evidence import (
     spill_lines,
 )
 from artifact_inspector.api.notebook import FindingTable
-from artifact_inspector.api.records import records_of
+from artifact_inspector.api.records import Tabular, records_of
 from artifact_inspector.api.region import RegionView
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts, StageFacts
@@ -49,7 +49,7 @@ class KernelSummary(Summary):
 
 
 @dataclass(frozen=True, eq=False)
-class Inspection:
+class Inspection(Tabular):
     """One compiled kernel."""
 
     details: KernelFacts

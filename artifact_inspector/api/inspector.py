@@ -8,12 +8,12 @@ from pathlib import Path
 from artifact_inspector.api._tracebacks import hide_internal_frames
 from artifact_inspector.api.inspection import Inspection
 from artifact_inspector.compiling import CompileResult
-from artifact_inspector.compiling.ask.captured import CapturedKernel
-from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
+from artifact_inspector.compiling.ask.capturing import CapturedKernel
+from artifact_inspector.compiling.ask.hooks import read_kernel_files
 from artifact_inspector.errors import CacheError, CompileError, UsageError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.selection import parse_filters, select_kernels
-from artifact_inspector.files.cache import cache_in_memory, open_cache, open_file
+from artifact_inspector.files.cache import cache_in_memory, open_location
 
 MAX_NAMES = 8
 
@@ -43,17 +43,17 @@ def inspect(kernel: object, *, name: str | None = None, target: str | None = Non
         kernel = kernel.directory
     if isinstance(kernel, (str, os.PathLike)):
         path = Path(kernel).expanduser()
-        cache = open_file(path) if path.is_file() else open_cache(path)
+        cache = open_location(path)
     else:
         cache = cache_in_memory(*read_kernel_files(kernel))
     artifacts = select_kernels(cache, name, parse_filters([] if target is None else [target]))
     if not artifacts:
-        raise CacheError(f"No kernels in {cache.root}.", "Give a directory that Triton compiled into.")
+        raise CacheError(f"No kernels in {cache.title}.", "Give a directory that Triton compiled into.")
     if len(artifacts) > 1:
         titles = dict.fromkeys(f"{x.display_name} ({x.target or 'target unknown'})" for x in artifacts)
         omitted = f" and {len(titles) - MAX_NAMES} more" if len(titles) > MAX_NAMES else ""
         raise UsageError(
-            f"{len(artifacts)} kernels match in {cache.root}: {', '.join([*titles][:MAX_NAMES])}{omitted}.",
+            f"{len(artifacts)} kernels match in {cache.title}: {', '.join([*titles][:MAX_NAMES])}{omitted}.",
             "Select one: inspect(path, name=…, target=…), or give the directory of its entry.",
         )
     if not sass:

@@ -24,6 +24,7 @@ from artifact_inspector.facts.selection import KernelFilter, select_kernels
 from artifact_inspector.files.cache import Artifact, Cache
 from artifact_inspector.files.reader import read_binary
 from artifact_inspector.files.scratch import scratch_directory
+from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.products import product_of
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
@@ -279,48 +280,38 @@ def predict_launches(
             break
         entry = pairs[indices[0]][0]
         loaded_kernel = load_kernel(entry, disassemble)
-        wave, cache_bytes = _wave_size(entry, disassemble, gpu, ctas_per_wave), _cache_bytes(entry, gpu)
+        target = entry.target if gpu is None else parse_target(gpu)
+        product = None if target is None else product_of(target, gpu)
+        wave = _wave_size(entry, disassemble, target, product, ctas_per_wave)
+        cache_bytes = None if product is None else product.l2_mib << 20
+        multiprocessors = None if product is None else product.multiprocessors
         for index in indices:
             if predictions and budget is not None and budget.is_spent():
                 break
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
-            predictions[index] = predict_counters(
-                run, cache_bytes, wave, _multiprocessors(entry, gpu), timed_gpu=gpu, limit=steps
-            )
+            predictions[index] = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
     if simulated is not None:
         simulated += sorted(predictions)
     return [predictions[index] for index in sorted(predictions)]
 
 
 def _wave_size(
-    entry: Artifact, disassemble: Disassemble | None, gpu: str | None, ctas_per_wave: int | None
+    entry: Artifact,
+    disassemble: Disassemble | None,
+    target: Target | None,
+    product: Product | None,
+    ctas_per_wave: int | None,
 ) -> tuple[int, str] | None:
     """CTAs that run at the same time, and the source of that number."""
     if ctas_per_wave is not None:
         if ctas_per_wave < 1:
             raise UsageError(f"--ctas-per-wave is {ctas_per_wave}.", "Expected 1 or more.")
         return ctas_per_wave, "as given"
-    target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else product_of(target, gpu)
     occupancy = inspect_artifact(entry, disassemble).occupancy
     if target is None or product is None or occupancy is None or not occupancy.blocks:
         return None
     blocks, count = occupancy.blocks, product.multiprocessors
     units = "CUs" if target.backend is Backend.HIP else "SMs"
     return blocks * count, f"{blocks} on each of {count} {units} of {product.name}"
-
-
-def _multiprocessors(entry: Artifact, gpu: str | None) -> int | None:
-    """Multiprocessors of the named product; without a name, of the default product of the target."""
-    target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else product_of(target, gpu)
-    return None if product is None else product.multiprocessors
-
-
-def _cache_bytes(entry: Artifact, gpu: str | None) -> int | None:
-    """Bytes of L2 cache of the named product; without a name, of the default product of the target."""
-    target = entry.target if gpu is None else parse_target(gpu)
-    product = None if target is None else product_of(target, gpu)
-    return None if product is None else product.l2_mib << 20

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from artifact_inspector.errors import InspectorError
+from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.interpreter.budget import current_budget
 from artifact_inspector.execution.kernel_loader import LoadedKernel, load_kernel
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.facts.modules import Disassemble
@@ -23,6 +24,8 @@ def check_launches(
 ) -> list[MemoryReport]:
     """The memory errors of each launch; a launch that cannot be simulated is undecided.
 
+    Launches beyond a budget of `limit_simulation` are not simulated.
+
     Args:
         pairs: each launch with its compiled kernel.
         disassemble: disassembles machine code.
@@ -31,9 +34,12 @@ def check_launches(
     """
     loaded_kernels: dict[int, LoadedKernel] = {}
     reports = []
+    budget = current_budget()
     for entry, request in pairs:
         progress(entry)
         try:
+            if reports and budget is not None and budget.is_spent():
+                raise UsageError(f"not simulated: {budget.reason}.")
             loaded = loaded_kernels.get(id(entry))
             if loaded is None:
                 loaded = loaded_kernels[id(entry)] = load_kernel(entry, disassemble)

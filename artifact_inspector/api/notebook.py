@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from artifact_inspector.api.records import Tabular, records_of
 from artifact_inspector.compiling.ask import capturing
 from artifact_inspector.compiling.ask.capturing import DEFAULT_CONFIGS, DEFAULT_DIRECTORY, CapturedKernels
 from artifact_inspector.compiling.ask.compile import TIME_LIMIT_SECONDS
 from artifact_inspector.compiling.ask.running import ProgramRun
 from artifact_inspector.facts import inspection
 from artifact_inspector.facts.kernel import KernelFacts
-from artifact_inspector.files.cache import Cache
+from artifact_inspector.files.cache import Cache, open_location
 from artifact_inspector.findings import Finding
 from artifact_inspector.report.cache_report import CacheReport
-from artifact_inspector.report.capture import captured_table
+from artifact_inspector.report.compilation import captured_table
 from artifact_inspector.report.findings import findings_table
 from artifact_inspector.report.notebook_html import to_html
 
@@ -30,7 +32,7 @@ class FindingTable(tuple[Finding, ...]):
         return to_html(findings_table(self) if self else "no findings")
 
 
-class KernelIterator(Iterator[KernelFacts]):
+class KernelIterator(Tabular, Iterator[KernelFacts]):
     """The kernels of a cache, read one at a time; a table of all of them in a notebook."""
 
     def __init__(self, cache: Cache, kernels: Iterable[KernelFacts]) -> None:
@@ -43,12 +45,18 @@ class KernelIterator(Iterator[KernelFacts]):
         self._seen_kernels.append(kernel)
         return kernel
 
-    def _repr_html_(self) -> str:
+    def _all_kernels(self) -> list[KernelFacts]:
         remaining = list(self)  # not yet iterated; iteration continues with them
         del self._seen_kernels[len(self._seen_kernels) - len(remaining) :]
         self._remaining = iter(remaining)
-        kernels = [*self._seen_kernels, *remaining]
-        return to_html(CacheReport(self._cache, kernels, is_narrowed=False))
+        return [*self._seen_kernels, *remaining]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """The records of all kernels; see `Inspection.to_records`."""
+        return [record for kernel in self._all_kernels() for record in records_of(kernel)]
+
+    def _repr_html_(self) -> str:
+        return to_html(CacheReport(self._cache, self._all_kernels(), is_narrowed=False))
 
 
 class CaptureTable(CapturedKernels):
@@ -70,8 +78,14 @@ class CaptureTable(CapturedKernels):
         return to_html(captured_table(runs, self.directory))
 
 
-def inspect_cache(cache: Cache, *args: Any, **options: Any) -> KernelIterator:
-    """The facts of the kernels of a cache, one after the other; arguments as of `facts.inspection`."""
+def inspect_cache(cache: Cache | str | os.PathLike[str], *args: Any, **options: Any) -> KernelIterator:
+    """The facts of the kernels of a cache, one after the other; arguments as of `facts.inspection`.
+
+    Args:
+        cache: opened, or its path: a directory, an archive, a trace, an fsspec address.
+    """
+    if not isinstance(cache, Cache):
+        cache = open_location(Path(cache).expanduser())
     return KernelIterator(cache, inspection.inspect_cache(cache, *args, **options))
 
 

@@ -53,7 +53,8 @@ def upgrade_object(kind: Any, plain: Any, opaque: Mapping[type, Mapping[str, obj
         structured = [member for member in arguments if _is_structured(member)]
         return plain if plain is None or len(structured) != 1 else upgrade_object(structured[0], plain, opaque)
     if not isinstance(plain, list):
-        return _upgrade_value(kind, plain)
+        renamed = _RENAMED_VALUES.get(kind, {}).get(plain) if isinstance(plain, str) else None
+        return plain if renamed is None else renamed.value
     if origin is tuple:
         members = [arguments[0]] * len(plain) if arguments[1:] == (Ellipsis,) else arguments
         return [upgrade_object(member, item, opaque) for member, item in zip(members, plain, strict=True)]
@@ -67,11 +68,6 @@ def upgrade_object(kind: Any, plain: Any, opaque: Mapping[type, Mapping[str, obj
         for (name, hint), item in zip(_fields(kind), plain, strict=False)
     ]
     return [*values, *_added_values(kind, plain)]
-
-
-def _upgrade_value(kind: Any, plain: Any) -> Any:
-    value = _RENAMED_VALUES.get(kind, {}).get(plain) if isinstance(plain, str) else None
-    return plain if value is None else value.value
 
 
 def _added_values(kind: type, plain: list[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.ask.compile import count_processors
-from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
+from artifact_inspector.compiling.ask.hooks import read_kernel_files
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate

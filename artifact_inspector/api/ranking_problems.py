@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.api.launches import pair_launches
 from artifact_inspector.api.workloads import is_reference, run_workload
-from artifact_inspector.compiling.ask.request import parse_configs
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult, parse_configs
 from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import Tensor

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.vocabulary.fact import Of, RegionSubject, StageSubject, Subject
 from artifact_inspector.vocabulary.rows import record_values
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Tabular:
+    """Something that has flat records, as data frames."""
+
+    @abstractmethod
+    def to_records(self) -> list[dict[str, Any]]:
+        """One flat record per region and stage."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The records as a data frame of pandas."""
+        import pandas
+
+        return pandas.DataFrame.from_records(self.to_records())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The records as a data frame of polars."""
+        import polars
+
+        return polars.from_dicts(self.to_records(), infer_schema_length=None)
 
 
 def records_of(kernel: KernelFacts) -> list[dict[str, Any]]:

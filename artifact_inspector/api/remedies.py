@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.comparison.reach import find_reach
-from artifact_inspector.compiling.ask.recompile import Recompilation, recompile_texts
+from artifact_inspector.compiling.ask.compile import Recompilation, recompile_texts
 from artifact_inspector.compiling.untrusted import describe_dropped
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts
@@ -17,7 +17,7 @@ from artifact_inspector.files.scratch import scratch_directory
 from artifact_inspector.findings import RULES, Finding, Switch, SwitchKind, find_findings
 from artifact_inspector.formats.mlir.rewriting import with_divisor, with_input_precision
 from artifact_inspector.passes.subject import subject_of_entry
-from artifact_inspector.report.remedies import RemedyTrial
+from artifact_inspector.report.change_effect import RemedyTrial
 
 
 def switches_of(kernel: KernelFacts) -> list[tuple[Finding, Switch]]:

@@ -1,27 +1,32 @@
-"""Compiles and simulates changed configurations of a launch, and keeps those that help."""
+"""Compiles and simulates changes of a launch, and keeps those that help and pass their checks."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
+from artifact_inspector.api.equal_results import compare_results
 from artifact_inspector.compiling.ask.compile import compile_kernels, count_processors
 from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
+from artifact_inspector.compiling.untrusted import UntrustedRecord
+from artifact_inspector.diagnosis.assumed_launch import assume_indices
 from artifact_inspector.diagnosis.cause import CauseKind, Diagnosis
-from artifact_inspector.diagnosis.changes import Change, changed_grid, propose_changes
-from artifact_inspector.diagnosis.diagnose import diagnose
+from artifact_inspector.diagnosis.changes import OPTIONS, Change, changed_grid, propose_changes
+from artifact_inspector.diagnosis.diagnose import diagnose, predict_microseconds
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
-from artifact_inspector.errors import CacheError, CompileError, UsageError
+from artifact_inspector.diagnosis.source_edits import SourceEdit, propose_edits
+from artifact_inspector.errors import CacheError, CompileError, InspectorError, UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.kernel_loader import load_kernel
 from artifact_inspector.execution.launch_requests import LaunchRequest
 from artifact_inspector.execution.simulation import simulate_launch
 from artifact_inspector.execution.timing.candidates import RankingCandidate
-from artifact_inspector.execution.timing.ranking import RankedLaunch, rank_launches
-from artifact_inspector.execution.timing.variations import VARIABLE_OPTIONS, recorded_compile
+from artifact_inspector.execution.timing.parallel_map import map_in_processes
+from artifact_inspector.execution.timing.variations import recorded_compile
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import Artifact, open_cache
@@ -29,10 +34,33 @@ from artifact_inspector.files.cache import Artifact, open_cache
 MOST_REMEDIES = 3
 LEAST_GAIN = 1.05
 """Predicted time before ÷ after from which a change counts: below, the model's error is larger."""
-NOTHING_HELPS = "No configuration tried helps"
+NOTHING_HELPS = "No change tried helps"
+LARGEST_DIFFERENCE = 0.01
+"""Of results in the interpreter, over the largest value of the tensor: sums in another order, or in tf32."""
 _BATCH = 4
+_LEAST_STEP = 1.02
+"""Gain from which a change is combined with others."""
 _SEARCH_SHARE = 2 / 3
-"""Share of the budget for compiling; what is left is for verifying the best."""
+"""Share of the budget for the search; what is left is for the checks of the best."""
+_PROCESSOR_SHARE = 1 / 3
+"""Processor time of the search, over the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A changed kernel."""
+
+    change: Change
+    edit: SourceEdit | None
+    candidate: RankingCandidate
+    microseconds: float
+    """Predicted time."""
+
+    @property
+    def label(self) -> str:
+        """What changes."""
+        settings = " ".join(f"{name}={value}" for name, value in self.change.items())
+        return ", ".join(filter(None, (None if self.edit is None else self.edit.label, settings)))
 
 
 def search_remedies(
@@ -47,7 +75,7 @@ def search_remedies(
     budget: float = 60.0,
     progress: Callable[[str], None] = lambda label: None,
 ) -> RemedySearch:
-    """The changes of a configuration that lower the predicted time of a launch.
+    """The changes that lower the predicted time of a launch: edits, options and constants, and combinations.
 
     Args:
         pair: the kernel with its launch.
@@ -56,143 +84,243 @@ def search_remedies(
         directory: cache directory to compile into.
         gpu: product name.
         steps: instructions after which a kernel counts as endless.
-        kernel: `FILE.py:KERNEL`, the file to import for a kernel that is not part of this package.
-        budget: seconds after which no further configuration is compiled.
-        progress: called with each configuration before it is compiled.
+        kernel: `FILE.py:KERNEL`, the file to import and edit for a kernel that is not part of this package.
+        budget: seconds after which nothing further is compiled.
+        progress: called with the best change so far, and with the one that is compiled.
     """
     entry, request = pair
     if not diagnosis.causes:
         return RemedySearch((), 0, "")
     if diagnosis.microseconds is None or entry.target is None:
-        return RemedySearch((), 0, "No configuration was tried: times are not predicted for this kernel.")
+        return RemedySearch((), 0, "No change was tried: times are not predicted for this kernel.")
     try:
         record = recorded_compile(entry)
         kernel_path = record.resolve_kernel_path(entry.display_name, kernel)
-    except UsageError as error:
-        return RemedySearch((), 0, f"No configuration was tried: {error.message} {error.remedy or ''}".strip())
-    deadline = time.monotonic() + budget
-    options = {name: entry.metadata.get(name) for name in ("num_warps", "num_stages")}
-    kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
-    changes = [
-        (change, grid)
-        for change in propose_changes(kinds, options, entry.constants, entry.target.warp_size)
-        if (grid := changed_grid(request, entry.constants, change)) is not None
-    ]
-    ranked: list[tuple[RankedLaunch, RankingCandidate, Change]] = []
-    tried = 0
-    while changes and time.monotonic() < deadline - budget * (1 - _SEARCH_SHARE):
-        batch, changes = changes[:_BATCH], changes[_BATCH:]
+        request = assume_indices(entry, request)
+        search = _Search(
+            entry, request, diagnosis, record, kernel_path=kernel_path, make_disassembler=make_disassembler,
+            directory=directory, gpu=gpu, steps=steps,
+        )  # fmt: skip
+        search.run(budget, is_editable=kernel is not None, progress=progress)
+        return search.verified(budget)
+    except (UsageError, CompileError) as error:
+        return RemedySearch((), 0, f"No change was tried: {error.message} {error.remedy or ''}".strip())
+
+
+class _Search:
+    """A search by steps: all single changes, then the best one with each further change that helped."""
+
+    def __init__(
+        self,
+        entry: Artifact,
+        request: LaunchRequest,
+        diagnosis: Diagnosis,
+        record: UntrustedRecord,
+        *,
+        kernel_path: str,
+        make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
+        directory: Path,
+        gpu: str | None,
+        steps: int,
+    ) -> None:
+        self.entry, self.request, self.diagnosis, self.record = entry, request, diagnosis, record
+        self.kernel_path, self.make_disassembler, self.directory = kernel_path, make_disassembler, directory
+        self.gpu, self.steps = gpu, steps
+        self.trials: list[Trial] = []
+        self.attempts: list[tuple[Change, str]] = []
+        """Changes that were compiled, with the label of their edit."""
+        self._files: dict[str, Path] = {}
+        self._start, self._processor_start = time.monotonic(), _processor_seconds()
+        self.source = ""
+
+    def run(self, budget: float, *, is_editable: bool, progress: Callable[[str], None]) -> None:
+        """Try changes until the budget is spent, or none is left."""
+        edits: list[SourceEdit] = []
+        file, _, name = self.kernel_path.partition(":")
+        if is_editable and file.endswith(".py"):
+            self.source = Path(file).read_text(encoding="utf-8")
+            edits = list(propose_edits(self.source, name, self.diagnosis.causes))
+        pending: list[tuple[Change, SourceEdit | None]] = [({}, edit) for edit in edits]
+        pending += [(change, None) for change in self._proposals({}, self.diagnosis)]
+        expanded: list[Trial] = []
+        while not self._is_spent(budget):
+            batch, pending = pending[:_BATCH], pending[_BATCH:]
+            best = min(self.trials, key=lambda trial: trial.microseconds, default=None)
+            if (
+                best is not None
+                and best not in expanded
+                and best.microseconds * _LEAST_STEP < (self.diagnosis.microseconds or 0.0)
+            ):
+                expanded.append(best)
+                pending = [*self._combinations(best, edits), *batch, *pending]
+                continue
+            if not batch:
+                return
+            gain = (self.diagnosis.microseconds or 0.0) / best.microseconds if best is not None else 1.0
+            progress(f"best so far {gain:.2f}×{'' if best is None else f': {best.label}'}")
+            self.trials += self._try(batch)
+
+    def _proposals(self, change: Change, diagnosis: Diagnosis) -> list[Change]:
+        options = {name: self.entry.metadata.get(name) for name in OPTIONS} | _options(change)
+        constants = {**self.entry.constants, **_constants(change)}
+        kinds: list[CauseKind] = [cause.kind for cause in diagnosis.causes]
+        warp_size = 32 if self.entry.target is None else self.entry.target.warp_size
+        return propose_changes(kinds, options, constants, warp_size)
+
+    def _combinations(self, best: Trial, edits: Sequence[SourceEdit]) -> Iterator[tuple[Change, SourceEdit | None]]:
+        """The best trial with changes that helped by themselves, and with what its remaining causes suggest."""
+        if best.edit is None:
+            yield from ((best.change, edit) for edit in edits)
+        helpful = sorted(self.trials, key=lambda trial: trial.microseconds)
+        limit = (self.diagnosis.microseconds or 0.0) / _LEAST_STEP
+        for trial in helpful:
+            if trial is not best and trial.microseconds < limit and len(trial.change) == 1:
+                yield {**best.change, **trial.change}, best.edit
+        for change in self._proposals(best.change, self._diagnose(best)):
+            yield {**best.change, **change}, best.edit
+
+    def _diagnose(self, trial: Trial) -> Diagnosis:
+        disassemble = self.make_disassembler([trial.candidate.artifact])
+        return diagnose(trial.candidate, disassemble, gpu=self.gpu, limit=self.steps)
+
+    def _is_spent(self, budget: float) -> bool:
+        return (
+            time.monotonic() - self._start > budget * _SEARCH_SHARE
+            or _processor_seconds() - self._processor_start > budget * _PROCESSOR_SHARE
+        )
+
+    def _path(self, edit: SourceEdit | None) -> str:
+        if edit is None:
+            return self.kernel_path
+        file, _, name = self.kernel_path.partition(":")
+        if edit.text not in self._files:
+            folder = self.directory.parent / f"{self.directory.name}-edit{len(self._files)}"
+            folder.mkdir(exist_ok=True)
+            self._files[edit.text] = folder / Path(file).name
+            self._files[edit.text].write_text(edit.text, encoding="utf-8")
+        return f"{self._files[edit.text]}:{name}"
+
+    def _try(self, batch: Sequence[tuple[Change, SourceEdit | None]]) -> list[Trial]:
+        """The trials of a batch that compile, and whose times are predicted."""
+        jobs = []
+        for change, edit in batch:
+            key = (dict(sorted(change.items(), key=str)), "" if edit is None else edit.label)
+            grid = changed_grid(self.request, self.entry.constants, change)
+            if key not in self.attempts and grid is not None:
+                self.attempts.append(key)
+                jobs.append((change, edit, grid))
         requests = [
             KernelRequest(
-                kernel_path,
-                record.types,
-                {**record.constants, **_constants(change)},
-                {**record.options, **{name: value for name, value in change.items() if name in VARIABLE_OPTIONS}},
+                self._path(edit),
+                self.record.types,
+                {**self.record.constants, **{name: ConstantText(repr(v)) for name, v in _constants(change).items()}},
+                {**self.record.options, **_options(change)},
                 is_untrusted=True,
             )
-            for change, _ in batch
+            for change, edit, _ in jobs
         ]
-        progress(_describe(batch[0][0]))
-        try:
-            results = compile_kernels(requests, [record.target], directory)
-        except CompileError as error:
-            return RemedySearch((), 0, f"No configuration was tried: {error.message}")
-        entries = {one.directory: one for one in open_cache(directory).entries}
-        compiled = [
-            (RankingCandidate(entries[result.directory.name], replace(request, grid=grid, kernel_hash=None),
-                              entries[result.directory.name].constants, _describe(change)), change)
-            for (change, grid), result in zip(batch, results, strict=True)
-            if result.directory is not None
-        ]  # fmt: skip
+        results = compile_kernels(requests, [self.record.target], self.directory) if requests else []
+        entries = {one.directory: one for one in open_cache(self.directory).entries} if results else {}
+        compiled = []
+        for (change, edit, grid), result in zip(jobs, results, strict=True):
+            artifact = None if result.directory is None else entries.get(result.directory.name)
+            if artifact is not None and artifact.hash != self.entry.hash:
+                request = replace(self.request, grid=grid, kernel_hash=None)
+                compiled.append((change, edit, RankingCandidate(artifact, request, artifact.constants)))
         if not compiled:
-            continue
-        candidates = [candidate for candidate, _ in compiled]
-        try:
-            rows = rank_launches(
-                candidates,
-                make_disassembler([candidate.artifact for candidate in candidates]),
-                gpu=gpu,
-                limit=steps,
-                processors=count_processors(),
-            )
-        except (UsageError, CacheError):
-            continue
-        tried += len(rows)
-        ranked += [(row, *compiled[row.launch]) for row in rows if row.score is not None and row.identical_to is None]
-    ranked.sort(key=lambda one: one[0].score or 0.0)
-    best = [one[1:] for one in ranked]
-    return _verify(pair, diagnosis, best, tried, make_disassembler, gpu=gpu, steps=steps, deadline=deadline)
+            return []
+        disassemble = self.make_disassembler([candidate.artifact for _, _, candidate in compiled])
+
+        def judge(number: int) -> tuple[int, float | None]:
+            try:
+                return number, predict_microseconds(compiled[number][2], disassemble, gpu=self.gpu, limit=self.steps)
+            except (UsageError, CacheError):
+                return number, None
+
+        judged = map_in_processes(judge, range(len(compiled)), count_processors())
+        return [Trial(*compiled[number], microseconds) for number, microseconds in judged if microseconds is not None]
+
+    def verified(self, budget: float) -> RemedySearch:
+        """The best trials that pass every check."""
+        remedies: list[Remedy] = []
+        edited: dict[str, str] = {}
+        before = self.diagnosis.microseconds or 0.0
+        for trial in sorted(self.trials, key=lambda one: (one.microseconds, len(one.change))):
+            is_late = time.monotonic() - self._start > budget
+            if len(remedies) == MOST_REMEDIES or before < LEAST_GAIN * trial.microseconds or (is_late and remedies):
+                break
+            if any(set(trial.label.split()) >= set(remedy.change.split()) for remedy in remedies):
+                continue  # a better one does the same with less
+            if not reduces_a_cause(self.diagnosis, self._diagnose(trial)) or not self._is_equal(trial):
+                continue
+            patch = None
+            if trial.edit is not None:
+                patch = trial.edit.as_patch(self.source, Path(self.kernel_path.partition(":")[0]).name)
+                edited[patch] = trial.edit.text
+            costs = _costs(self.entry, trial)
+            remedies.append(Remedy(trial.label, patch, round(before / trial.microseconds, 2), costs, True))
+        reason = "" if remedies else f"{NOTHING_HELPS} ({len(self.trials)} tried)."
+        return RemedySearch(tuple(remedies), len(self.trials), reason, edited)
+
+    def _is_equal(self, trial: Trial) -> bool:
+        """Whether the change computes the same: the same bytes, and for an edit equal results in the interpreter."""
+        if trial.edit is not None:
+            file, _, name = self.kernel_path.partition(":")
+            files = (Path(file), self._files[trial.edit.text])
+            constants = self.entry.constants
+            difference = compare_results(files, name, self.request, constants, Path(file).parent)
+            if difference is None or difference > LARGEST_DIFFERENCE:
+                return False
+        if not any(type(value) is int for value in _constants(trial.change).values()):
+            return True
+        disassemble = self.make_disassembler([self.entry, trial.candidate.artifact])
+        original = RankingCandidate(self.entry, self.request, self.entry.constants)
+        counts = [_unique_bytes(one, disassemble, self.steps) for one in (original, trial.candidate)]
+        return counts[0] is not None and counts[0] == counts[1]
 
 
-def _constants(change: Change) -> dict[str, ConstantText]:
-    return {name: ConstantText(repr(value)) for name, value in change.items() if name not in VARIABLE_OPTIONS}
+def _constants(change: Change) -> dict[str, Any]:
+    return {name: value for name, value in change.items() if name not in OPTIONS}
 
 
-def _describe(change: Change) -> str:
-    return " ".join(f"{name}={value}" for name, value in change.items())
+def _options(change: Change) -> dict[str, Any]:
+    return {name: value for name, value in change.items() if name in OPTIONS}
 
 
-def _verify(
-    pair: tuple[Artifact, LaunchRequest],
-    diagnosis: Diagnosis,
-    ranked: Sequence[tuple[RankingCandidate, Change]],
-    tried: int,
-    make_disassembler: Callable[[Sequence[Artifact]], Disassemble | None],
-    *,
-    gpu: str | None,
-    steps: int,
-    deadline: float,
-) -> RemedySearch:
-    """The best changes that touch the same bytes, and remove or reduce the first cause."""
-    entry, request = pair
-    assert diagnosis.microseconds is not None
-    remedies: list[Remedy] = []
-    bytes_before: tuple[int, int] | None = None
-    for position, (candidate, change) in enumerate(ranked):
-        if len(remedies) == MOST_REMEDIES or (position and time.monotonic() > deadline):
-            break
-        disassemble = make_disassembler([entry, candidate.artifact])
-        after = diagnose(candidate, disassemble, gpu=gpu, limit=steps)
-        if after.microseconds is None or diagnosis.microseconds < LEAST_GAIN * after.microseconds:
-            break
-        if not _reduces(diagnosis, after):
-            continue
-        if any(name not in VARIABLE_OPTIONS and type(value) is int for name, value in change.items()):
-            bytes_before = bytes_before or _unique_bytes(entry, request, entry.constants, disassemble, steps)
-            if bytes_before is None or bytes_before != _unique_bytes(
-                candidate.artifact, candidate.request, candidate.constants, disassemble, steps
-            ):
-                continue  # it computes something else, or that cannot be excluded
-        gain = round(diagnosis.microseconds / after.microseconds, 2)
-        remedies.append(Remedy(_describe(change), None, gain, _costs(entry, candidate.artifact, change), True))
-    reason = "" if remedies else f"{NOTHING_HELPS} ({tried} tried)."
-    return RemedySearch(tuple(remedies), tried, reason)
+def _processor_seconds() -> float:
+    """Processor time of this process and of those that it waited for."""
+    usages = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _reduces(before: Diagnosis, after: Diagnosis) -> bool:
-    """Whether the first cause is gone, or takes less time."""
-    first = before.causes[0]
-    same = [cause for cause in after.causes if cause.kind is first.kind and cause.line == first.line]
-    if not same or first.kind is CauseKind.BOUND:
-        return True
-    time_before = (first.share or 0.0) * (before.microseconds or 0.0)
-    return (same[0].share or 0.0) * (after.microseconds or 0.0) < time_before
+def reduces_a_cause(before: Diagnosis, after: Diagnosis) -> bool:
+    """Whether a cause that is printed is gone, or takes less time."""
+    times_after = {
+        (cause.kind, cause.line): (cause.share or 0.0) * (after.microseconds or 0.0) for cause in after.causes
+    }
+    return any(
+        cause.kind is CauseKind.BOUND
+        or times_after.get((cause.kind, cause.line), 0.0) < (cause.share or 1.0) * (before.microseconds or 0.0)
+        for cause in before.causes
+    )
 
 
-def _unique_bytes(
-    entry: Artifact, request: LaunchRequest, constants: Mapping[str, Any], disassemble: Disassemble | None, steps: int
-) -> tuple[int, int] | None:
+def _unique_bytes(candidate: RankingCandidate, disassemble: Disassemble | None, steps: int) -> tuple[int, int] | None:
     """Distinct bytes that the launch reads and writes; None if it does not end or leaves its tensors."""
-    loaded, launch = match_launch(load_kernel(entry, disassemble), request, constants)
-    run = simulate_launch(loaded, launch, limit=steps)
+    try:
+        kernel = load_kernel(candidate.artifact, disassemble)
+        loaded, launch = match_launch(kernel, candidate.request, candidate.constants)
+        run = simulate_launch(loaded, launch, limit=steps)
+    except InspectorError:
+        return None
     if run.unfinished or run.counters.missing_inputs or run.counters.out_of_bounds:
         return None
     return run.memory.count_unique_bytes()
 
 
-def _costs(before: Artifact, after: Artifact, change: Change) -> tuple[str, ...]:
+def _costs(before: Artifact, trial: Trial) -> tuple[str, ...]:
     """What the change takes in addition."""
-    old, new = inspect_artifact(before, None), inspect_artifact(after, None)
+    old, new = inspect_artifact(before, None), inspect_artifact(trial.candidate.artifact, None)
     costs = []
     for name in ("registers", "shared"):
         value_before, value_after = getattr(old.resources, name).value, getattr(new.resources, name).value
@@ -201,6 +329,8 @@ def _costs(before: Artifact, after: Artifact, change: Change) -> tuple[str, ...]
             costs.append(f"{value_after - value_before:,} {unit}")
     if old.occupancy and new.occupancy and (old.occupancy.warps or 0) > (new.occupancy.warps or 0):
         costs.append(f"occupancy ({old.occupancy.warps} → {new.occupancy.warps} warps)")
-    if "tf32" in change.values():
+    if "tf32" in trial.change.values():
         costs.append("precision (tf32 has 10 fraction bits)")
+    if trial.edit is not None and trial.edit.cost:
+        costs.append(trial.edit.cost)
     return tuple(costs)

@@ -107,7 +107,7 @@ def _select(cache: Cache, kernel: str | None, target: str | None, triton: str | 
             )
         artifacts = of_version
     if not artifacts:
-        raise UsageError(f"No kernels in {cache.root}.", "Give a cache: pytest --saved-ir=DIR.")
+        raise UsageError(f"No kernels in {cache.title}.", "Give a cache: pytest --saved-ir=DIR.")
     return artifacts
 
 

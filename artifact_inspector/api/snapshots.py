@@ -130,7 +130,9 @@ def _describe_changes(stored: dict[str, Any], summary: Summary) -> list[str]:
     for key, current in (("kernel", summary.name), ("target", summary.target)):
         if stored.get(key) != current:
             return [f"{key} is {current}, stored was {stored.get(key)}"]
-    stored_values: dict[str, Value] = {key: _decode_value(value) for key, value in stored["facts"].items()}
+    stored_values: dict[str, Value] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in stored["facts"].items()
+    }
     rows = {row.key: row for row in _stored_rows(summary)}
     changes = []
     for key in dict.fromkeys([*stored_values, *rows]):
@@ -144,10 +146,6 @@ def _describe_changes(stored: dict[str, Any], summary: Summary) -> list[str]:
                 f"{key} was {_format_value(stored_values[key])}, is {_format_value(row.value)} {row.unit}".rstrip()
             )
     return changes
-
-
-def _decode_value(value: Any) -> Value:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _format_value(value: Value) -> str:

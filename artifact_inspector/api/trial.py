@@ -10,10 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifact_inspector.compiling.ask.compile import KernelState, compile_states, older_kernel_state
 from artifact_inspector.compiling.ask.manifest import read_launches
-from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.compiling.ask.trial import KernelState, compile_states, older_kernel_state
+from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.execution.timing.variations import recorded_compile

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, overload
 
 from artifact_inspector.api.inspection import Inspection
+from artifact_inspector.api.records import Tabular
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache, cache_in_memory
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.notebook_html import to_html
 
 
-class Watched(Sequence[Inspection]):
+class Watched(Tabular, Sequence[Inspection]):
     """The kernels that were compiled or loaded from Triton's cache, in order, each once.
 
     A kernel is analysed on first access, so that watching costs no more than copying its files.

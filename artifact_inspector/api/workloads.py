@@ -13,7 +13,7 @@ from artifact_inspector.files.artifact import Artifact
 from artifact_inspector.model.text import parse_integer
 
 if TYPE_CHECKING:
-    from artifact_inspector.compiling.ask.captured import CapturedKernel
+    from artifact_inspector.compiling.ask.capturing import CapturedKernel
     from artifact_inspector.execution.timing.variations import FailedConfiguration
 
 
@@ -38,7 +38,10 @@ def run_workload(
     assert entry.target is not None
     program = _PROGRAM.format(
         module=REFERENCE_KERNELS[str(entry.requested_kernel)],
-        tries={name: [_parse_value(text) for text in texts] for name, texts in (varied or {}).items()},
+        tries={
+            name: [text if (number := parse_integer(text)) is None else number for text in texts]
+            for name, texts in (varied or {}).items()
+        },
         configs="[{}]" if configs is None else f"own.configs[:{'' if configs == 'all' else int(configs)}]",
     )
     (run,) = capture_program(["python", "-c", program], [str(entry.target)], directory)
@@ -72,7 +75,3 @@ def _failed_variant(kernel: CapturedKernel) -> FailedConfiguration:
     options = {name: kernel.options[name] for name in ("num_warps", "num_stages") if name in kernel.options}
     arguments = {**kernel.constexprs, **options}
     return FailedConfiguration(" ".join(f"{name}={value}" for name, value in arguments.items()), kernel.message or "")
-
-
-def _parse_value(text: str) -> int | str:
-    return text if (number := parse_integer(text)) is None else number

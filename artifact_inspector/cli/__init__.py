@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from artifact_inspector.cli._commands import COMMANDS, DEFAULT_COMMAND, PYTHON_SOURCE
 from artifact_inspector.cli._exit import INTERRUPTED, exit_codes, report_error, report_write_error
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.lifetime import end_on_signals
@@ -26,13 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "app", "main"]
 
-COMMANDS = frozenset({
-    "advise", "baseline", "bench", "bisect", "capture", "check", "check-memory", "compile", "demo", "diff", "findings",
-    "inspect", "lsp", "matrix", "mcp", "passes", "predict", "rank", "regress", "report", "try", "watch",
-})  # fmt: skip
-"""All commands. A command name wins over a directory of the same name."""
 _MODULE_BY_COMMAND = {"bisect": "passes", "check-memory": "check_memory", "demo": "compile", "try": "trial"}
 """Command → module that defines it, where the two names differ."""
+
+
+COMPLETION_VARIABLE = "_INSPECT_KERNEL_COMPLETE"
+"""Set by a shell that completes a command line."""
 
 
 def __getattr__(name: str) -> object:
@@ -56,13 +56,12 @@ def _with_commands(modules: Collection[str] = ()) -> Typer:
 
 def _required_modules(arguments: list[str]) -> Collection[str]:
     """The modules that a command line needs; empty for all of them."""
-    if is_default_command(arguments):
-        return ("inspect",)
-    return (
-        ("inspect", _MODULE_BY_COMMAND.get(arguments[0], arguments[0]))
-        if arguments and arguments[0] in COMMANDS
-        else ()
-    )
+    if COMPLETION_VARIABLE in os.environ:
+        return ()
+    commands = [argument for argument in arguments if argument in COMMANDS]
+    if any(PYTHON_SOURCE.fullmatch(argument) for argument in arguments):
+        commands.append("compile")
+    return {_MODULE_BY_COMMAND.get(name, name) for name in (DEFAULT_COMMAND, *commands)}
 
 
 def is_default_command(arguments: list[str]) -> bool:
@@ -123,7 +122,8 @@ def _require_working_directory() -> None:
 
 def _list_cache(cache: Path) -> None:
     """Run the default command on one directory, without typer."""
+    from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
     from artifact_inspector.cli._listing import print_cache
 
     with exit_codes(json=False):
-        print_cache(cache)
+        print_cache(Selection(cache), MachineCode(), ListOptions())

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import copy
-import re
+import inspect
 import sys
+import types
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from artifact_inspector import __version__
+from artifact_inspector.cli import _options
+from artifact_inspector.cli._commands import COMMAND_GROUPS, COMMANDS, DEFAULT_COMMAND, PYTHON_SOURCE
 from artifact_inspector.cli._exit import exit_codes
 from artifact_inspector.cli._output import write_line
 from artifact_inspector.errors import UsageError
+from artifact_inspector.report.line_limit import set_brief
 
-DEFAULT_COMMAND = "inspect"
-_PYTHON_SOURCE = re.compile(r".+\.py(:\w+)?")
-"""An argument to compile rather than to inspect: `FILE.py`, `FILE.py:KERNEL`."""
-COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Commands to get kernels": ("capture", "compile", "demo"),
-    "Commands to read them": ("inspect", "findings", "report", "watch"),
-    "Commands to compare them": ("diff", "regress", "matrix", "try", "passes", "bisect"),
-    "Commands to predict and measure": ("advise", "predict", "rank", "bench"),
-    "Commands to find errors": ("check-memory",),
-    "Commands to guard against regressions": ("baseline", "check"),
-    "Commands for editors and agents": ("lsp", "mcp"),
-}
-"""Heading of the help → its commands."""
 OPTION_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Select kernels": ("target", "properties", "stage", "region", "finding", "verdict", "severity"),
     "Choose a view": ("ir", "context", "timeline", "graph", "registers", "svg", "on"),
-    "Format the output": ("json", "output", "brief", "sort", "newest", "limit"),
+    "Format the output": ("json", "output", "line_limit", "sort", "newest", "limit"),
     "Read machine code": ("sass", "assemble", "nvdisasm"),
 }
 """Heading of the help → options of the default command; all others follow under `Other options`."""
@@ -67,75 +59,103 @@ OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
 """Command → former option → how it is spelled now."""
 
 
-def _set_brief(is_brief: bool) -> None:
-    from artifact_inspector.report.line_limit import set_brief
-
-    set_brief(enabled=is_brief)
-
-
-@cache
-def _brief_option() -> Any:
-    """The option `--brief`, which every command has."""
-    helper_app = typer.Typer(add_completion=False)
-
-    @helper_app.command()
-    def _(
-        brief: Annotated[
-            bool,
-            typer.Option(
-                "--brief", metavar="", help="Print at most 12 lines.", callback=_set_brief, expose_value=False
-            ),
-        ] = False,
-    ) -> None: ...
-
-    return next(param for param in typer.main.get_command(helper_app).params if "--brief" in param.opts)
+_BRIEF = inspect.Parameter(
+    "line_limit",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, _options.option("--brief", "Print at most 12 lines.")],
+)
+"""The option that every command has."""
 
 
-class _PlainConversion:
-    """Converts words, paths and numbers without pydantic, whose import by typer takes 85 ms."""
+def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a command, by default under its own name; its errors become exit codes.
 
-    def __init__(self, convert: Callable[[], Any]) -> None:
-        self._convert = convert
+    A parameter whose type is a dataclass stands for the fields of that: each is an option or an argument.
+    """
 
-    @classmethod
-    def attach(cls, param: Any) -> None:
-        """Give a parameter this conversion, where its version of typer (0.29) has one to replace."""
-        if hasattr(type(param), "get_runtime_param") and "get_runtime_param" not in vars(param):
-            plain = cls(param.get_runtime_param)
-            param.get_runtime_param = lambda: plain
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        names = {"options": _options}
+        hints = get_type_hints(function, localns=names, include_extras=True)
+        groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+        parameters = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name in groups:
+                group = groups[parameter.name]
+                of_fields = get_type_hints(group, localns=names, include_extras=True)
+                defaults = {field.name: field.default for field in fields(group)}
+            else:
+                of_fields, defaults = hints, {parameter.name: parameter.default}
+            parameters += [
+                _BRIEF.replace(name=name, default=default, annotation=of_fields[name])
+                for name, default in defaults.items()
+            ]
 
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        kind = param.type_descriptor.annotation
-        if value is None or (kind in (str, int, float) and type(value) is kind):
-            return () if value is None and (param.multiple or param.nargs == -1) else value
-        if kind is Path and isinstance(value, str | Path):
-            return Path(value)
-        if kind == list[str] and isinstance(value, list | tuple):
-            return list(value)
-        return self._convert().coerce(value, param=param, ctx=ctx)
+        @wraps(function)
+        def run(line_limit: bool = False, **values: Any) -> None:
+            set_brief(enabled=line_limit)
+            with exit_codes(json=values.get("json", False) or values.get("format") == "json"):
+                for name, group in groups.items():
+                    values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+                function(**values)
+
+        setattr(run, "__signature__", inspect.Signature([*parameters, _BRIEF]))  # noqa: B010 - mypy knows no such attribute
+        run.__annotations__ = {}  # all are in the signature
+        app.command(name, **{"cls": PlainCommand, **settings})(run)
+        return function
+
+    return register
 
 
-def _plain_help_option(get: Callable[[Any], Any], ctx: Any) -> Any:
-    option = get(ctx)
-    _PlainConversion.attach(option)
-    return option
+class PlainConversion:
+    """Commands that convert words, paths and numbers without typer's converter, which imports pydantic (85 ms)."""
+
+    callback: Callable[..., Any] | None
+    """The function of the command."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, among them those that typer adds."""
+        base: Any = super()
+        params = base.get_params(ctx)
+        signature = {} if self.callback is None else inspect.signature(self.callback).parameters
+        for param in params:
+            if "process_value" not in vars(param):
+                hint = signature[param.name].annotation if param.name in signature else None
+                param.process_value = _plain_conversion(param, hint)
+        return params
 
 
-class _CommandGroup(TyperGroup):
+class PlainCommand(PlainConversion, TyperCommand):
+    """A command."""
+
+
+def _plain_conversion(param: Any, hint: Any) -> Callable[[Any, Any], Any]:
+    """A method `process_value` for the types of our options, and that of typer for all others."""
+    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if get_origin(kind) in (Union, types.UnionType):
+        (kind,) = (member for member in get_args(kind) if member is not type(None))
+    convert = param.process_value
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        if value is None and not param.required:
+            plain: Any = () if param.multiple or param.nargs == -1 else None
+        elif kind in (str, int, float) and type(value) is kind:
+            plain = value
+        elif kind is Path and isinstance(value, str | Path):
+            plain = Path(value)
+        elif kind == list[str] and isinstance(value, list | tuple) and value:
+            plain = list(value)
+        else:
+            return convert(ctx, value)
+        return plain if param.callback is None else param.callback(ctx, param, plain)
+
+    return process_value
+
+
+class _CommandGroup(PlainConversion, TyperGroup):
     """Commands, and a default one for arguments that name no command."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for command in self.commands.values():
-            command.params.append(_brief_option())
-        for owner in (self, *self.commands.values()):
-            for param in owner.params:
-                _PlainConversion.attach(param)
-            setattr(owner, "get_help_option", partial(_plain_help_option, owner.get_help_option))  # noqa: B010 - of one object
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for param in self.params:  # typer adds parameters of its own after __init__
-            _PlainConversion.attach(param)
         return super().parse_args(ctx, self._with_new_options(self._add_command(args)))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -160,12 +180,9 @@ class _CommandGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with its whole first sentence, which typer would cut to fit a line."""
-        for heading, names in COMMAND_GROUPS.items():
-            commands = {name: self.commands[name] for name in names if name in self.commands}
-            if commands:
-                rows = [(name, (command.help or "").partition("\n\n")[0]) for name, command in commands.items()]
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
+        for heading, sentences in COMMAND_GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(sentences.items()))
 
     def _add_command(self, args: list[str]) -> list[str]:
         """The arguments with the command before its options; the default command where none is named."""
@@ -179,9 +196,9 @@ class _CommandGroup(TyperGroup):
         argument = args[position] if position < len(args) else ""
         if argument in self.commands:
             return [argument, *args[:position], *args[position + 1 :]]
-        if _PYTHON_SOURCE.fullmatch(argument):
+        if PYTHON_SOURCE.fullmatch(argument):
             return ["compile", *args]
-        near_names = get_close_matches(argument.lower(), self.commands, 1, 0.75)
+        near_names = get_close_matches(argument.lower(), COMMANDS, 1, 0.75)
         if (near_names or argument in OLD_COMMANDS) and not Path(argument).exists():
             with exit_codes(json=False):
                 if argument in OLD_COMMANDS:
@@ -233,9 +250,9 @@ def _print_version(is_requested: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _describe(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True)
+        bool, _options.option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Show what the compiler did to your Triton kernels: load/compute order, pipelining, registers, shared memory, and what limits them. No GPU needed.

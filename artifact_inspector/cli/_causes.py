@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._loading import inspect_kernels
 from artifact_inspector.cli._output import print_json, print_report
+from artifact_inspector.comparison.matching import Candidate
+from artifact_inspector.comparison.variant_causes import KeyPartKind, find_causes, find_reasons
 from artifact_inspector.errors import UsageError
-
-if TYPE_CHECKING:
-    from artifact_inspector.files.cache import Artifact
-    from artifact_inspector.vocabulary.variant_labels import Compiled
+from artifact_inspector.files.cache import Artifact
+from artifact_inspector.report.json.comparison import CausesDocument, ReasonsDocument
+from artifact_inspector.report.variant_matrix import CausesReport, ReasonsReport
+from artifact_inspector.vocabulary.variant_labels import Compiled
 
 MAX_ENTRIES = 12
 """Entries that an error lists."""
@@ -19,10 +20,6 @@ MAX_ENTRIES = 12
 
 def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
     """Print how many variants of one kernel each argument, option or version causes."""
-    from artifact_inspector.comparison.variant_causes import find_causes
-    from artifact_inspector.report.json.variant_causes import CausesDocument
-    from artifact_inspector.report.variant_causes import CausesReport
-
     names = sorted({artifact.display_name for artifact in artifacts})
     if len(names) != 1:
         raise UsageError(
@@ -38,10 +35,6 @@ def print_causes(artifacts: Sequence[Artifact], *, json: bool) -> None:
 
 def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Artifact], *, json: bool) -> bool:
     """Print what separates two entries of a cache; return whether a cause was found."""
-    from artifact_inspector.comparison.variant_causes import KeyPartKind, find_reasons
-    from artifact_inspector.report.json.variant_causes import ReasonsDocument
-    from artifact_inspector.report.variant_causes import ReasonsReport
-
     sides = _require_entry(left_entries, "left"), _require_entry(right_entries, "right")
     reasons = find_reasons(*_read_variants(sides))
     if json:
@@ -53,15 +46,11 @@ def print_reasons(left_entries: Sequence[Artifact], right_entries: Sequence[Arti
 
 
 def _read_variants(artifacts: Sequence[Artifact]) -> list[Compiled]:
-    from artifact_inspector.vocabulary.variant_labels import Compiled
-
     kernels = inspect_kernels(artifacts, None, lambda kernel: kernel.program)
     return [Compiled(kernel.artifact, kernel.program) for kernel in kernels]
 
 
 def _require_entry(entries: Sequence[Artifact], side: str) -> Artifact:
-    from artifact_inspector.comparison.matching import Candidate
-
     if len(entries) != 1:
         entry_list = "\n".join(f"  {Candidate(entry)}" for entry in entries[:MAX_ENTRIES])
         raise UsageError(

@@ -32,7 +32,7 @@ def exit_codes(*, json: bool) -> Iterator[None]:
     except InspectorError as error:
         if json and isinstance(error, CacheError):
             from artifact_inspector.report.json import as_text
-            from artifact_inspector.report.json.error import error_document
+            from artifact_inspector.report.json._document import error_document
 
             sys.stdout.write(as_text(error_document(error), "ascii"))
         report_error(error)

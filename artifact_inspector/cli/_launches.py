@@ -1,51 +1,26 @@
-"""Options that describe launches, and reading the launches from them."""
+"""From the options of launches to the launches, each with its compiled kernel."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from artifact_inspector.api.launches import find_launches, pair_launches
+from artifact_inspector.cli._groups import LaunchOptions
+from artifact_inspector.cli._loading import make_disassembler
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.kernel_loader import example_arguments
+from artifact_inspector.execution.launch_requests import LaunchRequest, parse_argument, parse_document
+from artifact_inspector.facts.modules import Disassemble
+from artifact_inspector.facts.selection import KernelFilter, select_kernels
+from artifact_inspector.files.cache import Artifact, Cache
+from artifact_inspector.files.reader import read_user_text
 from artifact_inspector.model.limits import SIMULATION_SECONDS
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from artifact_inspector.execution.launch_requests import LaunchRequest
-    from artifact_inspector.facts.selection import KernelFilter
-    from artifact_inspector.files.cache import Cache
-
-MAX_STEPS = 50_000_000
-
-Arguments = Annotated[
-    list[str] | None,
-    typer.Option("--arg", metavar="NAME=VALUE", help="Set an argument: a_ptr=fp16[2048,2048], M=2048."),
-]
-Grid = Annotated[
-    str | None,
-    typer.Option("--grid", metavar="X,Y,Z", help="Launch X*Y*Z CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'."),
-]
-LaunchFile = Annotated[
-    Path | None, typer.Option("--launch", metavar="FILE", help="Read grid and arguments from a JSON file.")
-]
-Gpu = Annotated[
-    str | None,
-    typer.Option("--gpu", metavar="GPU", help="Model the SM count, L2 and peaks of this product: H200, 4090 ..."),
-]
-Steps = Annotated[int, typer.Option("--steps", metavar="N", help="Stop a kernel that runs more than N steps.")]
-
-Budget = Annotated[
-    str | None,
-    typer.Option(
-        "--budget",
-        metavar="TIME",
-        help=f"Stop all simulations after this processor time: 60s, 2m. Default: {SIMULATION_SECONDS.default}s.",
-    ),
-]
+LaunchPair = tuple[Artifact, LaunchRequest]
+"""A compiled kernel, and a launch of it."""
 
 
 def budget_seconds(option: str | None) -> float:
@@ -74,37 +49,50 @@ def parse_duration(text: str) -> float:
     return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
-def read_requests(
-    argument_texts: list[str],
-    grid: str | None,
-    launch: Path | None,
+def requested_pairs(
+    options: LaunchOptions,
     cache: Cache,
     name: str | None,
-    targets: Sequence[KernelFilter] = (),
+    filters: Sequence[KernelFilter] = (),
+    *,
+    all_variants: bool = False,
+) -> list[LaunchPair]:
+    """The requested launches, each with its compiled kernel."""
+    requests = read_launches(options, cache, name, filters, all_variants=all_variants)
+    return pair_launches(cache, name, filters, requests, all_variants=all_variants)
+
+
+def read_launches(
+    options: LaunchOptions,
+    cache: Cache,
+    name: str | None,
+    filters: Sequence[KernelFilter] = (),
     *,
     all_variants: bool = False,
 ) -> tuple[LaunchRequest, ...]:
-    """The requested launches: from a file, else from the command line, else recorded in the cache.
+    """The requested launches: from a file, the command line, else recorded in the cache.
 
     Raises:
         UsageError: there is no launch, or one cannot be read.
     """
-    from artifact_inspector.api.launches import find_launches
-    from artifact_inspector.execution.launch_requests import parse_argument
-
-    arguments = dict(parse_argument(text) for text in argument_texts)
-    file_requests = None if launch is None else read_launch_file(launch)
+    arguments = dict(parse_argument(text) for text in options.arguments or ())
+    from_file = None if options.launch is None else read_launch_file(options.launch)
     requests = find_launches(
-        cache, name, targets, grid, arguments, all_variants=all_variants, given_launches=file_requests
+        cache, name, filters, options.grid, arguments, all_variants=all_variants, given_launches=from_file
     )
     if not requests:
         raise UsageError(
             "No launch to simulate: this cache has none recorded, and no grid was given.",
             "Give --grid and --arg NAME=VALUE for each argument, or --launch FILE. "
             "Caches made by `inspect-kernel capture` or `bench` have their launches recorded."
-            f"{_example_command(cache, name, targets)}",
+            f"{_example_command(cache, name, filters)}",
         )
     return requests
+
+
+def launch_disassembler(pairs: Sequence[LaunchPair], nvdisasm: Path | None) -> Disassemble | None:
+    """A function that disassembles the kernels of launches."""
+    return make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
 
 
 def read_launch_file(launch: Path) -> tuple[LaunchRequest, ...]:
@@ -113,23 +101,17 @@ def read_launch_file(launch: Path) -> tuple[LaunchRequest, ...]:
     Raises:
         UsageError: it cannot be read, or has no launch.
     """
-    from artifact_inspector.execution.launch_requests import parse_document
-    from artifact_inspector.files.reader import read_user_text
-
     try:
         return parse_document(read_user_text(launch), launch.name)
     except OSError as error:
         raise UsageError(f"{launch} cannot be read: {error.strerror or error}.") from None
 
 
-def _example_command(cache: Cache, name: str | None, targets: Sequence[KernelFilter]) -> str:
+def _example_command(cache: Cache, name: str | None, filters: Sequence[KernelFilter]) -> str:
     """A complete `predict` command for the first matching kernel; empty if its arguments are unknown."""
-    from artifact_inspector.execution.kernel_loader import example_arguments
-    from artifact_inspector.facts.selection import select_kernels
-
-    for entry in select_kernels(cache, name, targets)[:1]:
+    for entry in select_kernels(cache, name, filters)[:1]:
         example_texts = example_arguments(entry)
         if example_texts:
-            command = ["inspect-kernel", "predict", str(cache.root), entry.hash[:12], "--grid", "1"]
+            command = ["inspect-kernel", "predict", cache.title, entry.hash[:12], "--grid", "1"]
             return f" For example: {shlex.join([*command, *(f'--arg={text}' for text in example_texts)])}"
     return ""

@@ -3,25 +3,96 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
 from artifact_inspector.cli._output import write_line
-from artifact_inspector.errors import CacheError
+from artifact_inspector.errors import CacheError, UsageError
+from artifact_inspector.facts.fact_index import ReadOptions, read_kernels
+from artifact_inspector.facts.reading import without_collection
+from artifact_inspector.facts.selection import KernelFilter, parse_filters, parse_stages, select_kernels
+from artifact_inspector.files.artifact import LINKED_DIRECTORY, Problem
+from artifact_inspector.files.autotuning import EntryTiming, entry_timings, read_autotune_results
+from artifact_inspector.files.cache import Artifact, Cache, open_cache, open_location
+from artifact_inspector.files.index import index_opener
+from artifact_inspector.files.sources import SourceLineReader, source_line_reader
+from artifact_inspector.model import Stage
+from artifact_inspector.model.text import split_option_values
+from artifact_inspector.report.progress import progress_bar
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.fact_index import ReadOptions
+    from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
     from artifact_inspector.facts.kernel import KernelFacts, View
     from artifact_inspector.facts.modules import Disassemble
-    from artifact_inspector.files.artifact import Problem
-    from artifact_inspector.files.autotuning import EntryTiming
-    from artifact_inspector.files.cache import Artifact, Cache
-    from artifact_inspector.files.sources import SourceLineReader
+
+MAX_NAMES = 6
+"""Kernels that an error lists."""
+
+
+def read_filters(targets: Sequence[str] | None, properties: Sequence[str] | None) -> tuple[KernelFilter, ...]:
+    """What `--target` and `--where` select by.
+
+    `--target` once took properties too; those still work and are reported on standard error.
+    """
+    names = split_option_values(targets or [])
+    for name in names:
+        if not all(selector.is_target for selector in parse_filters([name])):
+            write_line(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
+    return parse_filters([*names, *(properties or [])])
+
+
+@dataclass(frozen=True)
+class OpenedKernels:
+    """The selected kernels of a cache, and how they are read."""
+
+    cache: Cache
+    """With the kernels that ptxas rejected among its problems."""
+    artifacts: tuple[Artifact, ...]
+    disassemble: Disassemble | None
+    is_refused: bool = False
+    """Whether ptxas rejected a kernel."""
+
+    def inspect(self, view: View | None = None, *, index: bool = True) -> Iterator[KernelFacts]:
+        """The facts of the kernels; the arguments are those of `inspect_kernels`."""
+        return inspect_kernels(self.artifacts, self.disassemble, view, index=index)
+
+    def exit_if_failed(self, kernels_have_facts: Sequence[bool]) -> None:
+        """Exit with the code of unreadable input if nothing could be read, of a failed compile if ptxas failed.
+
+        Args:
+            kernels_have_facts: for each kernel, whether anything about it could be read.
+        """
+        if (kernels_have_facts or self.cache.problems) and not any(kernels_have_facts):
+            raise SystemExit(UNREADABLE)
+        if self.is_refused:
+            raise SystemExit(DIFFERENT)
+
+
+def open_selected(
+    selection: Selection, code: MachineCode | None = None, stages: Sequence[Stage] = (), *, assemble: bool = False
+) -> OpenedKernels:
+    """The selected kernels.
+
+    Args:
+        assemble: ptxas assembles a cubin for kernels with PTX and no cubin.
+
+    Raises:
+        UsageError: the cache has kernels, but none is selected.
+    """
+    filters = read_filters(selection.target, selection.properties)
+    cache = open_cache_or_fail(selection.cache)
+    artifacts = select_kernels(cache, selection.name, filters, stages)
+    problems: list[Problem] = []
+    if assemble:
+        artifacts, problems = _assemble_missing(artifacts)
+        cache = replace(cache, problems=(*cache.problems, *problems))
+    disassemble = None if code is None else make_disassembler(artifacts, code.nvdisasm, sass=code.sass)
+    return OpenedKernels(cache, artifacts, disassemble, bool(problems))
 
 
 def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cache:
@@ -33,12 +104,8 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
     Raises:
         CacheError: there is no cache or no kernel in it; the remedy says how to get one.
     """
-    from artifact_inspector.files.artifact import LINKED_DIRECTORY
-    from artifact_inspector.files.cache import open_cache, open_file
-
     try:
-        is_file = path is not None and os.path.isfile(path)  # noqa: PTH113 - pathlib raises on a long name
-        cache = open_file(path) if path is not None and is_file else open_cache(path)
+        cache = open_cache() if path is None else open_location(path)
     except CacheError as error:
         if path is not None and path.suffix == ".py":
             remedy = f"Compile its kernel first: `inspect-kernel compile {path}:KERNEL -o DIR`, then give DIR."
@@ -47,15 +114,47 @@ def open_cache_or_fail(path: Path | None, *, can_be_empty: bool = False) -> Cach
             raise
         remedy = "Run a Triton kernel first, give a cache directory, or try `inspect-kernel demo`."
         raise CacheError(error.message, remedy) from None
+    if cache.missing:
+        first, more = cache.missing[0], len(cache.missing) - 1
+        further = f" ({more} more)" if more else ""
+        write_line(f"{cache.title} is incomplete: {first.path}: {first.problem}{further}.", sys.stderr)
     if not (cache.entries or cache.problems or can_be_empty):
         links = [other_file.path for other_file in cache.others if other_file.kind == LINKED_DIRECTORY]
         followed = f" Links to directories are not followed: {', '.join(links[:5])}." if links else ""
         raise CacheError(
-            f"No kernels in {cache.root}.{followed}",
+            f"No kernels in {cache.title}.{followed}",
             "A Triton cache has one directory per kernel, with files like NAME.json, NAME.ttir, NAME.ptx.\n"
             "Triton writes to ~/.triton/cache or TRITON_CACHE_DIR. `inspect-kernel demo` makes an example.",
         )
     return cache
+
+
+def require_one(artifacts: Sequence[Artifact], subject: str) -> Artifact:
+    """The only kernel.
+
+    Args:
+        subject: subject and verb of the error: `--svg draws`.
+
+    Raises:
+        UsageError: there are several; the remedy lists them.
+    """
+    if len(artifacts) != 1:
+        names = ", ".join(f"{entry.display_name} {entry.hash[:8]} {entry.target}" for entry in artifacts[:MAX_NAMES])
+        omitted = f" and {len(artifacts) - MAX_NAMES} more" if len(artifacts) > MAX_NAMES else ""
+        raise UsageError(
+            f"{subject} one kernel; {len(artifacts)} match.",
+            f"Narrow by name or hash, --target or --where. Matches: {names}{omitted}.",
+        )
+    return artifacts[0]
+
+
+def open_one(
+    selection: Selection, code: MachineCode, view: ListOptions, subject: str
+) -> tuple[Artifact, Disassemble | None, tuple[Stage, ...]]:
+    """The only kernel, its disassembler, and the stages to show."""
+    stages = parse_stages(view.stage or [])
+    opened = open_selected(selection, code)
+    return require_one(opened.artifacts, subject), opened.disassemble, stages
 
 
 def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass: bool) -> Disassemble | None:
@@ -69,9 +168,9 @@ def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass:
     """
     if not sass and path is None:
         return None
+    # a list without machine code imports no tool
     from artifact_inspector.files.disassembly import disassemble_all, find_disassembler
     from artifact_inspector.files.objdump import binary_disassembler
-    from artifact_inspector.report.progress import progress_bar
 
     tool = find_disassembler(path)
     cubins = [file for artifact in artifacts if isinstance(file := artifact.files.get("cubin"), Path)]
@@ -81,24 +180,9 @@ def make_disassembler(artifacts: Sequence[Artifact], path: Path | None, *, sass:
     return binary_disassembler(tool)
 
 
-class Assembled(NamedTuple):
-    """Kernels after `--assemble`, and what ptxas rejected."""
-
-    kernels: tuple[Artifact, ...]
-    problems: tuple[Problem, ...] = ()
-
-    def exit_if_refused(self) -> None:
-        """Exit with the code of a failed compile if ptxas rejected a kernel."""
-        if self.problems:
-            raise SystemExit(DIFFERENT)
-
-
-def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembled:
-    """The kernels; if `enabled`, ptxas assembles a cubin for those with PTX and no cubin."""
-    if not enabled:
-        return Assembled(tuple(artifacts))
-    from artifact_inspector.files.artifact import Problem
-    from artifact_inspector.files.assembly import with_cubin
+def _assemble_missing(artifacts: Sequence[Artifact]) -> tuple[tuple[Artifact, ...], list[Problem]]:
+    """The kernels, those with PTX and no cubin with a cubin; and those that ptxas rejected."""
+    from artifact_inspector.files.assembly import with_cubin  # a list assembles nothing
 
     results, problems = [], []
     for artifact in artifacts:
@@ -109,7 +193,7 @@ def assemble_missing(artifacts: Sequence[Artifact], *, enabled: bool) -> Assembl
             results.append(artifact)
     for message, count in Counter(problem.problem for problem in problems).items():
         write_line(f"{count} of {len(artifacts)} kernels: {message}", sys.stderr)
-    return Assembled(tuple(results), tuple(problems))
+    return tuple(results), problems
 
 
 def inspect_kernels(
@@ -120,10 +204,6 @@ def inspect_kernels(
     Args:
         index: read facts from the result cache, and store new ones there.
     """
-    from artifact_inspector.facts.fact_index import read_kernels
-    from artifact_inspector.facts.reading import without_collection
-    from artifact_inspector.report.progress import progress_bar
-
     with progress_bar(len(artifacts), "reading") as advance, without_collection():
         lookup = cached_lookup(disassemble, lambda artifact: advance(artifact.display_name), index=index)
         yield from read_kernels(artifacts, view, lookup)
@@ -132,8 +212,6 @@ def inspect_kernels(
 
 def make_inspector(disassemble: Disassemble | None) -> Callable[[Artifact], KernelFacts]:
     """A function that returns all facts of a kernel, from the result cache if they are stored there."""
-    from artifact_inspector.facts.fact_index import read_kernels
-
     lookup = cached_lookup(disassemble)
 
     def inspect(artifact: Artifact) -> KernelFacts:
@@ -147,9 +225,6 @@ def cached_lookup(
     disassemble: Disassemble | None, progress: Callable[[Artifact], None] | None = None, *, index: bool = True
 ) -> ReadOptions:
     """How kernels are looked up in the result cache; each problem with it is reported once."""
-    from artifact_inspector.facts.fact_index import ReadOptions
-    from artifact_inspector.files.index import index_opener
-
     reported: set[str] = set()
 
     def notice(sentence: str) -> None:
@@ -162,8 +237,6 @@ def cached_lookup(
 
 def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTiming, ...]]:
     """A function that returns the times that Triton's autotuner stored for a kernel of this cache."""
-    from artifact_inspector.files.autotuning import entry_timings, read_autotune_results
-
     tunings = read_autotune_results(cache)
 
     def read_timings(kernel: KernelFacts) -> tuple[EntryTiming, ...]:
@@ -176,8 +249,6 @@ def make_timing_reader(cache: Cache) -> Callable[[KernelFacts], tuple[EntryTimin
 
 def source_reader(kernel: KernelFacts) -> SourceLineReader:
     """A reader of the source lines of a kernel, from files below the working directory."""
-    from artifact_inspector.files.sources import source_line_reader
-
     frame = None if kernel.program is None else kernel.program.location
     return source_line_reader(frame, kernel.artifact.display_name, Path.cwd())
 
@@ -185,18 +256,3 @@ def source_reader(kernel: KernelFacts) -> SourceLineReader:
 def has_facts(kernel: KernelFacts) -> bool:
     """Whether anything about a kernel could be read."""
     return bool(kernel.stages or kernel.artifact.metadata or kernel.resources.registers.value)
-
-
-def exit_if_unreadable(kernels: Iterable[KernelFacts]) -> None:
-    """Exit with the code of unreadable input if nothing about any kernel could be read."""
-    exit_if_no_facts(map(has_facts, kernels))
-
-
-def exit_if_no_facts(kernels_have_facts: Iterable[bool]) -> None:
-    """Exit with the code of unreadable input if no value is true.
-
-    Args:
-        kernels_have_facts: for each kernel, whether anything about it could be read.
-    """
-    if not any(kernels_have_facts):
-        raise SystemExit(UNREADABLE)

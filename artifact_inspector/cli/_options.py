@@ -1,34 +1,51 @@
-"""Options and arguments that several commands share, and their completion."""
+"""Options and arguments that several commands share, and their completion.
+
+The annotations of commands, and of dataclasses of options, are evaluated with the names of this module.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from artifact_inspector.cli._app import DEFAULT_COMMAND, app
-from artifact_inspector.cli._output import write_line
+from artifact_inspector.cli._commands import COMMANDS, DEFAULT_COMMAND
 from artifact_inspector.errors import InspectorError, UsageError
+from artifact_inspector.model.limits import SIMULATION_SECONDS
 
 DEMO_TARGETS = ["sm_75", "gfx90a"]
 DEFAULT_OUTPUT = Path("triton-cache")
+KERNEL_PICTURES = ("timeline", "timetable", "shared", "occupancy")
+LAUNCH_PICTURES = ("grid", "roofline", "banks", "residency")
+PAIR_PICTURES = ("timeline",)
+
+
+def option(spelling: str, help: str, default: object = ..., **settings: Any) -> Any:
+    """An option from its spelling: names, then the placeholder of its value (`--output -o FILE`); a flag has none.
+
+    Args:
+        default: the value without the option; omitted in an annotation.
+    """
+    names = [word for word in spelling.split() if word.startswith("-")]
+    metavar = " ".join(word for word in spelling.split() if not word.startswith("-"))
+    return typer.Option(default, *names, metavar=metavar, help=help, **settings)
+
+
+def argument(metavar: str, help: str, default: object = ..., **settings: Any) -> Any:
+    """A positional argument; `default` is as for `option`."""
+    return typer.Argument(default, metavar=metavar, help=help, **settings)
 
 
 def _complete_cache(incomplete: str) -> list[str]:
     # an empty answer leaves completion to the shell, which completes directories
-    return [name for name in _command_names() if incomplete and name.startswith(incomplete)]
-
-
-def _command_names() -> list[str]:
-    names = [getattr(command.callback, "__name__", "") for command in app.registered_commands]
-    return [name for name in names if name != DEFAULT_COMMAND]
+    names = sorted(COMMANDS - {DEFAULT_COMMAND})
+    return [name for name in names if incomplete and name.startswith(incomplete)]
 
 
 def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
-    from artifact_inspector.files.cache import open_cache
+    from artifact_inspector.files.cache import open_cache  # for completion only
 
     try:
         entries = open_cache(ctx.params.get("cache")).entries
@@ -37,132 +54,123 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     return sorted({entry.display_name for entry in entries if entry.display_name.startswith(incomplete)})
 
 
+# -- which kernels ---------------------------------------------------------------------
+
 CacheDirectory = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="CACHE",
-        help="A Triton cache directory, or one file of a kernel. Default: Triton's own cache.",
+    argument(
+        "CACHE",
+        "A Triton cache: a directory, an archive, a trace, one file of a kernel, or - (stdin). Default: Triton's.",
         autocompletion=_complete_cache,
     ),
 ]
-KernelName = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.", autocompletion=_complete_name)
-]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of text.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page to FILE.")]
-Sass = Annotated[
-    bool,
-    typer.Option(
-        "--sass",
-        metavar="",
-        help="Also disassemble binaries: cubin with nvdisasm, hsaco with llvm-objdump if it has no assembly.",
-    ),
-]
-Assemble = Annotated[
-    bool, typer.Option("--assemble", metavar="", help="Assemble PTX with Triton's ptxas where a cubin is missing.")
-]
-Context = Annotated[
-    int | None,
-    typer.Option(
-        "--context",
-        metavar="N",
-        min=0,
-        help="With --ir, print N lines around each event and summarize the lines between.",
-    ),
-]
-Sort = Annotated[
-    str | None,
-    typer.Option(
-        "--sort",
-        metavar="KEY",
-        help="Sort by name, time, verdict, spills, occupancy or size; -name reverses the order.",
-    ),
-]
-Newest = Annotated[bool, typer.Option("--newest", metavar="", help="List the most recently compiled kernels first.")]
-FindingFilter = Annotated[
-    list[str] | None, typer.Option("--finding", metavar="CODE", help="Show only kernels with this finding: AI007 ...")
-]
-VerdictFilter = Annotated[
-    list[str] | None,
-    typer.Option("--verdict", metavar="WORD", help="Show only kernels with this verdict: serial, pipelined ..."),
-]
-SeverityFilter = Annotated[
-    str | None,
-    typer.Option("--severity", metavar="WORD", help="Show only kernels with a finding this severe: warning, note."),
-]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 prints all.")]
-NoIndex = Annotated[bool, typer.Option("--no-index", metavar="", help="Ignore the result cache.")]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the output to FILE instead of standard output."),
-]
-Nvdisasm = Annotated[
-    Path | None,
-    typer.Option(
-        "--nvdisasm", metavar="PATH", help="Disassemble with this nvdisasm. Default: Triton's, or the one on PATH."
-    ),
-]
-OutputDirectory = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Write the compiled kernels to this cache directory.")
-]
-Keep = Annotated[
-    Path | None, typer.Option("--keep", metavar="DIR", help="Keep the compiled kernels in this cache directory.")
-]
-DemoTargets = Annotated[
-    list[str] | None,
-    typer.Option("--target", "-t", metavar="GPU", help="Show only kernels for these GPUs: sm_80, gfx942, T4 ..."),
-]
-ReadTargets = DemoTargets
-CompileTargets = Annotated[
-    list[str] | None, typer.Option("--target", "-t", metavar="GPU", help="Compile for these GPUs: sm_90,gfx942,T4 ...")
+NAME_HELP = "Part of a kernel's name or hash."
+KernelName = Annotated[str | None, argument("NAME", NAME_HELP, autocompletion=_complete_name)]
+ReadTargets = Annotated[
+    list[str] | None, option("--target -t GPU", "Show only kernels for these GPUs: sm_80, gfx942, T4 ...")
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option(
-        "--where",
-        metavar="PROPERTY",
-        help="Show only kernels with this property: a Triton version (3.6), warps (w4), stages (s3), "
+    option(
+        "--where PROPERTY",
+        "Show only kernels with this property: a Triton version (3.6), warps (w4), stages (s3), "
         "a tile (128x64x32), a constant (GROUP_M=8).",
     ),
 ]
+StageNames = Annotated[
+    list[str] | None, option("--stage -s STAGE", "Show only these: ttir, ttgir, llir, ptx, sass, amdgcn.")
+]
+RegionName = Annotated[str | None, option("--region -r ID", "Show only this loop, e.g. loop@98.")]
+NoIndex = Annotated[bool, option("--no-index", "Ignore the result cache.")]
+Sass = Annotated[
+    bool,
+    option("--sass", "Also disassemble binaries: cubin with nvdisasm, hsaco with llvm-objdump if it has no assembly."),
+]
+Assemble = Annotated[bool, option("--assemble", "Assemble PTX with Triton's ptxas where a cubin is missing.")]
+Nvdisasm = Annotated[
+    Path | None, option("--nvdisasm PATH", "Disassemble with this nvdisasm. Default: Triton's, or the one on PATH.")
+]
+LeftSide = Annotated[
+    list[str] | None,
+    option("--left WHICH", "Select kernels of A: a GPU, version, w4, s3, tile, NAME=VALUE, name or hash."),
+]
+RightSide = Annotated[list[str] | None, option("--right WHICH", "Select kernels of B (of A without B) the same way.")]
+Across = Annotated[
+    list[str] | None, option("--across AXIS", "Pair kernels that differ in this: target, version, config, source.")
+]
 
+# -- which rows of a list --------------------------------------------------------------
+
+OtherGpus = Annotated[list[str] | None, option("--on GPU", "Also report occupancy on these GPUs.")]
+ShowIr = Annotated[bool, option("--ir", "Print the code of a loop, with its events in the margin.")]
+Context = Annotated[
+    int | None,
+    option("--context N", "With --ir, print N lines around each event and summarize the lines between.", min=0),
+]
+Sort = Annotated[
+    str | None,
+    option("--sort KEY", "Sort by name, time, verdict, spills, occupancy or size; -name reverses the order."),
+]
+Newest = Annotated[bool, option("--newest", "List the most recently compiled kernels first.")]
+FindingFilter = Annotated[list[str] | None, option("--finding CODE", "Show only kernels with this finding: AI007 ...")]
+VerdictFilter = Annotated[
+    list[str] | None, option("--verdict WORD", "Show only kernels with this verdict: serial, pipelined ...")
+]
+SeverityFilter = Annotated[
+    str | None, option("--severity WORD", "Show only kernels with a finding this severe: warning, note.")
+]
+Limit = Annotated[int | None, option("--limit N", "Print at most N rows; 0 prints all.", min=0)]
+
+# -- where the output goes -------------------------------------------------------------
+
+Json = Annotated[bool, option("--json", "Print JSON instead of text.")]
+Html = Annotated[Path | None, option("--html FILE", "Also write an HTML page to FILE.")]
+Output = Annotated[Path | None, option("--output -o FILE", "Write the output to FILE instead of standard output.")]
+OutputDirectory = Annotated[Path, option("--output -o DIR", "Write the compiled kernels to this cache directory.")]
+Keep = Annotated[Path | None, option("--keep DIR", "Keep the compiled kernels in this cache directory.")]
+
+# -- how to compile --------------------------------------------------------------------
+
+CompileTargets = Annotated[list[str] | None, option("--target -t GPU", "Compile for these GPUs: sm_90,gfx942,T4 ...")]
 Signature = Annotated[
     str | None,
-    typer.Option(
-        "--signature",
-        "-S",
-        metavar="TYPES",
-        help="Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'.",
-    ),
+    option("--signature -S TYPES", "Argument types, by position or name: '*fp16:16,i32:16', 'a_ptr=*fp16:16'."),
 ]
-Const = Annotated[
-    list[str] | None,
-    typer.Option("--const", "-c", metavar="NAME=VALUE", help="Set constants: BLOCK_M=64,BLOCK_N=32 ..."),
-]
+Const = Annotated[list[str] | None, option("--const -c NAME=VALUE", "Set constants: BLOCK_M=64,BLOCK_N=32 ...")]
 Warps = Annotated[int | None, typer.Option(metavar="N", help="Compile for N warps per block.")]
 Stages = Annotated[int | None, typer.Option(metavar="N", help="Pipeline loops to a depth of N stages.")]
 TritonOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="Set any other Triton option: waves_per_eu=2 ..."),
+    list[str] | None, option("--option NAME=VALUE", "Set any other Triton option: waves_per_eu=2 ...")
 ]
+Configs = Annotated[
+    str | None,
+    option("--configs all|N", "Compile all configurations of an autotuned kernel, or N of them. Default: the first."),
+]
+TritonRelease = Annotated[str | None, option("--triton VERSION", "Compile with this Triton: 3.2.0 ...")]
 
+# -- which launches --------------------------------------------------------------------
 
-def read_selectors(target: Sequence[str] | None, properties: Sequence[str] | None) -> list[str]:
-    """The words of `--target` and `--where` that select kernels.
-
-    `--target` once took properties too; those still work and are reported on standard error.
-    """
-    from artifact_inspector.facts.selection import parse_filters
-    from artifact_inspector.model.text import split_option_values
-
-    targets = split_option_values(target or [])
-    for name in targets:
-        if not all(selector.is_target for selector in parse_filters([name])):
-            write_line(f"inspect-kernel: --target {name} is now --where {name}.", sys.stderr)
-    return [*targets, *(properties or [])]
+Arguments = Annotated[list[str] | None, option("--arg NAME=VALUE", "Set an argument: a_ptr=fp16[2048,2048], M=2048.")]
+Grid = Annotated[str | None, option("--grid X,Y,Z", "Launch X*Y*Z CTAs: 1024, or 'cdiv(M,BLOCK_M)*cdiv(N,BLOCK_N)'.")]
+LaunchFile = Annotated[Path | None, option("--launch FILE", "Read grid and arguments from a JSON file.")]
+Gpu = Annotated[str | None, option("--gpu GPU", "Model the SM count, L2 and peaks of this product: H200, 4090 ...")]
+Steps = Annotated[int, option("--steps N", "Stop a kernel that runs more than N steps.")]
+Budget = Annotated[
+    str | None,
+    option(
+        "--budget TIME",
+        f"Stop all simulations after this processor time: 60s, 2m. Default: {SIMULATION_SECONDS.default}s.",
+    ),
+]
 
 
 def require_format(format: str, formats: Collection[str]) -> None:
     """Raise a UsageError that lists the formats of a command if this is none of them."""
     if format not in formats:
         raise UsageError(f"Unknown format {format!r}.", f"Expected one of {', '.join(formats)}.")
+
+
+def require_picture(picture: str, pictures: Collection[str]) -> None:
+    """Raise a UsageError that lists the pictures of a command if this is none of them."""
+    if picture not in pictures:
+        raise UsageError(f"This command cannot draw {picture!r}.", f"Expected --svg {', '.join(pictures)}.")

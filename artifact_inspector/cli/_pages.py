@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from artifact_inspector.cli._loading import cached_lookup, inspect_kernels
+from artifact_inspector.cli._loading import OpenedKernels, cached_lookup
 from artifact_inspector.cli._output import write_line
+from artifact_inspector.facts.fact_index import read_kernels
+from artifact_inspector.facts.kernel import KernelFacts, read_everything
+from artifact_inspector.files.sources import read_python_source
+from artifact_inspector.files.writer import write_text
+from artifact_inspector.report.html import MAX_DETAILS, KernelView, Sources, view_kernel
+from artifact_inspector.report.progress import progress_bar
 
-if TYPE_CHECKING:
-    from artifact_inspector.facts.kernel import KernelFacts
-    from artifact_inspector.facts.modules import Disassemble
-    from artifact_inspector.files.cache import Artifact
-    from artifact_inspector.report.html import KernelView
 
-
-def view_kernels(
-    artifacts: Sequence[Artifact], disassemble: Disassemble | None, *, index: bool = True
-) -> tuple[list[KernelFacts], list[KernelView]]:
+def view_kernels(opened: OpenedKernels, *, index: bool = True) -> tuple[list[KernelFacts], list[KernelView]]:
     """Kernels, and what the page of each shows; no pages for more than `MAX_DETAILS` kernels."""
-    from artifact_inspector.facts.fact_index import read_kernels
-    from artifact_inspector.facts.kernel import read_everything
-    from artifact_inspector.report.html import MAX_DETAILS, Sources, view_kernel
-    from artifact_inspector.report.progress import progress_bar
-
+    artifacts, disassemble = opened.artifacts, opened.disassemble
     if len(artifacts) > MAX_DETAILS:
-        return list(inspect_kernels(artifacts, disassemble, index=index)), []
+        return list(opened.inspect(index=index)), []
     views: list[KernelView] = []
 
     def view(kernel: KernelFacts) -> None:
@@ -43,14 +35,10 @@ def view_kernels(
 
 def read_local_source(file: str) -> str | None:
     """The text of a source file below the working directory; None for any other file."""
-    from artifact_inspector.files.sources import read_python_source
-
     return read_python_source(file, Path.cwd())
 
 
 def write_page(out: Path, page: str) -> None:
     """Write a page, and print its size on standard error."""
-    from artifact_inspector.files.writer import write_text
-
     write_text(out, page)
     write_line(f"{out}: {len(page.encode()) / 1e6:.1f} MB", sys.stderr)

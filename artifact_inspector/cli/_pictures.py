@@ -1,4 +1,7 @@
-"""`--svg WHAT`: the pictures that each command can draw, and writing them."""
+"""`--svg WHAT`: the pictures that each command draws, and writing them.
+
+Each picture is imported when it is drawn: one of stored facts needs neither the parsers nor the simulator.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +10,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from artifact_inspector.cli._loading import inspect_kernels, open_one
+from artifact_inspector.cli._options import KERNEL_PICTURES, require_picture
 from artifact_inspector.errors import UsageError
+from artifact_inspector.files.writer import write_text
+from artifact_inspector.report.console import write
 
 if TYPE_CHECKING:
+    from artifact_inspector.cli._groups import ListOptions, MachineCode, Selection
+    from artifact_inspector.cli._launches import LaunchPair
     from artifact_inspector.comparison.pair import Comparison
-    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.timing.residency import Residency
     from artifact_inspector.facts.kernel import KernelFacts
     from artifact_inspector.facts.modules import Disassemble
-    from artifact_inspector.files.cache import Artifact
     from artifact_inspector.hardware.peaks import Peaks
     from artifact_inspector.model import Stage
 
-KERNEL_PICTURES = ("timeline", "timetable", "shared", "occupancy")
-LAUNCH_PICTURES = ("grid", "roofline", "banks", "residency")
-PAIR_PICTURES = ("timeline",)
+
+def draw_kernel(selection: Selection, code: MachineCode, view: ListOptions, picture: str, output: Path | None) -> None:
+    """Write a picture of one kernel."""
+    require_picture(picture, KERNEL_PICTURES)
+    entry, disassemble, stages = open_one(selection, code, view, "--svg draws")
+    pictures: list[str] = []
+
+    def draw(kernel: KernelFacts) -> None:
+        pictures.append(_draw_facts(kernel, picture, view.region, stages))
+
+    list(inspect_kernels((entry,), disassemble, draw, index=not view.no_index))
+    write_svg(output, pictures[0])
 
 
-def require_picture(picture: str, pictures: Sequence[str]) -> None:
-    """Raise a UsageError that lists the pictures of a command if this is none of them."""
-    if picture not in pictures:
-        raise UsageError(f"This command cannot draw {picture!r}.", f"Expected --svg {', '.join(pictures)}.")
-
-
-def draw_kernel(kernel: KernelFacts, picture: str, region: str | None, stages: Sequence[Stage]) -> str:
-    """The SVG of one kernel."""
+def _draw_facts(kernel: KernelFacts, picture: str, region: str | None, stages: Sequence[Stage]) -> str:
     if picture == "timeline":
         from artifact_inspector.pictures.timeline import timeline
 
@@ -42,10 +51,10 @@ def draw_kernel(kernel: KernelFacts, picture: str, region: str | None, stages: S
 
         return timetable(kernel, region)
     if picture == "shared":
-        from artifact_inspector.pictures.shared_map import shared_map
+        from artifact_inspector.pictures.resources import shared_map
 
         return shared_map(kernel)
-    from artifact_inspector.pictures.occupancy import occupancy_bars
+    from artifact_inspector.pictures.resources import occupancy_bars
 
     return occupancy_bars(kernel)
 
@@ -56,10 +65,12 @@ def draw_launches(predictions: Sequence[Prediction], picture: str, peaks: Peaks 
     Args:
         line: source line whose shared-memory access `banks` draws.
     """
-    if picture == "roofline":
-        from artifact_inspector.execution.roofline import find_roofline
-        from artifact_inspector.pictures.roofline import roofline
+    from artifact_inspector.execution.roofline import find_roofline
+    from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
+    from artifact_inspector.pictures.cta_grid import cta_grid
+    from artifact_inspector.pictures.roofline import roofline
 
+    if picture == "roofline":
         points = [(prediction.kernel, find_roofline(prediction.counters, peaks)) for prediction in predictions]
         return roofline([(name, point) for name, point in points if point is not None])
     if len(predictions) != 1:
@@ -67,25 +78,12 @@ def draw_launches(predictions: Sequence[Prediction], picture: str, peaks: Peaks 
             f"--svg {picture} draws one launch; {len(predictions)} match.", "Give a NAME or hash that fits one."
         )
     if picture == "banks":
-        from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
-
         return bank_conflicts(predictions[0], find_access(predictions[0], line))
-    from artifact_inspector.pictures.cta_grid import cta_grid
-
     return cta_grid(predictions[0])
 
 
-def draw_residency(
-    pairs: Sequence[tuple[Artifact, LaunchRequest]], disassemble: Disassemble | None, gpu: str | None, steps: int
-) -> str:
-    """The SVG of the modelled resident warps of one launch."""
-    from artifact_inspector.pictures.residency import residency
-
-    return residency(model_residency(pairs, disassemble, gpu, steps))
-
-
 def model_residency(
-    pairs: Sequence[tuple[Artifact, LaunchRequest]], disassemble: Disassemble | None, gpu: str | None, steps: int
+    pairs: Sequence[LaunchPair], disassemble: Disassemble | None, gpu: str | None, steps: int
 ) -> Residency:
     """The model of one launch's resident warps."""
     from artifact_inspector.execution.timing.candidates import RankingCandidate
@@ -98,7 +96,7 @@ def model_residency(
     return find_residency(candidate, disassemble, gpu=gpu, limit=steps)
 
 
-def draw_pair(pair: Comparison | None, picture: str, responsible_pass: str = "") -> str:
+def draw_pair(pair: Comparison | None, responsible_pass: str = "") -> str:
     """The SVG of two kernels.
 
     Args:
@@ -114,9 +112,6 @@ def draw_pair(pair: Comparison | None, picture: str, responsible_pass: str = "")
 
 def write_svg(out: Path | None, svg: str) -> None:
     """Write a picture to a file; None is standard output."""
-    from artifact_inspector.files.writer import write_text
-    from artifact_inspector.report.console import write
-
     if out is None:
         write(svg, sys.stdout)
     else:

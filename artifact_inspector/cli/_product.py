@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from artifact_inspector.analysis.access.matrix_traffic import parse_product
 from artifact_inspector.cli._output import print_json
 from artifact_inspector.errors import UsageError
-
-if TYPE_CHECKING:
-    from artifact_inspector.hardware.peaks import Peaks
+from artifact_inspector.hardware.peaks import BANDWIDTH_RANGE, Peaks, bandwidth_only_peaks, peaks_of_product
+from artifact_inspector.report.console import write_lines
+from artifact_inspector.report.json.prediction import traffic_document
+from artifact_inspector.report.traffic import describe_traffic
 
 
 def print_product(product: str, types: Sequence[str], time: float | None, gpu: str | None, *, json: bool) -> None:
@@ -20,11 +21,6 @@ def print_product(product: str, types: Sequence[str], time: float | None, gpu: s
         time: measured, in seconds; adds bandwidth and throughput.
         gpu: a product, or the bandwidth of its memory (`320GB/s`); adds the share of its peaks.
     """
-    from artifact_inspector.analysis.access.matrix_traffic import parse_product
-    from artifact_inspector.report.console import write_lines
-    from artifact_inspector.report.json.traffic import traffic_document
-    from artifact_inspector.report.traffic import describe_traffic
-
     peaks = None if gpu is None else _parse_peaks(gpu)
     if time is not None and not 0 < time < float("inf"):
         raise UsageError(f"--time is {time:g}.", "Expected seconds greater than 0.")
@@ -43,8 +39,6 @@ def _parse_peaks(text: str) -> Peaks:
     Raises:
         UsageError: it is neither, or no GPU has such a bandwidth.
     """
-    from artifact_inspector.hardware.peaks import BANDWIDTH_RANGE, bandwidth_only_peaks, peaks_of_product
-
     number = text.strip().lower().removesuffix("gb/s").strip()
     peaks = None if number != text.strip().lower() else peaks_of_product(text)
     if peaks is not None:

@@ -2,141 +2,180 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._launches import (
-    MAX_STEPS,
-    Arguments,
-    Gpu,
-    Grid,
-    LaunchFile,
-    Steps,
-    parse_duration,
-    read_requests,
-)
-from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
-from artifact_inspector.cli._options import (
-    CacheDirectory,
-    Json,
-    KernelName,
-    Nvdisasm,
-    Output,
-    ReadTargets,
-    Where,
-    read_selectors,
-)
-from artifact_inspector.cli._output import output_to, print_json, print_report
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import CompileOptions, LaunchOptions, Selection
+from artifact_inspector.cli._output import notice, output_to, print_json, print_report
+from artifact_inspector.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from artifact_inspector.cli._launches import LaunchPair
     from artifact_inspector.diagnosis.cause import Diagnosis
     from artifact_inspector.diagnosis.remedy import RemedySearch
-    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.facts.selection import KernelFilter
-    from artifact_inspector.files.cache import Artifact, Cache
+    from artifact_inspector.files.cache import Cache
 
 
-@app.command()
+DEFAULT_TARGETS = ["H100"]
+"""The GPU to compile for if none is given."""
+_KERNEL_FILE = re.compile(r".+\.py:\w+")
+
+
+@command()
 def advise(
-    cache: CacheDirectory = None,
-    name: KernelName = None,
-    argument_texts: Arguments = None,
-    grid: Grid = None,
-    launch: LaunchFile = None,
-    target: ReadTargets = None,
-    properties: Where = None,
-    gpu: Gpu = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar="FILE.py:KERNEL",
-            help="Import this file to try other configurations. A record never imports code.",
-        ),
-    ] = None,
-    budget: Annotated[
-        str, typer.Option("--budget", metavar="TIME", help="Try configurations for this long: 60s, 2m; 0 tries none.")
-    ] = "60s",
-    brief: Annotated[bool, typer.Option("--brief", help="Print the two most important causes only.")] = False,
-    steps: Steps = MAX_STEPS,
-    output: Output = None,
-    json: Json = False,
-    nvdisasm: Nvdisasm = None,
+    selection: Selection,
+    launches: LaunchOptions,
+    program: list[str] | None = options.argument(
+        "[ARGUMENT]...", "Arguments of a program that launches kernels: -- python train.py --steps 2", None
+    ),
+    gpu: options.Gpu = None,
+    signature: options.Signature = None,
+    const: options.Const = None,
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL", "Import and edit this file to try changes. A record never imports code.", None
+    ),
+    budget: str = options.option("--budget TIME", "Try changes for this long: 60s, 2m; 0 tries none.", "60s"),
+    apply: bool = options.option("--apply", "Write the first patch to the file that the command line names.", False),
+    brief: bool = options.option("--brief", "Print the two most important causes only.", False),
+    output: options.Output = None,
+    json: options.Json = False,
 ) -> None:
-    """Name what takes the time of a launch, by source line. No GPU needed."""
-    with exit_codes(json=json), output_to(output):
+    """Name what takes the time of a launch, by source line, and what helps. No GPU needed."""
+    with output_to(output):
         from artifact_inspector.api.advice import diagnose_launches
-        from artifact_inspector.facts.selection import parse_filters
+        from artifact_inspector.cli._launches import launch_disassembler, parse_duration
+        from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
+        from artifact_inspector.files.scratch import scratch_directory
         from artifact_inspector.report.advise import AdviceReport
         from artifact_inspector.report.json.advise import advice_document
         from artifact_inspector.report.progress import progress_bar
 
-        opened = open_cache_or_fail(cache)
-        selectors = parse_filters(read_selectors(target, properties))
-        pairs = _pair_launches(opened, name, selectors, (argument_texts or [], grid, launch))
-        disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
-        with progress_bar(len(pairs), "simulating") as advance:
-            diagnoses = diagnose_launches(
-                pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
-            )
-        searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, parse_duration(budget))
+        with scratch_directory() as scratch:
+            cache, name, target = selection.cache, selection.name, selection.target
+            source = "" if cache is None else str(cache)
+            if _KERNEL_FILE.fullmatch(source):
+                compiling = CompileOptions(signature=signature, const=const)
+                cache, kernel = _compile_source(source, target, compiling, Path(scratch)), source
+            elif cache is not None and not cache.exists() and shutil.which(source) is not None:
+                words = [source, *filter(None, [name]), *(program or [])]
+                cache, name = _capture_program(words, target, Path(scratch)), None
+            selectors = read_filters(target, selection.properties)
+            opened = open_cache_or_fail(cache)
+            steps, nvdisasm = launches.steps, launches.nvdisasm
+            pairs = _pair_launches(opened, name, selectors, launches)
+            disassemble = launch_disassembler(pairs, nvdisasm)
+            with progress_bar(len(pairs), "simulating") as advance:
+                diagnoses = diagnose_launches(
+                    pairs, disassemble, gpu=gpu, steps=steps, progress=lambda entry: advance(entry.display_name)
+                )
+            seconds = parse_duration(budget)
+            searches = _search(pairs, diagnoses, gpu, steps, nvdisasm, kernel, seconds, Path(scratch))
         if json:
             print_json(advice_document(diagnoses, searches))
         else:
             print_report(AdviceReport(diagnoses, searches, is_brief=brief))
+        if apply:
+            _apply_first_patch(searches, kernel)
+
+
+def _compile_source(source: str, targets: list[str] | None, compiling: CompileOptions, out: Path) -> Path:
+    """The cache of a kernel compiled from its file; types that are not given are derived from the source."""
+    from artifact_inspector.cli._requests import read_requests
+    from artifact_inspector.compiling import compile_kernels
+    from artifact_inspector.diagnosis.derived_signature import derive_arguments
+
+    file, _, name = source.rpartition(":")
+    if not Path(file).is_file():
+        raise UsageError(f"{file} does not exist.", "Give the file of a kernel: kernels.py:matmul.")
+    derived = derive_arguments(Path(file).read_text(encoding="utf-8"), name)
+    if derived is not None and compiling.signature is None:
+        assumed = " ".join(f"{one}={value}" for one, value in derived.constants.items())
+        notice(f"Assumed {derived.signature}{f' and {assumed}' if assumed else ''}: --signature and --const set them.")
+        const = compiling.const or []
+        named = {text.partition("=")[0].strip() for one in const for text in one.split(",")}
+        const = [*const, *(f"{one}={value}" for one, value in derived.constants.items() if one not in named)]
+        compiling = CompileOptions(signature=derived.signature, const=const)
+    requests = read_requests([source], compiling, None)
+    cache = out / "compiled"
+    for row in compile_kernels(requests, (targets or DEFAULT_TARGETS)[:1], cache):
+        if row.directory is None:
+            raise CompileError(row.message or f"{source} does not compile.", row.remedy)
+    return cache
+
+
+def _capture_program(command: list[str], targets: list[str] | None, out: Path) -> Path:
+    """The cache of the kernels that a program would launch."""
+    from artifact_inspector.compiling import capture_program
+
+    cache = out / "captured"
+    runs = capture_program(command, (targets or DEFAULT_TARGETS)[:1], cache, notice=notice)
+    if not any(run.kernels for run in runs):
+        raise CompileError(f"{' '.join(command)} launched no kernel.", "Check that it launches a Triton kernel.")
+    return cache
+
+
+def _apply_first_patch(searches: Sequence[RemedySearch | None], kernel: str | None) -> None:
+    """Write the first edit to the file that the user named."""
+    edits = [text for search in searches if search is not None for text in search.edited_files.values()]
+    if not edits or kernel is None:
+        notice("No patch to apply.")
+        return
+    file = Path(kernel.rpartition(":")[0])
+    file.write_text(edits[0], encoding="utf-8")
+    notice(f"Wrote {file}.")
 
 
 def _search(
-    pairs: Sequence[tuple[Artifact, LaunchRequest]],
+    pairs: Sequence[LaunchPair],
     diagnoses: Sequence[Diagnosis],
     gpu: str | None,
     steps: int,
     nvdisasm: Path | None,
     kernel: str | None,
     seconds: float,
+    scratch: Path,
 ) -> list[RemedySearch | None]:
     """The remedies of each launch, which share the budget."""
     from artifact_inspector.api.remedy_search import search_remedies
-    from artifact_inspector.files.scratch import scratch_directory
+    from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.report.progress import progress_bar
 
     if seconds <= 0:
         return [None] * len(pairs)
-    with scratch_directory() as scratch, progress_bar(len(pairs), "trying configurations") as advance:
-        return [
-            search_remedies(
-                pair,
-                diagnosis,
-                lambda entries: make_disassembler(entries, nvdisasm, sass=True),
-                Path(scratch),
-                gpu=gpu,
-                steps=steps,
-                kernel=kernel,
-                budget=seconds / len(pairs),
-                progress=advance,
+    searches: list[RemedySearch | None] = []
+    with progress_bar(24 * len(pairs), "trying changes") as advance:
+        for number, (pair, diagnosis) in enumerate(zip(pairs, diagnoses, strict=True)):
+            searches.append(
+                search_remedies(
+                    pair,
+                    diagnosis,
+                    lambda entries: make_disassembler(entries, nvdisasm, sass=True),
+                    scratch / f"tried{number}",
+                    gpu=gpu,
+                    steps=steps,
+                    kernel=kernel,
+                    budget=seconds / len(pairs),
+                    progress=advance,
+                )
             )
-            for pair, diagnosis in zip(pairs, diagnoses, strict=True)
-        ]
+    return searches
 
 
 def _pair_launches(
-    opened: Cache,
-    name: str | None,
-    selectors: Sequence[KernelFilter],
-    launch_options: tuple[list[str], str | None, Path | None],
-) -> list[tuple[Artifact, LaunchRequest]]:
+    opened: Cache, name: str | None, selectors: Sequence[KernelFilter], launches: LaunchOptions
+) -> list[LaunchPair]:
     """Each launch with its kernel: given or recorded launches, else assumed ones."""
     from artifact_inspector.api.advice import assume_launches
-    from artifact_inspector.api.launches import find_launches, pair_launches
+    from artifact_inspector.api.launches import find_launches
+    from artifact_inspector.cli._launches import requested_pairs
 
-    argument_texts, grid, launch = launch_options
-    if not argument_texts and grid is None and launch is None and not find_launches(opened, name, selectors, None, {}):
+    if launches.is_recorded and not find_launches(opened, name, selectors, None, {}):
         return assume_launches(opened, name, selectors)
-    requests = read_requests(argument_texts, grid, launch, opened, name, selectors)
-    return pair_launches(opened, name, selectors, requests)
+    return requested_pairs(launches, opened, name, selectors)

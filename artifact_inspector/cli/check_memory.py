@@ -6,29 +6,25 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
 
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE, exit_codes
-from artifact_inspector.cli._launches import MAX_STEPS, Arguments, Grid, LaunchFile, Steps, read_requests
-from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
-from artifact_inspector.cli._options import DEMO_TARGETS, CompileTargets, Json, Keep, Nvdisasm, require_format
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import PlainCommand, command
+from artifact_inspector.cli._exit import DIFFERENT, UNREADABLE
+from artifact_inspector.cli._groups import LaunchOptions
 from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.facts.selection import KernelFilter
-    from artifact_inspector.files.cache import Cache
     from artifact_inspector.memory_checks.problems import MemoryReport
 
 FORMATS = ("text", "json", "sarif", "junit", "github")
 _PROGRAM = "program after --"
 
 
-class _ProgramCommand(TyperCommand):
+class _ProgramCommand(PlainCommand):
     """A command whose arguments behind `--` are a program to run."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -41,59 +37,44 @@ class _ProgramCommand(TyperCommand):
         return ["[OPTIONS]", "CACHE [NAME] | -- COMMAND..."]
 
 
-@app.command("check-memory", cls=_ProgramCommand)
+@command("check-memory", cls=_ProgramCommand)
 def check_memory(
     ctx: typer.Context,
-    cache: Annotated[
-        Path | None,
-        typer.Argument(metavar="CACHE", help="A cache with recorded launches. Give it, or -- and a program."),
-    ] = None,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.")] = None,
-    target: CompileTargets = None,
-    launch: LaunchFile = None,
-    argument_texts: Arguments = None,
-    grid: Grid = None,
-    keep: Keep = None,
-    configs: Annotated[
-        str, typer.Option("--configs", metavar="all|N", help="With a program: configurations of each autotuned kernel.")
-    ] = "1",
-    triton: Annotated[
-        str | None,
-        typer.Option("--triton", metavar="VERSION", help="With a program: compile with this Triton, such as 3.2.0."),
-    ] = None,
-    launches: Annotated[
-        int | None, typer.Option("--launches", metavar="N", help="With a program: stop it after N launches.")
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="With a program: stop it after S seconds.")
-    ] = None,
-    steps: Steps = MAX_STEPS,
-    json: Json = False,
-    format: Annotated[
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif, junit or github.")
-    ] = "text",
-    nvdisasm: Nvdisasm = None,
+    launches: LaunchOptions,
+    cache: Path | None = options.argument(
+        "CACHE", "A cache with recorded launches. Give it, or -- and a program.", None
+    ),
+    name: str | None = options.argument("NAME", options.NAME_HELP, None),
+    target: options.CompileTargets = None,
+    keep: options.Keep = None,
+    configs: str = options.option("--configs all|N", "With a program: configurations of each autotuned kernel.", "1"),
+    triton: str | None = options.option(
+        "--triton VERSION", "With a program: compile with this Triton, such as 3.2.0.", None
+    ),
+    most_launches: int | None = options.option("--launches N", "With a program: stop it after N launches.", None),
+    seconds: float | None = options.option("--seconds S", "With a program: stop it after S seconds.", None),
+    budget: options.Budget = None,
+    json: options.Json = False,
+    format: str = options.option("--format -f FORMAT", "Print as text, json, sarif, junit or github.", "text"),
 ) -> None:
     """Find memory errors and races of launches by simulation. No GPU needed.
 
     Exits 1 if there is an error, 3 if something could not be decided, 0 otherwise.
     """
     format = "json" if json else format
-    with exit_codes(json=format == "json"), ExitStack() as stack:
-        require_format(format, FORMATS)
+    with ExitStack() as stack:
+        options.require_format(format, FORMATS)
         program: list[str] | None = ctx.meta.get(_PROGRAM)
         failed: list[MemoryReport] = []
         if program is not None:
             if cache is not None:
                 raise UsageError(f"Both a cache ({cache}) and a program are given.", "Give one of them.")
-            limits = {"triton": triton, "launches": launches, "seconds": seconds}
-            cache, failed = _capture(stack, program, target or DEMO_TARGETS[:1], keep, configs, limits)
+            limits = {"triton": triton, "launches": most_launches, "seconds": seconds}
+            cache, failed = _capture(stack, program, target or options.DEMO_TARGETS[:1], keep, configs, limits)
         elif cache is None:
             raise UsageError("There is no cache and no program to check.", "Write check-memory -- python program.py.")
-        requested = (argument_texts or [], grid, launch)
-        reports = [] if cache is None else _check(
-            cache, name, target if program is None else None, requested, steps, nvdisasm
-        )  # fmt: skip
+        selected = target if program is None else None
+        reports = [] if cache is None else _check(cache, name, selected, launches, budget)
         _print([*reports, *failed], format)
 
 
@@ -106,7 +87,7 @@ def _capture(
     from artifact_inspector.compiling.ask.request import parse_configs
     from artifact_inspector.facts.selection import parse_targets
     from artifact_inspector.files.scratch import scratch_directory
-    from artifact_inspector.report.capture import failures
+    from artifact_inspector.report.compilation import failures
     from artifact_inspector.report.console import show
 
     out = keep if keep is not None else Path(stack.enter_context(scratch_directory())) / "captured"
@@ -130,26 +111,22 @@ def _capture(
 
 
 def _check(
-    path: Path,
-    name: str | None,
-    target: list[str] | None,
-    requested: tuple[list[str], str | None, Path | None],
-    steps: int,
-    nvdisasm: Path | None,
+    path: Path, name: str | None, target: list[str] | None, launches: LaunchOptions, budget: str | None
 ) -> list[MemoryReport]:
     """The memory errors of the requested launches, else of those recorded in the cache."""
-    from artifact_inspector.api.launches import pair_launches
     from artifact_inspector.api.memory_errors import check_launches
+    from artifact_inspector.cli._launches import budget_seconds, launch_disassembler, requested_pairs
+    from artifact_inspector.cli._loading import open_cache_or_fail
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
     from artifact_inspector.facts.selection import parse_filters
     from artifact_inspector.report.progress import progress_bar
 
-    opened: Cache = open_cache_or_fail(path)
-    selectors: tuple[KernelFilter, ...] = parse_filters(target or [])
-    requests = read_requests(*requested, opened, name, selectors)
-    pairs = pair_launches(opened, name, selectors, requests)
-    disassemble = make_disassembler([entry for entry, _ in pairs], nvdisasm, sass=True)
-    with progress_bar(len(pairs), "checking") as advance:
-        return check_launches(pairs, disassemble, steps=steps, progress=lambda entry: advance(entry.display_name))
+    pairs = requested_pairs(launches, open_cache_or_fail(path), name, parse_filters(target or []))
+    disassemble = launch_disassembler(pairs, launches.nvdisasm)
+    with progress_bar(len(pairs), "checking") as advance, limit_simulation(budget_seconds(budget)):
+        return check_launches(
+            pairs, disassemble, steps=launches.steps, progress=lambda entry: advance(entry.display_name)
+        )
 
 
 def _print(reports: Sequence[MemoryReport], format: str) -> None:
@@ -157,9 +134,8 @@ def _print(reports: Sequence[MemoryReport], format: str) -> None:
     from artifact_inspector.api.memory_errors import overall_status
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.exchange.annotations import workflow_commands
-    from artifact_inspector.report.exchange.sarif import sarif_document
-    from artifact_inspector.report.json.memory_check import memory_check_document
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
+    from artifact_inspector.report.json.prediction import memory_check_document
     from artifact_inspector.report.memory_check import MemoryCheckReport, memory_junit, memory_remarks, memory_rules
 
     status = overall_status(reports)

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import DIFFERENT, USAGE, exit_codes
-from artifact_inspector.cli._listing import print_cache
-from artifact_inspector.cli._options import (
-    DEFAULT_OUTPUT,
-    DEMO_TARGETS,
-    Const,
-    DemoTargets,
-    Json,
-    OutputDirectory,
-    Signature,
-    Stages,
-    TritonOptions,
-    Warps,
-)
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._exit import DIFFERENT, USAGE
+from artifact_inspector.cli._groups import CompileOptions, ListOptions, MachineCode, Selection
 from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
 
@@ -46,150 +34,72 @@ def _complete_target(incomplete: str) -> list[str]:
     return [leading + comma + target.arch for target in KNOWN_TARGETS if target.arch.startswith(last)]
 
 
-@app.command()
+@command()
 def compile(
-    kernels: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KERNEL]...",
-            help="FILE.py:KERNEL, module:KERNEL or a reference kernel. Default: all reference kernels.",
-            autocompletion=_complete_kernel,
-        ),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="GPU",
-            help="Compile for these GPUs: sm_75,gfx90a,MI300X ...",
-            autocompletion=_complete_target,
-        ),
-    ] = None,
-    signature: Signature = None,
-    const: Const = None,
-    num_warps: Warps = None,
-    num_stages: Stages = None,
-    option: TritonOptions = None,
-    configs: Annotated[
-        str | None,
-        typer.Option(
-            "--configs",
-            metavar="all|N",
-            help="Compile all configurations of an autotuned kernel, or N of them. Default: the first.",
-        ),
-    ] = None,
-    triton: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--triton",
-            metavar="VERSION",
-            help="Compile with these Tritons: 3.2.0,3.9.0; 3.2.0=PYTHON names an interpreter that has it.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", metavar="N", help="Run N compiles at a time. Default: one per processor."),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="Compile on the workers of this Dask scheduler."),
-    ] = None,
-    out: OutputDirectory = DEFAULT_OUTPUT,
-    json: Json = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", metavar="", help="Print the whole output of a compiler that failed.")
-    ] = False,
+    compiling: CompileOptions,
+    kernels: list[str] | None = options.argument(
+        "[KERNEL]...",
+        "FILE.py:KERNEL, module:KERNEL or a reference kernel. Default: all reference kernels.",
+        None,
+        autocompletion=_complete_kernel,
+    ),
+    target: list[str] | None = options.option(
+        "--target -t GPU", "Compile for these GPUs: sm_75,gfx90a,MI300X ...", None, autocompletion=_complete_target
+    ),
+    configs: options.Configs = None,
+    triton: list[str] | None = options.option(
+        "--triton VERSION",
+        "Compile with these Tritons: 3.2.0,3.9.0; 3.2.0=PYTHON names an interpreter that has it.",
+        None,
+    ),
+    jobs: int | None = options.option("--jobs -j N", "Run N compiles at a time. Default: one per processor.", None),
+    scheduler: str | None = options.option(
+        "--scheduler ADDRESS", "Compile on the workers of this Dask scheduler.", None
+    ),
+    out: options.OutputDirectory = options.DEFAULT_OUTPUT,
+    json: options.Json = False,
+    verbose: bool = options.option("--verbose -v", "Print the whole output of a compiler that failed.", False),
 ) -> None:
     """Compile Triton kernels for any GPU. No GPU needed."""
-    with exit_codes(json=json):
-        from artifact_inspector.report.compilation import compiled_table
-        from artifact_inspector.report.json.compiled import CompiledDocument
+    from artifact_inspector.cli._requests import read_requests
+    from artifact_inspector.report.compilation import compiled_table
+    from artifact_inspector.report.json.compiling import CompiledDocument
 
-        requests = read_requests(kernels or [], signature, const, num_warps, num_stages, option, configs)
-        if jobs is not None and jobs < 1:
-            raise UsageError(f"--jobs is {jobs}.", "Expected 1 or more.")
-        rows = _compile_requests(requests, target or DEMO_TARGETS, out, jobs, triton or [], scheduler)
-        if json:
-            print_json(CompiledDocument(compiled=tuple(rows)))
-        else:
-            _raise_request_error(rows)
-            print_report(compiled_table(rows, out, verbose=verbose))
-        if configs is not None:
-            _report_untuned(rows)
-        _exit_on_failures(rows)
+    requests = read_requests(kernels or [], compiling, configs)
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs is {jobs}.", "Expected 1 or more.")
+    rows = _compile_requests(requests, target or options.DEMO_TARGETS, out, jobs, triton or [], scheduler)
+    if json:
+        print_json(CompiledDocument(compiled=tuple(rows)))
+    else:
+        # every kernel failed for the same fault of the request
+        if rows and all(row.is_usage_error for row in rows) and len({row.message for row in rows}) == 1:
+            raise UsageError(rows[0].message or "", rows[0].remedy)
+        print_report(compiled_table(rows, out, verbose=verbose))
+    if configs is not None:
+        _report_untuned(rows)
+    _exit_on_failures(rows)
 
 
-@app.command()
+@command()
 def demo(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Part of a kernel's name or hash.")] = None,
-    out: OutputDirectory = DEFAULT_OUTPUT,
-    json: Json = False,
-    target: DemoTargets = None,
+    name: str | None = options.argument("NAME", options.NAME_HELP, None),
+    out: options.OutputDirectory = options.DEFAULT_OUTPUT,
+    json: options.Json = False,
+    target: options.ReadTargets = None,
 ) -> None:
     """Compile eight reference kernels for a T4 and an MI250X, and show them. No GPU needed."""
-    with exit_codes(json=json):
-        from artifact_inspector.compiling import DEMO_KERNELS
-        from artifact_inspector.report.compilation import compile_errors
-        from artifact_inspector.report.console import show
+    from artifact_inspector.cli._listing import print_cache
+    from artifact_inspector.cli._requests import read_requests
+    from artifact_inspector.compiling import DEMO_KERNELS
+    from artifact_inspector.report.compilation import compile_errors
+    from artifact_inspector.report.console import show
 
-        rows = _compile_requests(read_requests(DEMO_KERNELS), target or DEMO_TARGETS, out, None, [], None)
-        print_cache(out, name, target or [], [], None, [], None, json=json, ir=False, sass=False)
-        if any(row.directory is None for row in rows):
-            show(compile_errors(rows), sys.stderr)
-        _exit_on_failures(rows)
-
-
-def read_requests(
-    kernels: Sequence[str],
-    signature: str | None = None,
-    const: Sequence[str] | None = None,
-    num_warps: int | None = None,
-    num_stages: int | None = None,
-    option: Sequence[str] | None = None,
-    configs: str | None = None,
-) -> list[KernelRequest]:
-    """The compile requests that the options describe.
-
-    Raises:
-        UsageError: the options contradict each other.
-    """
-    from artifact_inspector.compiling import REFERENCE_KERNELS, ConstantText, KernelRequest
-    from artifact_inspector.compiling.ask.request import parse_configs
-
-    for kernel in kernels:
-        if re.fullmatch(r"[A-Za-z_]\w*=.*", kernel):
-            raise UsageError(f"{kernel} is not a kernel.", f"Write --const {kernel}, or --option {kernel}.")
-    if (signature is not None or const) and len(kernels) != 1:
-        raise UsageError(
-            f"--signature and --const describe one kernel; {len(kernels) or 'all'} are requested.",
-            "Give one kernel, as FILE.py:KERNEL.",
-        )
-    number = None if configs is None else parse_configs(configs)
-    pipeline_options = {"num_warps": num_warps, "num_stages": num_stages}
-    options = {name: value for name, value in pipeline_options.items() if value is not None}
-    options |= {name: _parse_value(text) for name, text in _parse_pairs("--option", option or ())}
-    constants = {name: ConstantText(text) for name, text in _parse_pairs("--const", const or ())}
-    names = list(dict.fromkeys(kernels)) or list(REFERENCE_KERNELS)
-    return [KernelRequest(name, signature, constants, options, number) for name in names]
-
-
-def _parse_pairs(option: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of repeated or comma-separated NAME=VALUE."""
-    from artifact_inspector.compiling.signature import parse_signature
-
-    for text in texts:
-        for name, value in parse_signature(text):
-            if name is None:
-                raise UsageError(f"{option} {text!r} is not NAME=VALUE.", f"Write for example {option} NAME=64.")
-            yield name, value
-
-
-def _parse_value(text: str) -> Any:
-    from artifact_inspector.compiling.signature import MISSING, read_literal
-
-    value = read_literal(text)
-    return text if value is MISSING else value
+    rows = _compile_requests(read_requests(DEMO_KERNELS), target or options.DEMO_TARGETS, out, None, [], None)
+    print_cache(Selection(out, name, target), MachineCode(), ListOptions(json=json))
+    if any(row.directory is None for row in rows):
+        show(compile_errors(rows), sys.stderr)
+    _exit_on_failures(rows)
 
 
 def _compile_requests(
@@ -200,13 +110,13 @@ def _compile_requests(
     tritons: Sequence[str],
     scheduler: str | None,
 ) -> Sequence[CompileResult]:
+    from artifact_inspector.cli._requests import target_names
     from artifact_inspector.compiling import compile_kernels
-    from artifact_inspector.facts.selection import parse_targets
     from artifact_inspector.model.text import split_option_values
     from artifact_inspector.report.progress import progress_bar
 
-    target_names = [str(target) for target in parse_targets(targets)]
-    total = len(requests) * len(target_names)
+    names = target_names(targets)
+    total = len(requests) * len(names)
 
     def set_total(number: int) -> None:
         nonlocal total
@@ -215,7 +125,7 @@ def _compile_requests(
     with progress_bar(lambda: total, "compiling") as advance:
         return compile_kernels(
             requests,
-            target_names,
+            names,
             out,
             tritons=split_option_values(tritons),
             workers=jobs,
@@ -224,12 +134,6 @@ def _compile_requests(
             progress=lambda row: advance(f"{row.kernel} {row.target}"),
             planned=set_total,
         )
-
-
-def _raise_request_error(rows: Sequence[CompileResult]) -> None:
-    """Raise a UsageError if every kernel failed for the same fault of the request."""
-    if rows and all(row.is_usage_error for row in rows) and len({row.message for row in rows}) == 1:
-        raise UsageError(rows[0].message or "", rows[0].remedy)
 
 
 def _report_untuned(rows: Sequence[CompileResult]) -> None:

@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._loading import (
-    assemble_missing,
-    exit_if_unreadable,
-    inspect_kernels,
-    make_disassembler,
-    open_cache_or_fail,
-    source_reader,
-)
-from artifact_inspector.cli._options import (
-    Assemble,
-    CacheDirectory,
-    Json,
-    KernelName,
-    Nvdisasm,
-    ReadTargets,
-    Sass,
-    Where,
-    read_selectors,
-    require_format,
-)
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import AssembledCode, Selection
 from artifact_inspector.cli._output import print_json, print_report
 from artifact_inspector.errors import UsageError
 
@@ -43,84 +21,55 @@ MAX_TRIED = 8
 """Kernels that `--try` accepts in one run."""
 
 
-@app.command()
+@command()
 def findings(
-    cache: CacheDirectory = None,
-    name: KernelName = None,
-    json: Json = False,
-    target: ReadTargets = None,
-    properties: Where = None,
-    explain: Annotated[
-        str | None, typer.Option("--explain", metavar="CODE", help="Explain a finding: AI003, narrow-loads, all.")
-    ] = None,
-    format: Annotated[
-        str, typer.Option("--format", "-f", metavar="FORMAT", help="Print as text, json, sarif or github.")
-    ] = "text",
-    try_fixes: Annotated[
-        bool,
-        typer.Option(
-            "--try",
-            metavar="",
-            help="Compile each kernel with the switches that findings suggest, and print what changed.",
-        ),
-    ] = False,
-    assemble: Assemble = False,
-    sass: Sass = False,
-    nvdisasm: Nvdisasm = None,
+    selection: Selection,
+    code: AssembledCode,
+    explain: str | None = options.option("--explain CODE", "Explain a finding: AI003, narrow-loads, all.", None),
+    format: str = options.option("--format -f FORMAT", "Print as text, json, sarif or github.", "text"),
+    try_fixes: bool = options.option(
+        "--try", "Compile each kernel with the switches that findings suggest, and print what changed.", False
+    ),
+    json: options.Json = False,
 ) -> None:
     """List likely performance and correctness problems of each kernel, or explain one."""
     format = "json" if json else format
-    with exit_codes(json=format == "json"):
-        require_format(format, FORMATS)
-        kernel_selectors = read_selectors(target, properties)
-        if explain is not None:
-            _explain(explain)
-        elif try_fixes:
-            _try_fixes(cache, name, kernel_selectors, format)
-        else:
-            _list_findings(cache, name, kernel_selectors, nvdisasm, format, sass=sass, assemble=assemble)
+    options.require_format(format, FORMATS)
+    if explain is not None:
+        from artifact_inspector.report.findings import RulePages, pick_rules
+
+        print_report(RulePages(pick_rules(explain)))
+    elif try_fixes:
+        _try_fixes(selection, format)
+    else:
+        _list_findings(selection, code, format)
 
 
-def _list_findings(
-    path: Path | None,
-    name: str | None,
-    targets: list[str],
-    nvdisasm: Path | None,
-    format: str,
-    *,
-    sass: bool,
-    assemble: bool,
-) -> None:
-    from artifact_inspector.facts.selection import parse_filters, select_kernels
+def _list_findings(selection: Selection, code: AssembledCode, format: str) -> None:
+    from artifact_inspector.cli._loading import has_facts, open_selected, source_reader
     from artifact_inspector.findings import find_findings
     from artifact_inspector.report.findings import FindingsReport
 
-    cache = open_cache_or_fail(path)
-    assembly = assemble_missing(select_kernels(cache, name, parse_filters(targets)), enabled=assemble)
-    artifacts, cache = assembly.kernels, replace(cache, problems=(*cache.problems, *assembly.problems))
-    disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
-    kernels = list(inspect_kernels(artifacts, disassemble, lambda kernel: (find_findings(kernel), kernel.program)))
+    opened = open_selected(selection, code, assemble=code.assemble)
+    kernels = list(opened.inspect(lambda kernel: (find_findings(kernel), kernel.program)))
     if format == "text":
         print_report(FindingsReport(kernels, source_reader))
     else:
-        _print_findings(cache, kernels, format)
-    if kernels or cache.problems:
-        exit_if_unreadable(kernels)
-    assembly.exit_if_refused()
+        _print_findings(opened.cache, kernels, format)
+    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
 
 
-def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: str) -> None:
+def _try_fixes(selection: Selection, format: str) -> None:
     """Print what each kernel compiles to with the switches that its findings suggest."""
     from artifact_inspector.api.remedies import switches_of, try_switches
-    from artifact_inspector.facts.selection import parse_filters, select_kernels
+    from artifact_inspector.cli._loading import open_selected
     from artifact_inspector.findings import find_findings
-    from artifact_inspector.report.json.remedies import remedies_document
-    from artifact_inspector.report.remedies import RemediesReport
+    from artifact_inspector.report.change_effect import RemediesReport
+    from artifact_inspector.report.json.comparison import remedies_document
 
     if format not in ("text", "json"):
         raise UsageError(f"--try prints text or JSON, not {format}.", "Remove --format.")
-    artifacts = select_kernels(open_cache_or_fail(path), name, parse_filters(targets))
-    kernels = list(inspect_kernels(artifacts, None, find_findings, index=False))
+    kernels = list(open_selected(selection).inspect(find_findings, index=False))
     with_fixes = [kernel for kernel in kernels if switches_of(kernel)]
     if len(with_fixes) > MAX_TRIED:
         raise UsageError(
@@ -139,24 +88,14 @@ def _try_fixes(path: Path | None, name: str | None, targets: list[str], format: 
 def _print_findings(cache: Cache, kernels: list[KernelFacts], format: str) -> None:
     from artifact_inspector.files.sources import find_source
     from artifact_inspector.report.console import write
-    from artifact_inspector.report.exchange.annotations import workflow_commands
-    from artifact_inspector.report.exchange.sarif import sarif_document
-    from artifact_inspector.report.json import as_text
+    from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
     from artifact_inspector.report.json.cache import findings_document
     from artifact_inspector.report.remarks import finding_kinds, finding_remarks, merge_remarks
 
-    encoding = sys.stdout.encoding
     remarks = finding_remarks(kernels, lambda file: find_source(file, Path.cwd()))
-    if format == "json":
-        text = as_text(findings_document(kernels, cache.problems), encoding)
-    elif format == "sarif":
-        text = as_text(sarif_document(finding_kinds(), remarks), encoding)
-    else:
-        text = workflow_commands(merge_remarks(remarks))
-    write(text, sys.stdout, commands=format == "github")
-
-
-def _explain(rule_name: str) -> None:
-    from artifact_inspector.report.findings import RulePages, pick_rules
-
-    print_report(RulePages(pick_rules(rule_name)))
+    if format == "github":
+        write(workflow_commands(merge_remarks(remarks)), sys.stdout, commands=True)
+        return
+    is_json = format == "json"
+    document = findings_document(kernels, cache.problems) if is_json else sarif_document(finding_kinds(), remarks)
+    print_json(document)

@@ -3,120 +3,79 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._loading import (
-    assemble_missing,
-    exit_if_unreadable,
-    inspect_kernels,
-    make_disassembler,
-    open_cache_or_fail,
-)
-from artifact_inspector.cli._options import (
-    Assemble,
-    CacheDirectory,
-    Html,
-    Json,
-    KernelName,
-    Nvdisasm,
-    ReadTargets,
-    Sass,
-    Where,
-    read_selectors,
-)
-from artifact_inspector.cli._output import print_json, print_report
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import AssembledCode, Selection
+from artifact_inspector.cli._output import notice, print_json, print_report
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
+    from artifact_inspector.cli._loading import OpenedKernels
     from artifact_inspector.comparison.matrix import Matrix
-    from artifact_inspector.facts.modules import Disassemble
 
 
-@app.command()
+@command()
 def matrix(
-    cache: CacheDirectory = None,
-    name: KernelName = None,
-    sort: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sort",
-            metavar="COLUMN",
-            help="Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses.",
-        ),
-    ] = None,
-    target: ReadTargets = None,
-    properties: Where = None,
-    passes: Annotated[
-        bool,
-        typer.Option(
-            "--passes", metavar="", help="Compile each variant again and name the compiler pass that set its verdict."
-        ),
-    ] = False,
-    show_causes: Annotated[
-        bool,
-        typer.Option(
-            "--why", metavar="", help="Print how many variants each argument type, constant or option causes."
-        ),
-    ] = False,
-    html: Html = None,
-    json: Json = False,
-    assemble: Assemble = False,
-    sass: Sass = False,
-    nvdisasm: Nvdisasm = None,
+    selection: Selection,
+    code: AssembledCode,
+    sort: list[str] | None = options.option(
+        "--sort COLUMN", "Sort by shared, registers, spills, wait, mma, flight, occupancy ...; -shared reverses.", None
+    ),
+    passes: bool = options.option(
+        "--passes", "Compile each variant again and name the compiler pass that set its verdict.", False
+    ),
+    show_causes: bool = options.option(
+        "--why", "Print how many variants each argument type, constant or option causes.", False
+    ),
+    html: options.Html = None,
+    json: options.Json = False,
 ) -> None:
     """Compare all variants of one kernel: its targets, versions and configurations."""
-    with exit_codes(json=json):
-        from artifact_inspector.comparison.matrix import find_matrix
-        from artifact_inspector.facts.selection import parse_filters, select_kernels
-        from artifact_inspector.files.autotuning import read_autotune_results
-        from artifact_inspector.model.text import split_option_values
-        from artifact_inspector.report.json.comparison import matrix_document
-        from artifact_inspector.report.tuning import tunings_block
-        from artifact_inspector.report.variant_matrix import MatrixReport
-        from artifact_inspector.vocabulary.rows import summarise
+    from artifact_inspector.cli._loading import has_facts, open_selected
+    from artifact_inspector.comparison.matrix import find_matrix
+    from artifact_inspector.files.autotuning import read_autotune_results
+    from artifact_inspector.model.text import split_option_values
+    from artifact_inspector.report.json.comparison import matrix_document
+    from artifact_inspector.report.kernel_blocks import tunings_block
+    from artifact_inspector.report.variant_matrix import MatrixReport
+    from artifact_inspector.vocabulary.rows import summarise
 
-        if passes and json:
-            raise UsageError(
-                "--passes prints text only, not JSON.",
-                "For one kernel as JSON: inspect-kernel passes CACHE NAME --json.",
-            )
-        opened = open_cache_or_fail(cache)
-        named = select_kernels(opened, name, parse_filters(read_selectors(target, properties)))
-        if show_causes:
-            from artifact_inspector.cli._causes import print_causes
+    if passes and json:
+        raise UsageError(
+            "--passes prints text only, not JSON.", "For one kernel as JSON: inspect-kernel passes CACHE NAME --json."
+        )
+    opened = open_selected(selection, code, assemble=code.assemble and not show_causes)
+    if show_causes:
+        from artifact_inspector.cli._causes import print_causes
 
-            print_causes(named, json=json)
-            return
-        assembly = assemble_missing(named, enabled=assemble)
-        artifacts = assembly.kernels
-        disassemble = make_disassembler(artifacts, nvdisasm, sass=sass)
-        kernels = list(inspect_kernels(artifacts, disassemble, summarise))
-        variants = find_matrix(kernels, split_option_values(sort or []))
-        if json:
-            print_json(matrix_document(variants))
-        else:
-            print_report(MatrixReport(variants))
-            tunings = read_autotune_results(opened, variants.name)
-            if tunings:
-                print_report(tunings_block(tunings, variants.variants))
-        if html is not None:
-            _write_page(html, variants, disassemble)
-        if passes:
-            _write_passes(variants)
-        exit_if_unreadable(kernels)
-        assembly.exit_if_refused()
+        print_causes(opened.artifacts, json=json)
+        return
+    kernels = list(opened.inspect(summarise))
+    variants = find_matrix(kernels, split_option_values(sort or []))
+    if json:
+        print_json(matrix_document(variants))
+    else:
+        print_report(MatrixReport(variants))
+        tunings = read_autotune_results(opened.cache, variants.name)
+        if tunings:
+            print_report(tunings_block(tunings, variants.variants))
+    if html is not None:
+        _write_page(html, variants, opened)
+    if passes:
+        _write_passes(variants)
+    opened.exit_if_failed([has_facts(kernel) for kernel in kernels])
 
 
-def _write_page(html: Path, variants: Matrix, disassemble: Disassemble | None) -> None:
+def _write_page(html: Path, variants: Matrix, opened: OpenedKernels) -> None:
     from artifact_inspector.cli._pages import view_kernels, write_page
     from artifact_inspector.report.html import matrix_page
 
-    _, views = view_kernels([variant.kernel.artifact for variant in variants.variants], disassemble)
+    artifacts = tuple(variant.kernel.artifact for variant in variants.variants)
+    _, views = view_kernels(replace(opened, artifacts=artifacts))
     write_page(html, matrix_page(variants, views))
 
 
@@ -140,10 +99,5 @@ def _write_passes(variants: Matrix) -> None:
             continue
         last = verdicts[-1]
         questions = select_earliest([(last.key, last.category, last.label)])
-        attribution = find_passes(
-            variant.kernel.artifact,
-            questions,
-            {last.key: last.value},
-            notice=lambda sentence: write_lines(f"{sentence} …\n", sys.stderr),
-        )
+        attribution = find_passes(variant.kernel.artifact, questions, {last.key: last.value}, notice=notice)
         write_lines(f"{describe_decision(f'{label}: {last.value}', questions[0], attribution)}\n", sys.stdout)

@@ -3,149 +3,122 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._options import Const, Json, Signature, Stages, TritonOptions, Warps
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import CompileOptions
 from artifact_inspector.cli._output import notice, print_json
-from artifact_inspector.cli.compile import read_requests
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
-    from artifact_inspector.compiling import KernelRequest
     from artifact_inspector.passes.dump_facts import Topic
     from artifact_inspector.passes.subject import TraceSubject
-    from artifact_inspector.passes.trace import PassLevel, PassRun
+    from artifact_inspector.passes.trace import PassLevel, PassRun, PassTrace
 
-Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="FILE.py:KERNEL, or a cache directory followed by NAME.")]
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Part of a kernel's name or hash in the cache.")]
-Target = Annotated[
-    str | None, typer.Option("--target", "-t", metavar="GPU", help="Compile for this GPU: sm_80, gfx942 ...")
-]
+Kernel = Annotated[str, options.argument("KERNEL", "FILE.py:KERNEL, or a cache directory followed by NAME.")]
+Name = Annotated[str | None, options.argument("[NAME]", "Part of a kernel's name or hash in the cache.")]
+Target = Annotated[str | None, options.option("--target -t GPU", "Compile for this GPU: sm_80, gfx942 ...")]
 FactNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--what",
-        metavar="FACTS",
-        help="Show only these facts: order, pipeline, loops, widths, layouts, shared, matrix, registers.",
+    options.option(
+        "--what FACTS", "Show only these facts: order, pipeline, loops, widths, layouts, shared, matrix, registers."
     ),
 ]
 
 
-@app.command()
+@command()
 def passes(
+    compiling: CompileOptions,
     kernel: Kernel,
     name: Name = None,
     target: Target = None,
-    triton: Annotated[
-        str | None, typer.Option("--triton", metavar="VERSION", help="Compile with this Triton: 3.2.0 ...")
-    ] = None,
+    triton: options.TritonRelease = None,
     fact_names: FactNames = None,
-    diff: Annotated[
-        str | None,
-        typer.Option(
-            "--diff", metavar="PASS", help="Print the lines of IR that this pass changed; give its name or number."
-        ),
-    ] = None,
-    list_all: Annotated[
-        bool, typer.Option("--all", "-a", metavar="", help="List every pass that changed the IR.")
-    ] = False,
-    text_directory: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Keep the IR after each pass in this directory.")
-    ] = None,
-    signature: Signature = None,
-    const: Const = None,
-    num_warps: Warps = None,
-    num_stages: Stages = None,
-    option: TritonOptions = None,
-    json: Json = False,
+    diff: str | None = options.option(
+        "--diff PASS", "Print the lines of IR that this pass changed; give its name or number.", None
+    ),
+    list_all: bool = options.option("--all -a", "List every pass that changed the IR.", False),
+    text_directory: Path | None = options.option("--keep DIR", "Keep the IR after each pass in this directory.", None),
+    json: options.Json = False,
 ) -> None:
     """Compile a kernel and list what each compiler pass changed."""
-    with exit_codes(json=json):
-        from artifact_inspector.passes.subject import trace_passes
-        from artifact_inspector.passes.trace import PassTrace
-        from artifact_inspector.report.console import write_lines
-        from artifact_inspector.report.json.passes import PassesDocument
-        from artifact_inspector.report.passes import describe_passes, text_difference
+    from artifact_inspector.passes.subject import trace_passes
+    from artifact_inspector.report.console import write_lines
+    from artifact_inspector.report.json.compiling import PassesDocument
+    from artifact_inspector.report.passes import describe_passes, text_difference
 
-        (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
-        subject = _find_subject(request, name, target, triton)
-        fact_kinds = _parse_fact_kinds(fact_names)
-        difference_lines: list[str] = []
+    subject = _find_subject(kernel, compiling, name, target, triton)
+    fact_kinds = _parse_fact_kinds(fact_names)
+    difference_lines: list[str] = []
 
-        def record_difference(step: PassRun, level: PassLevel, text_before: str, text_after: str) -> None:
-            if diff is not None and diff.lower() in (step.name.lower(), (step.argument or "").lower(), str(step.index)):
-                difference_lines.extend(text_difference(step, text_before, text_after))
+    def record_difference(step: PassRun, level: PassLevel, text_before: str, text_after: str) -> None:
+        if diff is not None and diff.lower() in (step.name.lower(), (step.argument or "").lower(), str(step.index)):
+            difference_lines.extend(text_difference(step, text_before, text_after))
 
-        if text_directory is not None:
-            text_directory.mkdir(parents=True, exist_ok=True)
-        trace: PassTrace = trace_passes(
-            subject, fact_kinds, on_change=record_difference, dump_directory=text_directory, notice=notice
-        )
-        if json:
-            print_json(PassesDocument(passes=trace))
-        elif diff is None:
-            write_lines("\n".join(describe_passes(trace, every=list_all)) + "\n", sys.stdout)
-        else:
-            _require_known_pass(diff, trace, difference_lines)
-            write_lines("\n".join(difference_lines) + "\n", sys.stdout)
+    if text_directory is not None:
+        text_directory.mkdir(parents=True, exist_ok=True)
+    trace = trace_passes(subject, fact_kinds, on_change=record_difference, dump_directory=text_directory, notice=notice)
+    if json:
+        print_json(PassesDocument(passes=trace))
+    elif diff is None:
+        write_lines("\n".join(describe_passes(trace, every=list_all)) + "\n", sys.stdout)
+    elif difference_lines:
+        write_lines("\n".join(difference_lines) + "\n", sys.stdout)
+    else:
+        _raise_unchanged(diff, trace)
 
 
-@app.command()
+@command()
 def bisect(
+    compiling: CompileOptions,
     kernel: Kernel,
     name: Name = None,
     target: Target = None,
-    release_range: Annotated[
-        str, typer.Option("--between", metavar="A,B", help="Search between two releases, or among a list of them.")
-    ] = "3.2.0,3.9.0",
+    release_range: str = options.option(
+        "--between A,B", "Search between two releases, or among a list of them.", "3.2.0,3.9.0"
+    ),
     fact_names: FactNames = None,
-    signature: Signature = None,
-    const: Const = None,
-    num_warps: Warps = None,
-    num_stages: Stages = None,
-    option: TritonOptions = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Find the Triton release in which a kernel changed, and the pass that changed it."""
-    with exit_codes(json=json):
-        from artifact_inspector.comparison.release_facts import ReleaseFacts
-        from artifact_inspector.passes.bisection import bisect as search
-        from artifact_inspector.report.console import write, write_lines
-        from artifact_inspector.report.json.passes import BisectionDocument
-        from artifact_inspector.report.passes import describe_bisection
-        from artifact_inspector.report.release_facts import describe_release_facts
+    from artifact_inspector.comparison.release_facts import ReleaseFacts
+    from artifact_inspector.passes.bisection import bisect as search
+    from artifact_inspector.report.console import write, write_lines
+    from artifact_inspector.report.json.compiling import BisectionDocument
+    from artifact_inspector.report.passes import describe_bisection, describe_release_facts
 
-        (request,) = read_requests([kernel], signature, const, num_warps, num_stages, option)
-        subject = _find_subject(request, name, target, "3.9.0")
-        releases = [release_name.strip() for release_name in release_range.split(",") if release_name.strip()]
-        facts = None if fact_names else ReleaseFacts()
-        bisection = search(
-            subject,
-            _parse_fact_kinds(fact_names),
-            releases,
-            notice=notice,
-            progress=lambda release: write(f"Compiling with Triton {release} …\n", sys.stderr),
-            comparer=facts,
-        )
-        if json:
-            print_json(BisectionDocument(bisection=bisection))
-        else:
-            lines = describe_bisection(bisection) if facts is None else describe_release_facts(bisection, facts)
-            write_lines("\n".join(lines) + "\n", sys.stdout)
+    subject = _find_subject(kernel, compiling, name, target, "3.9.0")
+    releases = [release_name.strip() for release_name in release_range.split(",") if release_name.strip()]
+    facts = None if fact_names else ReleaseFacts()
+    bisection = search(
+        subject,
+        _parse_fact_kinds(fact_names),
+        releases,
+        notice=notice,
+        progress=lambda release: write(f"Compiling with Triton {release} …\n", sys.stderr),
+        comparer=facts,
+    )
+    if json:
+        print_json(BisectionDocument(bisection=bisection))
+    else:
+        lines = describe_bisection(bisection) if facts is None else describe_release_facts(bisection, facts)
+        write_lines("\n".join(lines) + "\n", sys.stdout)
 
 
-def _find_subject(request: KernelRequest, name: str | None, target: str | None, triton: str | None) -> TraceSubject:
-    """What to compile: an entry of the cache that the request names, else the request itself."""
+def _find_subject(
+    kernel: str, compiling: CompileOptions, name: str | None, target: str | None, triton: str | None
+) -> TraceSubject:
+    """What to compile: an entry of the cache that the argument names, else the kernel with its options."""
+    from artifact_inspector.cli._requests import read_requests
     from artifact_inspector.facts.selection import parse_filters, parse_targets, select_kernels
     from artifact_inspector.files.cache import open_cache
     from artifact_inspector.passes.subject import subject_of_entry, subject_of_request
 
-    kernel, target_words = request.kernel_path, [] if target is None else [target]
+    (request,) = read_requests([kernel], compiling)
+    target_words = [] if target is None else [target]
     if Path(kernel).is_dir():
         artifacts = select_kernels(open_cache(Path(kernel)), name, parse_filters(target_words))
         if len(artifacts) != 1:
@@ -179,14 +152,7 @@ def _parse_fact_kinds(fact_names: list[str] | None) -> tuple[Topic, ...]:
     return tuple(selected) or tuple(Topic)
 
 
-def _require_known_pass(requested_pass: str, trace: object, difference_lines: list[str]) -> None:
-    from difflib import get_close_matches
-
-    from artifact_inspector.passes.trace import PassTrace
-
-    assert isinstance(trace, PassTrace)
-    if difference_lines:
-        return
+def _raise_unchanged(requested_pass: str, trace: PassTrace) -> NoReturn:
     names = {step.name: step for step in trace.steps}
     if requested_pass in names or any(requested_pass in (step.argument, str(step.index)) for step in trace.steps):
         raise UsageError(f"Pass {requested_pass} changed no readable IR.", "List the passes that did with --all.")

@@ -4,123 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._launches import (
-    MAX_STEPS,
-    Arguments,
-    Budget,
-    Gpu,
-    Grid,
-    LaunchFile,
-    Steps,
-    budget_seconds,
-    read_requests,
-)
-from artifact_inspector.cli._loading import make_disassembler, open_cache_or_fail
-from artifact_inspector.cli._options import (
-    CacheDirectory,
-    Json,
-    Keep,
-    KernelName,
-    Nvdisasm,
-    ReadTargets,
-    Where,
-    read_selectors,
-)
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
+from artifact_inspector.cli._groups import LaunchOptions, Selection
 from artifact_inspector.cli._output import print_json, print_report
+from artifact_inspector.errors import UsageError
 from artifact_inspector.files.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from artifact_inspector.api.ranking_problems import RankingProblem
-    from artifact_inspector.execution.launch_requests import LaunchRequest
     from artifact_inspector.execution.timing.candidates import RankingCandidate
     from artifact_inspector.execution.timing.ranking import RankedLaunch
-    from artifact_inspector.files.cache import Artifact
 
 
-@app.command(context_settings={"allow_extra_args": True})
+@command(context_settings={"allow_extra_args": True})
 def rank(
     context: typer.Context,
-    cache: CacheDirectory = None,
-    name: KernelName = None,
-    argument_texts: Arguments = None,
-    grid: Grid = None,
-    launch: LaunchFile = None,
-    target: ReadTargets = None,
-    properties: Where = None,
-    gpu: Gpu = None,
-    varied_texts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary",
-            metavar="NAME=VALUES ...",
-            help="Also compile and rank these constants and options: BLOCK_K=32,64 num_stages=2..5.",
-        ),
-    ] = None,
-    configs: Annotated[
-        str | None,
-        typer.Option(
-            "--configs", metavar="all|N", help="Also compile and rank the kernel's autotuning configurations, all or N."
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar="FILE.py:KERNEL",
-            help="Import this file to compile --vary and --configs. A record never imports code.",
-        ),
-    ] = None,
-    keep: Keep = None,
-    steps: Steps = MAX_STEPS,
-    budget: Budget = None,
-    json: Json = False,
-    nvdisasm: Nvdisasm = None,
+    selection: Selection,
+    launches: LaunchOptions,
+    gpu: options.Gpu = None,
+    varied_texts: list[str] | None = options.option(
+        "--vary NAME=VALUES ...",
+        "Also compile and rank these constants and options: BLOCK_K=32,64 num_stages=2..5.",
+        None,
+    ),
+    configs: str | None = options.option(
+        "--configs all|N", "Also compile and rank the kernel's autotuning configurations, all or N.", None
+    ),
+    kernel: str | None = options.option(
+        "--kernel FILE.py:KERNEL",
+        "Import this file to compile --vary and --configs. A record never imports code.",
+        None,
+    ),
+    keep: options.Keep = None,
+    budget: options.Budget = None,
+    json: options.Json = False,
 ) -> None:
     """Rank launches or configurations by predicted time, fastest first. No GPU needed."""
-    with exit_codes(json=json):
-        from artifact_inspector.api.launches import has_tuning_launches, pair_launches
-        from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded
-        from artifact_inspector.execution.interpreter.budget import limit_simulation
-        from artifact_inspector.facts.selection import parse_filters
-        from artifact_inspector.report.json.ranking import RankingDocument
-        from artifact_inspector.report.ranking import RankingReport
+    from artifact_inspector.api.launches import has_tuning_launches
+    from artifact_inspector.api.ranking_problems import rank_pairs, rank_recorded, rank_variants
+    from artifact_inspector.cli._launches import budget_seconds, requested_pairs
+    from artifact_inspector.cli._loading import open_cache_or_fail, read_filters
+    from artifact_inspector.execution.interpreter.budget import limit_simulation
+    from artifact_inspector.execution.timing.variations import parse_variations
+    from artifact_inspector.report.json.prediction import RankingDocument
+    from artifact_inspector.report.progress import progress_bar
+    from artifact_inspector.report.ranking import RankingReport
 
-        varied, name = _split_arguments(varied_texts, [*context.args, *([name] if name else [])])
-        opened = open_cache_or_fail(cache)
-        kernel_selectors, is_recorded = (
-            parse_filters(read_selectors(target, properties)),
-            grid is None and launch is None and not argument_texts,
-        )
-        # `capture --configs all` records the launch of each configuration
-        has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened)
-        rank_all = not varied and (configs is None or has_all_configs)
-        requests = read_requests(
-            argument_texts or [], grid, launch, opened, name, kernel_selectors, all_variants=rank_all
-        )
-        pairs = pair_launches(opened, name, kernel_selectors, requests, all_variants=rank_all)
-        with scratch_directory() as scratch:
-            if not rank_all:
-                problem = _compile_variants(
-                    pairs, varied, configs, keep or Path(scratch), is_recorded=is_recorded, kernel=kernel
-                )
-            else:
-                problem = rank_recorded(pairs) if is_recorded else rank_pairs(pairs)
-            with limit_simulation(budget_seconds(budget)):
-                ranking = _rank_candidates(problem.candidates, gpu, steps, nvdisasm)
-        if json:
-            print_json(
-                RankingDocument(
-                    rank=tuple(ranking), failed=problem.failed, problems=problem.problem_labels, notes=problem.notes
-                )
-            )
+    varied, name = _split_arguments(varied_texts, [*context.args, *([selection.name] if selection.name else [])])
+    opened = open_cache_or_fail(selection.cache)
+    filters = read_filters(selection.target, selection.properties)
+    is_recorded = launches.is_recorded
+    # `capture --configs all` records the launch of each configuration
+    has_all_configs = configs == "all" and is_recorded and has_tuning_launches(opened)
+    rank_all = not varied and (configs is None or has_all_configs)
+    pairs = requested_pairs(launches, opened, name, filters, all_variants=rank_all)
+    with scratch_directory() as scratch:
+        if rank_all:
+            problem = rank_recorded(pairs) if is_recorded else rank_pairs(pairs)
         else:
-            print_report(RankingReport(ranking, problem.failed, problem.problem_labels, problem.notes))
+            total = [0]
+            with progress_bar(lambda: total[0], "compiling") as advance:
+                problem = rank_variants(
+                    pairs,
+                    parse_variations(varied),
+                    configs,
+                    keep or Path(scratch),
+                    is_recorded=is_recorded,
+                    kernel=kernel,
+                    on_planned=lambda count: total.__setitem__(0, count),
+                    progress=lambda result: advance(result.kernel),
+                )
+        with limit_simulation(budget_seconds(budget)):
+            ranking = _rank_candidates(problem.candidates, gpu, launches.steps, launches.nvdisasm)
+    if json:
+        print_json(
+            RankingDocument(
+                rank=tuple(ranking), failed=problem.failed, problems=problem.problem_labels, notes=problem.notes
+            )
+        )
+    else:
+        print_report(RankingReport(ranking, problem.failed, problem.problem_labels, problem.notes))
 
 
 def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str]) -> tuple[list[str], str | None]:
@@ -129,8 +96,6 @@ def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str])
     Raises:
         UsageError: there are further words.
     """
-    from artifact_inspector.errors import UsageError
-
     varied = list(option_texts or ())
     names = [argument for argument in extra_arguments if "=" not in argument]
     if len(names) > 1 or (not varied and len(extra_arguments) > len(names)):
@@ -138,36 +103,10 @@ def _split_arguments(option_texts: list[str] | None, extra_arguments: list[str])
     return varied + [argument for argument in extra_arguments if "=" in argument], names[0] if names else None
 
 
-def _compile_variants(
-    pairs: list[tuple[Artifact, LaunchRequest]],
-    varied: list[str],
-    configs: str | None,
-    directory: Path,
-    *,
-    is_recorded: bool,
-    kernel: str | None,
-) -> RankingProblem:
-    from artifact_inspector.api.ranking_problems import rank_variants
-    from artifact_inspector.execution.timing.variations import parse_variations
-    from artifact_inspector.report.progress import progress_bar
-
-    total = [0]
-    with progress_bar(lambda: total[0], "compiling") as advance:
-        return rank_variants(
-            pairs,
-            parse_variations(varied),
-            configs,
-            directory,
-            is_recorded=is_recorded,
-            kernel=kernel,
-            on_planned=lambda count: total.__setitem__(0, count),
-            progress=lambda result: advance(result.kernel),
-        )
-
-
 def _rank_candidates(
     candidates: Sequence[RankingCandidate], gpu: str | None, steps: int, nvdisasm: Path | None
 ) -> list[RankedLaunch]:
+    from artifact_inspector.cli._loading import make_disassembler
     from artifact_inspector.compiling.ask.compile import count_processors
     from artifact_inspector.execution.timing.ranking import rank_launches, sort_by_score
     from artifact_inspector.report.progress import progress_bar

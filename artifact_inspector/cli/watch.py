@@ -7,14 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from artifact_inspector.cli._app import app
-from artifact_inspector.cli._exit import exit_codes
-from artifact_inspector.cli._loading import cached_lookup
-from artifact_inspector.cli._options import CacheDirectory, Json, NoIndex
+from artifact_inspector.cli import _options as options
+from artifact_inspector.cli._app import command
 from artifact_inspector.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,47 +24,40 @@ MIN_PAUSE_RATIO = 10
 Show = Callable[["Sequence[KernelFacts]"], None]
 
 
-@app.command()
+@command()
 def watch(
-    cache: CacheDirectory = None,
-    all: Annotated[
-        bool, typer.Option("--all", metavar="", help="Show the kernels that are already in the cache first.")
-    ] = False,
-    idle: Annotated[
-        float | None, typer.Option("--idle", metavar="SECONDS", help="Stop after SECONDS without a new kernel.", min=0)
-    ] = None,
-    every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", help="Poll the cache every SECONDS.", min=0.01)
-    ] = 0.5,
-    json: Json = False,
-    no_index: NoIndex = False,
+    cache: options.CacheDirectory = None,
+    all: bool = options.option("--all", "Show the kernels that are already in the cache first.", False),
+    idle: float | None = options.option("--idle SECONDS", "Stop after SECONDS without a new kernel.", None, min=0),
+    every: float = options.option("--every SECONDS", "Poll the cache every SECONDS.", 0.5, min=0.01),
+    json: options.Json = False,
+    no_index: options.NoIndex = False,
 ) -> None:
     """Show kernels as a program compiles them: a table on a terminal, one line each in a pipe."""
-    with exit_codes(json=json):
-        from artifact_inspector.files.cache import default_directory
+    from artifact_inspector.files.cache import default_directory
+    from artifact_inspector.report.console import show as write_report
+    from artifact_inspector.report.watch import WatchSummary
 
-        root = (default_directory() if cache is None else cache).expanduser()
-        if root.is_file():
-            raise UsageError(f"{root} is a file, not a cache directory.", "Give the directory that contains it.")
-        started, kernels_so_far = time.monotonic(), []
-        with _make_display(root, json=json) as (view, show):
-            try:
-                for kernels in _new_kernels(root, view, every, idle, skip_existing=not all, index=not no_index):
-                    kernels_so_far += kernels
-                    show(kernels_so_far)
-            except KeyboardInterrupt:  # the usual way to stop watching
-                pass
-        if not json:
-            from artifact_inspector.report.console import show as write_report
-            from artifact_inspector.report.watch import WatchSummary
-
-            write_report(WatchSummary(kernels_so_far, time.monotonic() - started), sys.stdout)
+    root = (default_directory() if cache is None else cache).expanduser()
+    if root.is_file():
+        raise UsageError(f"{root} is a file, not a cache directory.", "Give the directory that contains it.")
+    started, kernels_so_far = time.monotonic(), []
+    with _make_display(root, json=json) as (view, show):
+        try:
+            for kernels in _new_kernels(root, view, every, idle, skip_existing=not all, index=not no_index):
+                kernels_so_far += kernels
+                show(kernels_so_far)
+        except KeyboardInterrupt:  # the usual way to stop watching
+            pass
+    if not json:
+        write_report(WatchSummary(kernels_so_far, time.monotonic() - started), sys.stdout)
 
 
 def _new_kernels(
     root: Path, view: View | None, every: float, idle: float | None, *, skip_existing: bool, index: bool
 ) -> Iterator[list[KernelFacts]]:
     """The new kernels of each poll, until no kernel arrives for `idle` seconds."""
+    from artifact_inspector.cli._loading import cached_lookup
     from artifact_inspector.facts.fact_index import read_kernels
     from artifact_inspector.files.polling import CachePoller
 
@@ -128,8 +117,7 @@ def _print_each_once(format_kernel: Callable[[KernelFacts], str]) -> Show:
 
 def _as_json(root: Path, kernel: KernelFacts) -> str:
     from artifact_inspector.report.json import as_text
-    from artifact_inspector.report.json.cache import kernel_document
-    from artifact_inspector.report.json.watched import WatchedDocument
+    from artifact_inspector.report.json.cache import WatchedDocument, kernel_document
 
     document = WatchedDocument(cache=root, kernel=kernel_document(kernel))
     return as_text(document, sys.stdout.encoding, indent=None).rstrip("\n")

@@ -44,7 +44,12 @@ def find_reason(
         if name in regions and pipeline.unpipelined_reason is not None:
             evidence = ", ".join(f"{e.stage.value} line {e.line}" for e in pipeline.evidence[:2])
             return ChangeReason(f"{name}: {pipeline.unpipelined_reason}", evidence, _line_of(kernel, lines.get(name)))
-    new = {code for fact in differing if fact.category == Category.FINDINGS for code in _new_codes(fact)}
+    new = {
+        code
+        for fact in differing
+        if fact.category == Category.FINDINGS
+        for code in _codes(fact.right) - _codes(fact.left)
+    }
     for finding in find_findings(kernel):
         if finding.code in new:
             sources = finding.remark.sources
@@ -78,10 +83,6 @@ def lines_of(kernel: KernelFacts) -> dict[str, int]:
         if line:
             line_by_name[name] = line
     return line_by_name
-
-
-def _new_codes(fact: FactPair) -> frozenset[str]:
-    return _codes(fact.right) - _codes(fact.left)
 
 
 def _codes(value: Value) -> frozenset[str]:

@@ -136,9 +136,6 @@ def _codes(value: Value) -> set[str]:
     return set(value) if isinstance(value, tuple) else set()
 
 
-# -- what changed ----------------------------------------------------------------------
-
-
 def describe_decisive(fact: FactPair, facts: Sequence[FactPair]) -> str:
     """What changed, in the terms of its consequence.
 
@@ -263,9 +260,6 @@ def _describe_codes(fact: FactPair) -> str:
     codes = sorted(_codes(fact.right) ^ _codes(fact.left))
     listed = ", ".join(f"{code} {names.get(code, '')}".strip() for code in codes)
     return f"{'new findings' if fact.direction is Sign.WORSE else 'findings gone'}: {listed}"
-
-
-# -- since when ------------------------------------------------------------------------
 
 
 def _describe_origin(differences: Sequence[Difference], first_difference: str) -> str:

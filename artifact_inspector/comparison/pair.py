@@ -228,9 +228,6 @@ def _options(ours: Summary, theirs: Summary) -> Iterator[FactPair]:
         yield FactPair(key, "options", key, "", "", our_value, their_value, state)
 
 
-# -- regions ---------------------------------------------------------------------------
-
-
 def _names(left: KernelFacts, right: KernelFacts) -> tuple[dict[str, str], dict[str, str]]:
     """Region id → name, on both sides; the main loop has the same name in both, whatever its number."""
     ours, theirs = name_regions(left), name_regions(right)

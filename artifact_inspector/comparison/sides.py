@@ -31,7 +31,7 @@ def parse_cache_selector(text: str) -> CacheSelector:
     directory, _, name = text.rpartition(":")
     # a Windows drive is not a cache, and a name has no separator
     is_drive = len(directory) == 1 and not Path(directory).is_dir()
-    if path.is_dir() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
+    if path.exists() or is_drive or not directory or not name or set(name) & {"/", "\\"}:
         return CacheSelector(path, None)
     return CacheSelector(Path(directory).expanduser(), name)
 

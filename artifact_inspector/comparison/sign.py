@@ -101,9 +101,6 @@ def _sign_fact(fact: FactPair, sides: _Sides) -> FactPair:
     return fact._replace(direction=sign)
 
 
-# -- amounts ---------------------------------------------------------------------------
-
-
 def _sign_amount(fact: FactPair, direction: Direction, sides: _Sides) -> Sign:
     if direction is Direction.NEUTRAL or not _is_comparable(fact, sides):
         return Sign.NEUTRAL
@@ -140,9 +137,6 @@ def _has_region(fact: FactPair, sides: _Sides) -> bool:
     values = sides.left if fact.left is None else sides.right
     verdict = read_verdict(values.get(f"{fact.region}.verdict.{sides.last_step}"))
     return verdict is not None and verdict not in (OrderVerdict.UNROLLED, OrderVerdict.GONE)
-
-
-# -- facts in words --------------------------------------------------------------------
 
 
 def _sign_verdict(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign:
@@ -221,9 +215,6 @@ def _sign_codes(fact: FactPair, _sides: _Sides, _definition: Fact) -> Sign:
     return Sign.WORSE if left < right else Sign.BETTER if right < left else Sign.NEUTRAL
 
 
-# -- matrix work -----------------------------------------------------------------------
-
-
 def _is_unrolled(fact: FactPair, sides: _Sides) -> bool:
     """Whether the side without a loop's matrix work has it elsewhere, and no multiply-adds in its place."""
     if fact.state is not State.ONE_SIDED:
@@ -262,9 +253,6 @@ def _sign_matrix_count(fact: FactPair, sides: _Sides, _definition: Fact) -> Sign
     if (not fact.left) == (not fact.right) or not sides.have_dots:
         return Sign.NEUTRAL
     return Sign.WORSE if fact.left else Sign.BETTER
-
-
-# -- occupancy and counts ----------------------------------------------------------------
 
 
 def _sign_blocks(fact: FactPair, sides: _Sides, definition: Fact) -> Sign:

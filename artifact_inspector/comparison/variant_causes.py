@@ -132,9 +132,6 @@ def _hidden_difference(left: Artifact, right: Artifact) -> EntryDifference:
     return EntryDifference(KeyPart(KeyPartKind.UNKNOWN, ""), "", "")
 
 
-# -- the parts of the key, from the files of an entry ---------------------------------------------
-
-
 def _key_parts(variants: Sequence[Compiled]) -> list[dict[KeyPart, str]]:
     artifacts, programs = [form.artifact for form in variants], [form.program for form in variants]
     parts_by_form: list[dict[KeyPart, str]] = [{} for _ in variants]

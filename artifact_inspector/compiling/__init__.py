@@ -10,43 +10,25 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # type checkers assume True
 if TYPE_CHECKING:
-    from artifact_inspector.compiling.ask.captured import CapturedKernel, Launch, Note
-    from artifact_inspector.compiling.ask.capturing import CapturedKernels, capture
+    from artifact_inspector.compiling.ask.capturing import CapturedKernel, CapturedKernels, Launch, Note, capture
     from artifact_inspector.compiling.ask.compile import compile_kernel, compile_kernels, compile_reference
-    from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest
-    from artifact_inspector.compiling.ask.result import CompileResult
+    from artifact_inspector.compiling.ask.request import CompileResult, ConstantText, KernelRequest
     from artifact_inspector.compiling.ask.running import ProgramRun, capture_program
     from artifact_inspector.compiling.reference import DEMO_KERNELS, REFERENCE_KERNELS, Reference, Workload
 
 _PLACES = {
-    "ask.captured": ("CapturedKernel", "Launch", "Note"),
-    "ask.capturing": ("CapturedKernels", "capture"),
+    "ask.capturing": ("CapturedKernel", "CapturedKernels", "Launch", "Note", "capture"),
     "ask.compile": ("compile_kernel", "compile_kernels", "compile_reference"),
-    "ask.request": ("ConstantText", "KernelRequest"),
-    "ask.result": ("CompileResult",),
+    "ask.request": ("CompileResult", "ConstantText", "KernelRequest"),
     "ask.running": ("ProgramRun", "capture_program"),
     "reference": ("DEMO_KERNELS", "REFERENCE_KERNELS", "Reference", "Workload"),
 }
 
 __all__ = [
-    "DEMO_KERNELS",
-    "REFERENCE_KERNELS",
-    "CapturedKernel",
-    "CapturedKernels",
-    "CompileResult",
-    "ConstantText",
-    "KernelRequest",
-    "Launch",
-    "Note",
-    "ProgramRun",
-    "Reference",
-    "Workload",
-    "capture",
-    "capture_program",
-    "compile_kernel",
-    "compile_kernels",
-    "compile_reference",
-]
+    "DEMO_KERNELS", "REFERENCE_KERNELS", "CapturedKernel", "CapturedKernels", "CompileResult", "ConstantText",
+    "KernelRequest", "Launch", "Note", "ProgramRun", "Reference", "Workload", "capture", "capture_program",
+    "compile_kernel", "compile_kernels", "compile_reference",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

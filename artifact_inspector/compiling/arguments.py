@@ -1,10 +1,9 @@
 """Record the arguments of a launch, so that the launch can be simulated later.
 
-A record is `{"grid": [x, y, z], "args": {NAME: …}}`. Numbers, booleans and None are written as they are. A
-tensor is an object with `shape`, `stride` (in elements), `dtype` (torch's name) and `alignment`, the bytes
-that divide its address (at most 512, the alignment of torch's allocator). It has `ptr` where the address is
-one of a GPU, and `values` where it is a small tensor of integers with known contents. A tensor descriptor is
-such an object with `block_shape`.
+A record is `{"grid": [x, y, z], "args": {NAME: …}}`. Numbers, booleans and None are written as they are. A tensor is an
+object with `shape`, `stride` (in elements), `dtype` (torch's name) and `alignment`, the bytes that divide its address
+(at most 512, the alignment of torch's allocator). It has `ptr` where the address is one of a GPU, and `values` where it
+is a small tensor of integers with known contents. A tensor descriptor is such an object with `block_shape`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ def describe_arguments(
     """Describe each argument of a launch by its parameter name, constants included.
 
     Args:
-        function: Triton's `JITFunction`.
-        args: positional arguments of the launch.
         options: keyword arguments of the launch; names that are no parameters are ignored.
         values: returns whether a tensor holds the values that it would hold on a GPU.
         addresses: whether the tensors lie in GPU memory, so that their addresses are recorded.
@@ -45,8 +42,8 @@ def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) 
         return value
     if hasattr(value, "base") and hasattr(value, "block_shape"):  # triton.tools.tensor_descriptor
         description = _describe_tensor(value.base, values, addresses)
-        description.update(shape=_to_integers(value.shape), stride=_to_integers(value.strides))
-        return {**description, "block_shape": _to_integers(value.block_shape)}
+        description.update(shape=[*map(int, value.shape)], stride=[*map(int, value.strides)])
+        return {**description, "block_shape": [*map(int, value.block_shape)]}
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
         return _describe_tensor(value, values, addresses)
     if isinstance(value, tuple | list):
@@ -60,11 +57,12 @@ def _describe_value(value: Any, values: Callable[[Any], bool], addresses: bool) 
 def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool) -> dict[str, Any]:
     # Inductor and user code wrap tensors to change their type
     tensor = value if hasattr(value, "stride") else getattr(value, "base", value)
-    bits = _item_bytes(value) or 1
-    offset = value.data_ptr() if addresses else bits * int(getattr(tensor, "storage_offset", int)())
+    size = getattr(value, "element_size", None)
+    item_bytes = (int(size()) if callable(size) else 0) or 1
+    offset = value.data_ptr() if addresses else item_bytes * int(getattr(tensor, "storage_offset", int)())
     description: dict[str, Any] = {
-        "shape": _to_integers(getattr(tensor, "shape", ())),
-        "stride": _to_integers(tensor.stride()) if hasattr(tensor, "stride") else [],
+        "shape": [*map(int, getattr(tensor, "shape", ()))],
+        "stride": [*map(int, tensor.stride())] if hasattr(tensor, "stride") else [],
         "dtype": str(value.dtype).removeprefix("torch."),
         "alignment": min(_MAX_ALIGNMENT, offset & -offset) if offset else _MAX_ALIGNMENT,
     }
@@ -73,15 +71,6 @@ def _describe_tensor(value: Any, values: Callable[[Any], bool], addresses: bool)
     if (elements := _read_elements(tensor, values)) is not None:
         description["values"] = elements
     return description
-
-
-def _item_bytes(value: Any) -> int:
-    size = getattr(value, "element_size", None)
-    return int(size()) if callable(size) else 0
-
-
-def _to_integers(extents: Any) -> list[int]:
-    return [int(extent) for extent in extents]
 
 
 def _read_elements(tensor: Any, is_known: Callable[[Any], bool]) -> list[int] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -22,6 +23,7 @@ from artifact_inspector.compiling.compile_errors import describe_error
 from artifact_inspector.compiling.publishing import publish, staging_directory
 from artifact_inspector.files.lifetime import kill_with_parent
 
+_ERROR_LINE = re.compile(r"(?:error:|LLVM ERROR|ssertion|ptxas fatal)(?!.*while processing an MLIR pass pipeline$)")
 POLL_SECONDS = 0.005
 MESSAGE_LINES = 12
 DETAIL_CHARACTERS = 200_000
@@ -57,7 +59,6 @@ def run_jobs(jobs: Iterable[CompileJob], workers: int, time_limit: float) -> Ite
 
     Args:
         jobs: the compiles; those with equal keys are compiled once.
-        workers: number of concurrent children.
         time_limit: seconds that one child may run.
 
     Yields:
@@ -96,7 +97,6 @@ def run_jobs(jobs: Iterable[CompileJob], workers: int, time_limit: float) -> Ite
 
 
 def _fork_child(jobs: tuple[CompileJob, ...]) -> tuple[int, _Child]:
-    """Fork a child for a compile; returns its process id and its state."""
     # files, not pipes: a compiler may print more than a pipe holds, and it is read only when the child ends
     result_file, output_file = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _row
     child = _Child(jobs, time.monotonic(), staging_directory(jobs[0].out_directory), result_file, output_file)
@@ -138,15 +138,12 @@ def _finish_child(child: _Child, seconds: float, status: int | None, time_limit:
     if status is None:
         message = f"took longer than {time_limit:g} s"
     elif not child_result:
-        message = "the compiler " + _describe_exit(status)
+        code = os.waitstatus_to_exitcode(status)
+        end = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code} and no result"
+        message = f"the compiler {end}"
     if message is not None:
         # MLIR, LLVM and ptxas print the reason to standard error; the exception often has none
-        error_lines = [
-            line
-            for line in details.splitlines()
-            if any(mark in line for mark in ("error:", "LLVM ERROR", "ssertion", "ptxas fatal"))
-            and not line.endswith("while processing an MLIR pass pipeline")
-        ]
+        error_lines = [line for line in details.splitlines() if _ERROR_LINE.search(line)]
         details = "\n".join(filter(None, (details.rstrip(), message.strip())))
         message = "\n".join(_shorten([*dict.fromkeys(error_lines), *message.strip().splitlines()]))
     return {
@@ -164,13 +161,6 @@ def _shorten(lines: list[str]) -> list[str]:
     if len(lines) <= MESSAGE_LINES:
         return lines
     return [*lines[: MESSAGE_LINES // 2], "…", *lines[-(MESSAGE_LINES // 2) :]]
-
-
-def _describe_exit(status: int) -> str:
-    """How a child process ended, as the end of a sentence."""
-    if os.WIFSIGNALED(status):
-        return f"was ended by {signal.Signals(os.WTERMSIG(status)).name}"
-    return f"exited with {os.waitstatus_to_exitcode(status)} and no result"
 
 
 def _kill(pid: int) -> None:

@@ -1,19 +1,21 @@
 """Turn a compiler's exception into an error message, with the line of the kernel and a remedy.
 
-Source:
-    triton/compiler/errors.py, `CompilationError` (2.1 to 3.9): `src` is the text of the function from its
-    `def` on, `node` a node of its syntax tree, `error_message` the message.
+Source: triton/compiler/errors.py, `CompilationError` (2.1 to 3.9): `src` is the text of the function from its `def` on,
+    `node` a node of its syntax tree, `error_message` the message.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from artifact_inspector.compiling.signature import MISSING, read_literal
 from artifact_inspector.errors import CompileError, InspectorError, UsageError
+
+_MODULE_DUMPS = ("module {", "module attributes", "#loc", "#blocked", '"builtin.module"')
+"""First lines of the IR module that some Triton errors append to their message."""
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
@@ -28,29 +30,24 @@ def to_compile_error(error: Exception, function: Any) -> InspectorError:
     """The error of a compile with its place in the kernel's file.
 
     Args:
-        error: the exception that Triton raised.
         function: the kernel as a JITFunction; None for a saved IR text.
     """
     if isinstance(error, InspectorError):
         return error
-    chain = list(_cause_chain(error))
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
     located_errors = [cause for cause in chain if getattr(cause, "node", None) is not None]
     last = chain[-1]
     stated = getattr(last, "error_message", None)
-    sentence = _remove_module_dump(_unquote(str(last if stated is None else stated)))
+    message_lines = _unquote(str(last if stated is None else stated)).strip().splitlines()
+    sentence = "\n".join(takewhile(lambda line: not line.lstrip().startswith(_MODULE_DUMPS), message_lines)).strip()
     if "CompilationError" not in type(last).__name__:
         sentence = f"{type(last).__name__}: {sentence}" if sentence else type(last).__name__
     if located_errors:
         # the innermost error is nearest to the cause: for a helper function it has the helper's line
         sentence = f"{_source_location(located_errors[-1], function)}{sentence}{_source_line(located_errors[-1])}"
     return CompileError(sentence, _find_remedy(error))
-
-
-def _cause_chain(error: BaseException) -> Iterator[BaseException]:
-    at: BaseException | None = error
-    while at is not None:
-        yield at
-        at = at.__cause__
 
 
 def _source_location(error: Any, function: Any) -> str:
@@ -78,16 +75,6 @@ def _unquote(text: str) -> str:
     match = re.fullmatch(r"(\w+)\((['\"].*['\"])\)", text.strip(), re.S)
     exception_text = MISSING if match is None else read_literal(match[2])
     return f"{match[1]}: {exception_text}" if match is not None and isinstance(exception_text, str) else text
-
-
-def _remove_module_dump(text: str) -> str:
-    """A message without the IR module that some Triton errors append."""
-    message_lines = []
-    for line in text.strip().splitlines():
-        if line.lstrip().startswith(("module {", "module attributes", "#loc", "#blocked", '"builtin.module"')):
-            break
-        message_lines.append(line)
-    return "\n".join(message_lines).strip()
 
 
 def _find_remedy(error: BaseException) -> str | None:

@@ -16,5 +16,6 @@ def to_gpu_target(target: Target) -> Any:
     """The Triton `GPUTarget` of a `Target`."""
     from triton.backends.compiler import GPUTarget
 
-    arch = target.arch.number if target.backend == "cuda" else target.arch
-    return GPUTarget(target.backend, arch, target.warp_size)
+    # plain strings: Triton's key for AMD has the `repr` of the target
+    arch = target.arch.number if target.backend == "cuda" else str(target.arch)
+    return GPUTarget(str(target.backend), arch, target.warp_size)

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from artifact_inspector.files.scratch import owned_prefix, remove_stale
 
 _PREFIX = ".compiling-"
+
+
+class _CacheKeyError(Exception):
+    """Raised out of a compile when Triton has computed the key and opens the cache; carries the key."""
+
+
+def read_cache_key(compile: Callable[[], object]) -> str | None:
+    """The key that Triton computes for a compile, which ends there; None if it opens no cache."""
+    from triton.compiler import compiler  # only in processes that have Triton
+
+    def stop(key: str) -> None:
+        raise _CacheKeyError(key)
+
+    manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
+    try:
+        compile()
+    except _CacheKeyError as key_error:
+        return str(key_error)
+    finally:
+        compiler.get_cache_manager = manager
+    return None
 
 
 def entry_metadata(directory: Path) -> Path | None:

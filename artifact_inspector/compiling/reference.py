@@ -16,26 +16,13 @@ if TYPE_CHECKING:
 
 REFERENCE_KERNELS: Mapping[str, str] = MappingProxyType(
     {
-        "fused_linear": "artifact_inspector.kernels.fused_linear",
-        "matmul_grouped": "artifact_inspector.kernels.matmul_grouped",
-        "gemv_splitk": "artifact_inspector.kernels.gemv_splitk",
-        "matmul_square": "artifact_inspector.kernels.matmul_square",
-        "softmax": "artifact_inspector.kernels.softmax",
-        "layer_norm": "artifact_inspector.kernels.layer_norm",
-        "flash_attention": "artifact_inspector.kernels.flash_attention",
-        "matmul_descriptor": "artifact_inspector.kernels.matmul_descriptor",
-        "gemv_loads_first": "artifact_inspector.kernels.gemv_loads_first",
-        "gemv_int4": "artifact_inspector.kernels.gemv_int4",
-        "matmul_splitk": "artifact_inspector.kernels.matmul_splitk",
-        "matmul_persistent": "artifact_inspector.kernels.matmul_persistent",
-        "matmul_persistent_descriptor": "artifact_inspector.kernels.matmul_persistent_descriptor",
-        "matmul_warp_specialised": "artifact_inspector.kernels.matmul_warp_specialised",
-        "matmul_fp8": "artifact_inspector.kernels.matmul_fp8",
-        "matmul_scaled": "artifact_inspector.kernels.matmul_scaled",
-        "grouped_gemm": "artifact_inspector.kernels.grouped_gemm",
-        "attention_backward": "artifact_inspector.kernels.attention_backward",
-        "linear_scan": "artifact_inspector.kernels.linear_scan",
-        "histogram": "artifact_inspector.kernels.histogram",
+        name: f"artifact_inspector.kernels.{name}"
+        for name in (
+            *("fused_linear", "matmul_grouped", "gemv_splitk", "matmul_square", "softmax", "layer_norm"),
+            *("flash_attention", "matmul_descriptor", "gemv_loads_first", "gemv_int4", "matmul_splitk"),
+            *("matmul_persistent", "matmul_persistent_descriptor", "matmul_warp_specialised", "matmul_fp8"),
+            *("matmul_scaled", "grouped_gemm", "attention_backward", "linear_scan", "histogram"),
+        )
     }
 )
 """Name of a reference kernel → the module whose `REFERENCE` holds its compile arguments."""
@@ -57,8 +44,7 @@ class Reference:
     num_warps: int = 4
     num_stages: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Other options by Triton's names (`maxnreg`, `waves_per_eu`); a back end ignores those it does not
-    have."""
+    """Other options by Triton's names (`maxnreg`, `waves_per_eu`); a back end ignores those it does not have."""
     configs: Sequence[Any] = ()
     """Configurations for an autotuner, as `triton.Config`; if empty, the values above are the only one."""
     cuda_since: int = 0

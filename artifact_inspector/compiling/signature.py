@@ -31,38 +31,16 @@ _SCALARS = frozenset(
     }
 )
 _ALIASES = {
-    "bool": "i1",
-    "int1": "i1",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "int": "i32",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "f16": "fp16",
-    "f32": "fp32",
-    "f64": "fp64",
-    "half": "fp16",
-    "float": "fp32",
-    "double": "fp64",
-    "float16": "fp16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e5m2": "fp8e5",
-    "float8_e4m3fnuz": "fp8e4b8",
-    "float8_e5m2fnuz": "fp8e5b16",
-    "float8e4nv": "fp8e4nv",
-    "float8e5": "fp8e5",
-}
+    **{f"int{bits}": f"i{bits}" for bits in (1, 8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+    **{f"{prefix}{bits}": f"fp{bits}" for prefix in ("f", "float") for bits in (16, 32, 64)},
+    "bool": "i1", "int": "i32", "half": "fp16", "float": "fp32", "double": "fp64", "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "float8_e4m3fnuz": "fp8e4b8", "float8_e5m2fnuz": "fp8e5b16",
+    "float8e4nv": "fp8e4nv", "float8e5": "fp8e5",
+}  # fmt: skip
 """Name of a type in torch or NumPy → Triton's name."""
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[\s*([\d\s,]+)\]\s*>")
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.S)
-HINTS = (1, 16)
 
 
 class SignatureEntry(NamedTuple):
@@ -99,6 +77,14 @@ class BoundArguments:
     def format_entries(self, names: Sequence[str]) -> tuple[str, ...]:
         """The arguments as signature entries `name=type:hint`; `names` are all parameters of the kernel."""
         return tuple(f"{name}={self._format_type(type_, (names.index(name),))}" for name, type_ in self.types.items())
+
+    def require_plain(self, triton: str) -> None:
+        """Raise a UsageError for a tuple, which versions of Triton before 3.3 do not support."""
+        for name, type_ in self.types.items():
+            if not isinstance(type_, str):
+                raise UsageError(
+                    f"{name} is a tuple, which Triton {triton} does not support.", "Use Triton 3.3 or newer."
+                )
 
     def _format_type(self, type_: ArgumentType, path: ArgumentPath) -> str:
         if isinstance(type_, str):
@@ -138,8 +124,24 @@ def entries_by_name(
     Raises:
         UsageError: there are more positional entries than parameters.
     """
+    unassigned = [item.text for item in items if item.name is None]
     named = {item.name: item.text for item in items if item.name is not None}
-    return {**_positional_entries(kernel, parameters, items, constants), **named}
+    entries: dict[str, str] = {}
+    for parameter in parameters:
+        if not unassigned:
+            break
+        is_literal = read_literal(unassigned[0]) is not MISSING and not unassigned[0].startswith("(")
+        is_skipped = parameter.constexpr and (not is_literal or parameter.name in constants)
+        if parameter.name not in named and not is_skipped:
+            entries[parameter.name] = unassigned.pop(0)
+    if unassigned:
+        takes = ", ".join(p.name for p in parameters if not p.constexpr)
+        raise UsageError(
+            f"The signature has {len(unassigned)} more {'entry' if len(unassigned) == 1 else 'entries'} than {kernel} "
+            f"has arguments (from {unassigned[0]!r} on).",
+            f"It takes {takes}." if takes else "All its arguments are tl.constexpr: give them with --const.",
+        )
+    return entries | named
 
 
 def read_literal(text: str) -> Any:
@@ -160,8 +162,6 @@ def bind_arguments(
     """Bind a signature and constants to a kernel's parameters; its `def` supplies defaults and annotations.
 
     Args:
-        kernel: name for error messages.
-        parameters: in the kernel's order.
         items: entries of the signature. Positional entries skip `tl.constexpr` parameters, except that a
             literal can bind to one in its place.
         constants: name → value; any parameter can be bound to a constant.
@@ -276,34 +276,6 @@ def _split_at_commas(text: str) -> Iterable[str]:
     return entry_texts
 
 
-def _positional_entries(
-    kernel: str,
-    parameters: Sequence[ParameterDeclaration],
-    items: Sequence[SignatureEntry],
-    constants: Mapping[str, Any],
-) -> dict[str, str]:
-    named = {item.name for item in items}
-    unnamed_parameters = [p for p in parameters if p.name not in named]
-    entries: dict[str, str] = {}
-    unassigned_entries = [item.text for item in items if item.name is None]
-    for parameter in unnamed_parameters:
-        if not unassigned_entries:
-            break
-        literal = read_literal(unassigned_entries[0]) is not MISSING and not unassigned_entries[0].startswith("(")
-        if parameter.constexpr and (not literal or parameter.name in constants):
-            continue
-        entries[parameter.name] = unassigned_entries.pop(0)
-    if unassigned_entries:
-        takes = ", ".join(p.name for p in parameters if not p.constexpr)
-        raise UsageError(
-            f"The signature has {len(unassigned_entries)} more "
-            f"{'entry' if len(unassigned_entries) == 1 else 'entries'} than {kernel} has arguments "
-            f"(from {unassigned_entries[0]!r} on).",
-            f"It takes {takes}." if takes else "All its arguments are tl.constexpr: give them with --const.",
-        )
-    return entries
-
-
 def _parse_entry(
     kernel: str,
     parameter: ParameterDeclaration,
@@ -314,10 +286,9 @@ def _parse_entry(
 ) -> ArgumentType:
     """The type of an entry, `constexpr` for a constant; stores its constants and hints."""
     if text.startswith("(") and text.endswith(")"):
-        member_texts = _split_at_commas(text[1:-1])
         return tuple(
-            _parse_entry(kernel, parameter, member_text, (*path, at), constants, hints)
-            for at, member_text in enumerate(member_texts)
+            _parse_entry(kernel, parameter, member, (*path, at), constants, hints)
+            for at, member in enumerate(_split_at_commas(text[1:-1]))
         )
     value = read_literal(text)
     if value is not MISSING:
@@ -333,7 +304,7 @@ def _parse_entry(
     type_ = _parse_type(kernel, parameter.name, type_.strip())
     if not hint:
         return type_
-    if hint.strip() not in map(str, HINTS):
+    if hint.strip() not in ("1", "16"):
         raise UsageError(
             f"{kernel}: the hint of {parameter.name} is {hint.strip()!r}.",
             "Expected 16 (the argument is divisible by 16) or 1 (it equals 1).",
@@ -361,12 +332,10 @@ def _parse_type(kernel: str, name: str, text: str) -> str:
     constant = "k" if stars[0] and element.startswith("k") else ""
     element = _ALIASES.get(element.removeprefix(constant), element.removeprefix(constant))
     if element not in _SCALARS:
-        similar_names = get_close_matches(element, [*_SCALARS, *_ALIASES], 1)
+        names = [*_SCALARS, *_ALIASES]
         # a difference in case only is the nearest match
-        similar_names = [
-            scalar_name for scalar_name in _SCALARS if scalar_name.lower() == element.lower()
-        ] or similar_names
-        remedy = f"Did you mean {stars[0]}{constant}{similar_names[0]}? " if similar_names else ""
+        similar = [name for name in _SCALARS if name.lower() == element.lower()] or get_close_matches(element, names, 1)
+        remedy = f"Did you mean {stars[0]}{constant}{similar[0]}? " if similar else ""
         raise UsageError(f"{kernel}: {text!r} is not a type for {name}.", remedy + _REMEDY)
     return stars[0] + constant + element
 
@@ -389,15 +358,16 @@ def _type_of_default(parameter: ParameterDeclaration) -> tuple[str, int]:
 
 
 def _missing_error(kernel: str, missing: Sequence[ParameterDeclaration]) -> UsageError:
+    names = [parameter.name for parameter in missing]
     types = [parameter.name for parameter in missing if not parameter.constexpr]
     constants = [parameter.name for parameter in missing if parameter.constexpr]
-    names = [parameter.name for parameter in missing]
     remedy = []
     if types:
         entries = ",".join(f"{name}={_example_type(name)}" for name in types)
         remedy.append(f'types with --signature, by name (e.g. "{entries}") or by position')
     if constants:
-        remedy.append("constants with " + " ".join(f"--const {name}={_example_value(name)}" for name in constants))
+        values = {name: "64" if re.search(r"block|size|dim|tile", name, re.I) else "…" for name in constants}
+        remedy.append("constants with " + " ".join(f"--const {name}={value}" for name, value in values.items()))
     return UsageError(
         f"{kernel} needs its argument{'s' if len(names) > 1 else ''} {', '.join(names)}.",
         f"Give {' and '.join(remedy)}.",
@@ -408,10 +378,6 @@ def _example_type(name: str) -> str:
     """A likely type of an argument with this name, for an example."""
     pointer = re.search(r"ptr", name, re.I) or re.fullmatch(r"[A-Z]\w?|[a-z]", name)
     return "*fp16:16" if pointer and name not in ("M", "N", "K", "n", "m", "k") else "i32"
-
-
-def _example_value(name: str) -> str:
-    return "64" if re.search(r"block|size|dim|tile", name, re.I) else "…"
 
 
 def _lists_to_tuples(value: Any) -> Any:

@@ -68,7 +68,6 @@ class UntrustedRecord:
         """What to import for this record: the place that the user named, or a kernel of this package.
 
         Args:
-            kernel: the kernel's name, for the message.
             named_path: `FILE.py:KERNEL` of the command line; None where there is none.
 
         Raises:

@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from artifact_inspector.diagnosis.attribution import Attribution, attribute, group_by_line
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.diagnosis.launch_model import LaunchModel, without_conflicts, without_work
+from artifact_inspector.diagnosis.source_operations import DIVISIONS
 from artifact_inspector.execution.interpreter.program import ProgramStep
 
 _DOTS = ("tt.dot", "tt.dot_scaled")
 _REDUCTIONS = ("tt.reduce", "tt.scan")
-_DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
 _CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "tt.fp_to_fp")
 _SHARED = ("shared_load", "shared_store", "matrix_load", "matrix_store", "barrier", "shuffle")
 _MEMORY = (
     "global_load", "global_store", "copy", "tensor_load", "tensor_store", "local_load", "local_store",
     "global_atomic", "global_reduction", "tensor",
 )  # fmt: skip
+_MASKING = ("ISETP", "PLOP3", "P2R", "R2P", "SEL", "LOP3", "v_cmp", "v_cndmask", "s_and", "s_or")
+_SMALL_TILE, _SMALL_DEPTH = 64, 16
+"""Rows or columns, and depth, below which and up to which a dot's tile is small: an MMA of a warp group has 64 rows
+(PTX ISA, wgmma) and 16-bit operands a depth of 16."""
+_TILE_FRACTION = 0.25
+"""Work per product that is left if both sides of a tile are four times as long, at least."""
 _INT32_FRACTION = 0.25
 """Instructions of a 32-bit product over those of a 64-bit one: one IMAD for four."""
 _TF32_GAIN = 8
@@ -27,6 +33,8 @@ _TF32_GAIN = 8
 def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
     """The causes in instructions of loops, and in dots."""
     yield from _dots(model)
+    yield from _small_tile(model)
+    yield from _masks(model)
     operations = model.operations
     in_loop = group_by_line(model, model.is_in_loop)
     # 64-bit divisions are calls of a function without source lines
@@ -46,9 +54,9 @@ def find_arithmetic_causes(model: LaunchModel) -> Iterator[Attribution]:
             yield attribute(model, CauseKind.BARRIER_PER_TRIP, line, barriers, reason)
         if line in operations.wide_integers:
             reason = "every iteration multiplies or divides 64-bit integers; use 32-bit offsets"
-            functions = called if operations.has(line, *_DIVISIONS) else []
+            functions = called if operations.has(line, *DIVISIONS) else []
             yield attribute(model, CauseKind.INT64, line, [*integer, *functions], reason, left=_INT32_FRACTION)
-        elif operations.has(line, *_DIVISIONS):
+        elif line in operations.divides:
             reason = "every iteration divides integers; divide once before the loop, or use a constant divisor"
             yield attribute(model, CauseKind.DIVISION, line, integer, reason)
         elif operations.has(line, *_CONVERSIONS) and not operations.has(line, *_DOTS):
@@ -79,6 +87,50 @@ def _dots(model: LaunchModel) -> Iterator[Attribution]:
             reason = f"the dot multiplies {wide}, but its operands are loaded as {narrow}; multiply {narrow}"
             weight = model.instruction_share(list(used)) if share is None else share
             yield Attribution(CauseKind.WIDE_DOT, line, share, weight, reason)
+
+
+def _small_tile(model: LaunchModel) -> Iterator[Attribution]:
+    """Larger tiles read operands that several CTAs share fewer times, and run fewer iterations."""
+    tile = model.operations.dot_tile
+    if tile is None:
+        return
+    is_small = any(
+        extent < _SMALL_TILE and grows for extent, grows in zip(tile, model.operations.grows_tile, strict=False)
+    )
+    if not is_small and tile[2] > _SMALL_DEPTH:
+        return
+    sample = model.sample
+    scale = 32 * sample.launch.ctas / len(sample.ctas)
+    sizes = {region.name: region.stop - region.start for region in model.traffic.regions}
+    read = {name: count * scale for name, count in model.traffic.sectors_read.items() if count}
+    repeats = {name: min(1.0, max(0.25, sizes.get(name, 0) / size)) for name, size in read.items()}
+    fractions = {index: repeats.get(name, 1.0) for index, name in model.traffic.tensor_of_step.items()}
+    least = min((fractions.get(s.index, 1.0) for s in model.steps if s.kind in ("global_load", "copy")), default=1.0)
+    if least < 1 and is_small:
+        for step in model.steps:
+            if model.is_in_loop(step) and step.kind not in _MEMORY[:5]:
+                fractions[step.index] = max(least, _TILE_FRACTION)
+    elif tile[2] <= _SMALL_DEPTH:
+        fractions = {step.index: 0.5 for step in model.steps if model.is_in_loop(step) and step.kind not in _MEMORY}
+    else:
+        return
+    lines = [line for line, names in model.operations.operations.items() if not names.isdisjoint(_DOTS)]
+    share = model.share_of(without_work(sample, fractions))
+    rows, columns, depth = tile
+    reason = f"a tile of {rows}×{columns}×{depth} reuses each loaded element too little; use larger tiles"
+    weight = model.instruction_share(list(fractions)) / 2 if share is None else share
+    yield Attribution(CauseKind.SMALL_TILE, min(lines, default=None), share, weight, reason)
+
+
+def _masks(model: LaunchModel) -> Iterator[Attribution]:
+    operations = model.operations
+    compares = group_by_line(
+        model, lambda step: model.is_in_loop(step) and step.opcode.startswith(_MASKING) and step.kind not in _MEMORY
+    )
+    for line, steps in compares.items():
+        if operations.has(line, "arith.cmpi") and not operations.has(line, "scf.for", *_REDUCTIONS):
+            reason = "every iteration computes masks; peel the masked tail, or pad to a multiple of the tile"
+            yield attribute(model, CauseKind.MASKS, line, steps, reason)
 
 
 def _is_shuffle(step: ProgramStep) -> bool:

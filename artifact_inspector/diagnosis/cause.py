@@ -23,6 +23,8 @@ class CauseKind(Enum):
     INVARIANT_LOAD = "invariant-load"
     FP32_DOT = "fp32-dot"
     WIDE_DOT = "wide-dot"
+    SMALL_TILE = "small-tile"
+    MASKS = "masks"
     REDUCTION_PER_TRIP = "reduction-per-trip"
     BARRIER_PER_TRIP = "barrier-per-trip"
     DIVISION = "division"
@@ -34,6 +36,8 @@ class CauseKind(Enum):
     DEPENDENT_LOADS = "dependent-loads"
     DRAINED_PIPELINE = "drained-pipeline"
     SERIAL_LOOP = "serial-loop"
+    FEW_BYTES = "few-bytes"
+    """Too few bytes in flight outside of loops."""
     BOUND = "bound"
     """No defect: the unit that bounds the launch."""
 
@@ -56,6 +60,7 @@ _GENERIC = frozenset(
         CauseKind.TAIL_WAVE,
         CauseKind.CTA_LAUNCHES,
         CauseKind.BARRIER_PER_TRIP,
+        CauseKind.FEW_BYTES,
         CauseKind.BOUND,
     )
 )
@@ -68,7 +73,7 @@ _PRIORITY = (
     CauseKind.REDUCTION_PER_TRIP, CauseKind.LAYOUT_CONVERSION, CauseKind.UNCOALESCED, CauseKind.BANK_CONFLICTS,
     CauseKind.IDLE_MULTIPROCESSORS, CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP, CauseKind.BARRIER_PER_TRIP,
     CauseKind.NARROW_ACCESS, CauseKind.TYPE_CONVERSION, CauseKind.TAIL_WAVE, CauseKind.CTA_LAUNCHES,
-    CauseKind.OCCUPANCY, CauseKind.BOUND,
+    CauseKind.OCCUPANCY, CauseKind.SMALL_TILE, CauseKind.MASKS, CauseKind.FEW_BYTES, CauseKind.BOUND,
 )  # fmt: skip
 
 

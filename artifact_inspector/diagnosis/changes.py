@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 from artifact_inspector.diagnosis.cause import CauseKind
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.launch import evaluate_extent
 from artifact_inspector.execution.launch_requests import LaunchRequest
+from artifact_inspector.execution.timing.variations import VARIABLE_OPTIONS
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 
 _TILE = re.compile(r"(BLOCK|TILE)\w*|B[MNK]|BLK\w*", re.IGNORECASE)
 """Names of constants that size tiles. Others may change what the kernel computes."""
 _GROUP = re.compile(r"GROUP\w*", re.IGNORECASE)
+AMD_WARP = 64
+OPTIONS = VARIABLE_OPTIONS | {"waves_per_eu", "matrix_instr_nonkdim"}
+"""Names that are compiler options; every other name is a constant of the kernel."""
 _LEAST_TILE, _MOST_TILE = 16, 8192
 _MOST_STAGES = 7
 _DEEPER = (CauseKind.DRAINED_PIPELINE, CauseKind.SERIAL_LOOP, CauseKind.DEPENDENT_LOADS)
-_SMALLER = (CauseKind.IDLE_MULTIPROCESSORS, CauseKind.SPILLS, CauseKind.OCCUPANCY, CauseKind.TAIL_WAVE)
-_LARGER = (CauseKind.CTA_LAUNCHES, CauseKind.EXCESS_THREADS, CauseKind.BOUND)
+_SMALLER = (
+    CauseKind.IDLE_MULTIPROCESSORS,
+    CauseKind.SPILLS,
+    CauseKind.BANK_CONFLICTS,
+    CauseKind.OCCUPANCY,
+    CauseKind.TAIL_WAVE,
+)
+_LARGER = (CauseKind.CTA_LAUNCHES, CauseKind.EXCESS_THREADS, CauseKind.SMALL_TILE, CauseKind.FEW_BYTES, CauseKind.BOUND)
 
 Change = Mapping[str, Any]
 """Option or constant → its new value."""
@@ -43,13 +53,12 @@ def propose_changes(
     """
     proposals = [
         *_precisions(constants),
-        *(change for kind in kinds for change in _changes_for(kind, options, constants, warp_size)),
+        *_in_turn([list(_changes_for(kind, options, constants, warp_size)) for kind in kinds]),
+        *_matrix_shapes(options, warp_size),
         *_stages(options, 1),
         *_warps(options, warp_size, (2, 0.5)),
         *_tiles(constants, (2, 0.5)),
         *_groups(constants),
-        *_combine(_warps(options, warp_size, (2, 0.5)), _stages(options, 2)),
-        *_combine(_tiles(constants, (2, 0.5)), _warps(options, warp_size, (2, 0.5))),
     ]
     return list(_first_of_each(proposals))
 
@@ -62,14 +71,20 @@ def _first_of_each(changes: Sequence[Change]) -> Iterator[Change]:
             yield change
 
 
+def _in_turn(lists: Sequence[Sequence[Change]]) -> Iterator[Change]:
+    """The first of each list, then the second of each."""
+    yield from (change for row in zip_longest(*lists) for change in row if change is not None)
+
+
 def _changes_for(
     kind: CauseKind, options: Mapping[str, Any], constants: Mapping[str, Any], warp_size: int
 ) -> Iterator[Change]:
     if kind in _DEEPER:
         yield from _stages(options, 4)
     if kind in _SMALLER:
-        yield from _warps(options, warp_size, (2, 4))
-        yield from _tiles(constants, (0.5, 0.25))
+        for factor in (0.5, 0.25):
+            yield from sorted(_tiles(constants, (factor,)), key=lambda change: -max(change.values()))
+            yield from _warps(options, warp_size, (1 / factor,))
     if kind in _LARGER:
         yield from _tiles(constants, (2, 4))
         yield from _warps(options, warp_size, (0.5, 0.25))
@@ -109,8 +124,11 @@ def _precisions(constants: Mapping[str, Any]) -> Iterator[Change]:
     yield from ({name: "tf32"} for name, value in constants.items() if value == "ieee")
 
 
-def _combine(first: Iterator[Change], second: Iterator[Change]) -> Iterator[Change]:
-    yield from ({**one, **other} for one, other in product(list(first), list(second)))
+def _matrix_shapes(options: Mapping[str, Any], warp_size: int) -> Iterator[Change]:
+    """Options of AMD's back end; their values replace a default of 0."""
+    if warp_size == AMD_WARP:
+        yield from ({"waves_per_eu": count} for count in (2, 4) if count != options.get("waves_per_eu"))
+        yield from ({"matrix_instr_nonkdim": size} for size in (16, 32) if size != options.get("matrix_instr_nonkdim"))
 
 
 def changed_grid(request: LaunchRequest, constants: Mapping[str, Any], change: Change) -> tuple[int | str, ...] | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from artifact_inspector.diagnosis.arithmetic_causes import find_arithmetic_causes
+from artifact_inspector.diagnosis.assumed_launch import assume_indices
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.latency_causes import find_latency_causes
@@ -19,8 +21,11 @@ LEAST_SHARE = 0.05
 """Share of the predicted time from which a cause is reported: below, the model's error is larger."""
 LEAST_INSTRUCTION_SHARE = 0.02
 """Share of the instructions from which a cause is reported if times are not predicted."""
+SMALL_SHARE = 0.01
+"""The same if there is no other cause."""
 NEAR_ROOFLINE = 0.20
 """Distance from the roofline, as a share of the predicted time, within which nothing stands out."""
+_WAIT_URGENCY = 0.5
 MOST_CAUSES = 8
 _RULES: tuple[Callable[[LaunchModel], Iterator[Attribution]], ...] = (
     find_launch_causes,
@@ -58,15 +63,30 @@ def diagnose(
         UsageError: arguments are missing or wrong, or the grid is empty.
         CacheError: the kernel has no readable machine code.
     """
-    model = model_launch(candidate, disassemble, gpu=gpu, limit=limit)
+    request = assume_indices(candidate.artifact, candidate.request)
+    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
     least = LEAST_SHARE if model.time is not None else LEAST_INSTRUCTION_SHARE
-    attributions = [one for rule in _RULES for one in rule(model) if one.weight >= least]
-    return describe(model, attributions)
+    attributions = [one for rule in _RULES for one in rule(model)]
+    large = [one for one in attributions if one.weight >= least]
+    # without a large cause, the largest small one is better than none
+    small = [one for one in attributions if one.weight >= SMALL_SHARE and not one.kind.is_generic]
+    return describe(model, large or ([max(small, key=_urgency)] if small and model.time else []))
+
+
+def predict_microseconds(
+    candidate: RankingCandidate, disassemble: Disassemble | None, *, gpu: str | None = None, limit: int = 50_000_000
+) -> float | None:
+    """The predicted time of a launch, without its causes; None if times are not predicted."""
+    request = assume_indices(candidate.artifact, candidate.request)
+    model = model_launch(replace(candidate, request=request), disassemble, gpu=gpu, limit=limit)
+    if model.time is None or model.cycles is None:
+        return None
+    return max(model.cycles, atomic_cycles(model)) / model.time.megahertz
 
 
 def describe(model: LaunchModel, attributions: list[Attribution]) -> Diagnosis:
     """The diagnosis from all causes of a launch."""
-    ordered = sorted(attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -one.weight))
+    ordered = sorted(attributions, key=lambda one: (_rank(one, has_time=model.time is not None), -_urgency(one)))
     causes = tuple(one.as_cause() for one in ordered[:MOST_CAUSES])
     time = model.time
     cycles = None if model.cycles is None else max(model.cycles, atomic_cycles(model))
@@ -106,9 +126,19 @@ def _rank(one: Attribution, *, has_time: bool) -> int:
     return 2 if one.kind.is_generic else 1
 
 
+def _urgency(one: Attribution) -> float:
+    """The weight that orders causes. Less traffic or work also shortens waits, so those come first."""
+    return one.weight * (_WAIT_URGENCY if one.kind is CauseKind.SERIAL_LOOP else 1.0)
+
+
 def _bound(model: LaunchModel, efficiency: float) -> Cause:
     assert model.time is not None
     terms = model.time.terms(model.sample)
     unit = max(terms, key=lambda name: terms[name])
+    if unit == "path":
+        reason = (
+            "too few bytes are in flight: the latency of each CTA bounds it; use more warps, or more loads per thread"
+        )
+        return Cause(CauseKind.FEW_BYTES, None, None, f"The launch: {reason}.")
     reason = f"No single cause: {_BOUNDS.get(unit, unit + ' bounds it')}; {efficiency:.0%} of the roofline's speed."
     return Cause(CauseKind.BOUND, None, None, reason)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from artifact_inspector.diagnosis.attribution import Attribution
 from artifact_inspector.diagnosis.cause import CauseKind
-from artifact_inspector.diagnosis.launch_model import LaunchModel
+from artifact_inspector.diagnosis.launch_model import LaunchModel, with_contiguous_accesses
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.timing.latency_walk import SchedulingEffect
 from artifact_inspector.execution.timing.pipes import pipe_of, wait_effect
@@ -24,12 +24,16 @@ def find_latency_causes(model: LaunchModel) -> Iterator[Attribution]:
     line = max(lines, key=lambda name: _executions(model, loads, name), default=None)
     chained = [name for name in lines if name in model.operations.chained_loads]
     if chained:
-        origin = model.operations.chained_loads[chained[0]]
-        feeding = "the value of its previous iteration" if origin == chained[0] else f"the value loaded at {origin}"
+        chasing = [name for name in chained if name in model.operations.chained_loads[name]]
+        first = (chasing or chained)[0]
+        origin = first if chasing else min(model.operations.chained_loads[first])
+        feeding = "the value of its previous iteration" if origin == first else f"the value loaded at {origin}"
         reason = f"the load's address is {feeding}, so its latency is exposed in every iteration"
-        if share is not None and origin == chained[0]:
-            weight = share = max(share, _chain_share(model, chained[0]))
-        yield Attribution(CauseKind.DEPENDENT_LOADS, chained[0], share, weight, reason)
+        if share is not None and chasing:
+            scattered = [step.index for step in loads if step.source_place in model.chasing_lines]
+            of_sectors = model.share_of(with_contiguous_accesses(model.sample, scattered)) or 0.0
+            weight = share = max(share, of_sectors, _chain_share(model, first))
+        yield Attribution(CauseKind.DEPENDENT_LOADS, first, share, weight, reason)
     elif any(step.kind == "copy" for step in loads):
         waits = [step for step in model.steps if _waits_for_copies(step) and model.is_in_loop(step)]
         depths = {wait_effect(step, pipe_of(step))[1] for step in waits}

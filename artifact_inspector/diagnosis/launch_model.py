@@ -30,6 +30,8 @@ _SCALED_COUNTERS = (
     "warps_executed", "threads_executed", "sectors", "sectors_ideal", "wavefronts", "wavefronts_ideal",
     "bytes_requested", "active_threads",
 )  # fmt: skip
+_MOST_SECTORS = 1 << 25
+"""Sectors of the window of CTAs from which traffic of device memory is derived: it takes up to 10 s."""
 _SCALED_TRAFFIC = ("requested_lines", "new_sectors", "requested_sectors", "contiguous_ranges")
 
 
@@ -91,6 +93,13 @@ class LaunchModel:
     """Step → times that the recorded CTA executed it; more than once in a loop."""
     unrolled_lines: frozenset[str]
     """Lines of loops that the machine code unrolls completely."""
+
+    @property
+    def chasing_lines(self) -> frozenset[str]:
+        """Lines of loads in loops whose address is a loaded value of the previous iteration."""
+        chains = self.operations.chained_loads
+        chasing = {line for line, origins in chains.items() if line in origins}
+        return frozenset(line for line, origins in chains.items() if line in chasing or origins & chasing)
 
     @property
     def steps(self) -> tuple[ProgramStep, ...]:
@@ -184,7 +193,9 @@ def model_launch(
                 0 if cubin is None or cubin.frame_bytes is None else cubin.frame_bytes,
                 int(resources.shared.value or 0),
                 (product.megahertz if product is not None else None) or 1800,
-                fetched_bytes(sample, occupancy.blocks, gpu_model.multiprocessors, gpu_model.l2_bytes, limit),
+                fetched_bytes(
+                    sample, occupancy.blocks, gpu_model.multiprocessors, gpu_model.l2_bytes, limit, _MOST_SECTORS
+                ),
             )
             if time.unknown_rates(sample):
                 time = None

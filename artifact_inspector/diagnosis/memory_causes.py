@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -23,6 +23,9 @@ additions of 32 lanes and for single maxima, 1.9 for compare-and-swap."""
 _FLOAT_ATOMIC_CYCLES = 3.5
 """Cycles between two float atomics of lanes on one address, which are not combined. Measured on an H200."""
 _LANES_COMBINED = 32
+_CHANCE = 3
+"""Lanes of the sampled CTAs that random addresses may share."""
+_FLOAT_TYPES = ("F32", "F16", "BF16", "F64", "_f32", "_f16", "_f64")
 LEAST_UNROLLED = 4
 """Compare-and-swaps of one line that count as an unrolled loop."""
 LEAST_CONTENTION = 32
@@ -66,6 +69,8 @@ def _uncoalesced(model: LaunchModel) -> Iterator[Attribution]:
         if model.time is not None and actual - ideal and _shares_sectors(model, steps):
             yield from _narrow_access(model, line, steps)
             continue
+        if line in model.chasing_lines:
+            continue  # the chain of loads scatters them
         share = model.share_of(with_contiguous_accesses(model.sample, [step.index for step in steps]))
         weight = model.instruction_share([step.index for step in steps]) if share is None else share
         unit = "cache lines" if model.time is None and model.sample.loaded.initial_state is not None else "sectors"
@@ -162,25 +167,18 @@ def _steps_of_lines(model: LaunchModel, steps: Sequence[ProgramStep]) -> list[Pr
 
 def _most_on_one_address(model: LaunchModel, steps: Sequence[ProgramStep]) -> tuple[float, float]:
     """Atomics of the launch on the address that gets most of them, and their cycles, from the sampled CTAs."""
-    traffic, launch = model.traffic, model.sample.launch
-    lanes_at: Counter[int] = Counter()
-    cycles_at: Counter[int] = Counter()
-    ctas_at: defaultdict[int, set[int]] = defaultdict(set)
-    for step in steps:
-        lanes_per_address = traffic.active_lanes.get(step.index, 0) / max(
-            1, traffic.distinct_addresses.get(step.index, 0)
-        )
-        if any(kind in step.opcode for kind in ("F32", "F16", "BF16", "F64", "_f32", "_f16", "_f64")):
-            cycles = lanes_per_address * _FLOAT_ATOMIC_CYCLES
-        else:
-            cycles = max(1.0, lanes_per_address / _LANES_COMBINED) * _WARP_ATOMIC_CYCLES
-        for (cta, address), count in traffic.first_addresses.get(step.index, {}).items():
-            lanes_at[address] += count * lanes_per_address  # type: ignore[assignment]
-            cycles_at[address] += count * cycles  # type: ignore[assignment]
-            ctas_at[address].add(cta)
-    if not lanes_at:
+    traffic, sample = model.traffic, model.sample
+    total, distinct, most, address = traffic.count_lanes(step.index for step in steps)
+    if not total:
         return 0.0, 0.0
-    address = max(cycles_at, key=lambda one: cycles_at[one])
-    # an address that several sampled CTAs use is used by the same fraction of all CTAs
-    scale = launch.ctas / len(model.sample.ctas) if len(ctas_at[address]) > 1 else 1.0
-    return lanes_at[address] * scale, cycles_at[address] * scale
+    ctas_there = {cta for s in steps for cta, first in traffic.first_addresses.get(s.index, {}) if first == address}
+    # a few lanes meet by chance; one CTA's address may be its own
+    is_shared = distinct < total / 2 or len(ctas_there) > 1
+    certain = max(0, most - _CHANCE) if len(sample.ctas) > 1 and distinct > 1 else most
+    lanes = certain * (sample.launch.ctas / len(sample.ctas) if is_shared and len(sample.ctas) > 1 else 1.0)
+    if any(kind in step.opcode for step in steps for kind in _FLOAT_TYPES):
+        return lanes, lanes * _FLOAT_ATOMIC_CYCLES
+    # lanes of a warp on one address are combined
+    warps = sum(model.counters.warps_executed[step.index] for step in steps)
+    lanes_per_warp = max(1.0, min(_LANES_COMBINED, most / max(1, warps)))
+    return lanes, lanes / lanes_per_warp * _WARP_ATOMIC_CYCLES

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class Remedy:
     costs: tuple[str, ...]
     """What it takes in addition: registers, shared memory, occupancy."""
     verified: bool
-    """Whether the compiled change was simulated: it changes the code, and its first cause differs or shrinks."""
+    """Whether the change passed all its checks: the code changes, the first cause disappears or shrinks, the same
+    bytes are read and written, and a source edit gives equal results in Triton's interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class RemedySearch:
     remedies: tuple[Remedy, ...]
     """The largest gain first; at most three."""
     tried: int
-    """Configurations that were compiled and simulated."""
+    """Variants that were compiled and simulated."""
     reason: str
     """Why there is none; empty if there is one."""
+    edited_files: Mapping[str, str] = field(default_factory=dict)
+    """Patch → the whole changed file."""

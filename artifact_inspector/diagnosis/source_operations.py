@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from artifact_inspector.analysis.flow.control_flow import find_control_flow
+from artifact_inspector.diagnosis.address_ranges import RangeAnalysis
+from artifact_inspector.diagnosis.unique_values import NamedInstruction, name_values
 from artifact_inspector.facts.modules import read_module
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
@@ -15,6 +17,7 @@ from artifact_inspector.model.tensor import TensorType
 
 _WIDER: Mapping[str, tuple[str, ...]] = {"f32": ("f16", "bf16"), "f64": ("f32", "f16", "bf16")}
 """Operand type of a dot → the loaded types that a matrix unit multiplies without conversion."""
+DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
 _PASSES_VALUES = ("arith.extf", "tt.reshape", "tt.trans", "ttg.convert_layout", "tt.fp_to_fp")
 
 
@@ -28,8 +31,14 @@ class SourceOperations:
     """Lines whose value changes its layout."""
     wide_integers: frozenset[str] = frozenset()
     """Lines that multiply or divide 64-bit integers per element."""
-    chained_loads: Mapping[str, str] = field(default_factory=dict)
-    """Line of a load → line of the load that its address depends on."""
+    chained_loads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Line of a load → lines of the loads that its address depends on."""
+    divides: frozenset[str] = frozenset()
+    """Lines that divide integers by a number that is no constant."""
+    dot_tile: tuple[int, int, int] | None = None
+    """Rows, columns and depth of the smallest dot."""
+    grows_tile: tuple[bool, bool] = (False, False)
+    """Whether CTAs with other rows, or other columns, of that dot read the same second, or first, operand."""
     wide_dots: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Line of a dot → type of its operands, narrower type that was loaded."""
     dot_operands: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -68,9 +77,12 @@ def read_source_operations(artifact: Artifact) -> SourceOperations:
         operations={line: frozenset(names) for line, names in operations.items()},
         converts_layout=frozenset(converted),
         wide_integers=frozenset(_wide_integer_lines(function, module)),
-        chained_loads=dict(_chained_loads(function, values)),
-        wide_dots=dict(_wide_dots(function, module, values)),
-        dot_operands=_dot_operands(function, values),
+        chained_loads=_chained_loads(values),
+        divides=frozenset(_dividing_lines(values)),
+        dot_tile=_dot_tile(function, module),
+        grows_tile=_grows_tile(function),
+        wide_dots=dict(_wide_dots(module, values)),
+        dot_operands=_dot_operands(values),
         loops=_loop_lines(function),
         most_elements=_most_elements(function, module),
     )
@@ -89,12 +101,12 @@ class _ValueGraph:
     """Which operations define the value of a name."""
 
     def __init__(self, function: Function) -> None:
-        self.producers: defaultdict[str, list[Instruction]] = defaultdict(list)
+        self.producers: dict[str, NamedInstruction] = {}
         self.sources: defaultdict[str, list[str]] = defaultdict(list)
-        for instruction in function.instructions:
-            for name in instruction.operands.results:
-                self.producers[name].append(instruction)
-        for flow in function.flows:
+        self.instructions, flows = name_values(function)
+        for named in self.instructions:
+            self.producers.update(dict.fromkeys(named.results, named))
+        for flow in (flow for at in flows.values() for flow in at):
             self.sources[flow.target].append(flow.source)
 
     def definitions(self, names: Sequence[str], through: Sequence[str] | None = None) -> Iterator[Instruction]:
@@ -106,29 +118,67 @@ class _ValueGraph:
                 continue
             visited.add(name)
             worklist += self.sources.get(name, ())
-            for instruction in self.producers.get(name, ()):
-                yield instruction
-                passes = instruction.opcode in through if through is not None else instruction.opcode != "tt.load"
-                if passes and not instruction.opcode.startswith("scf."):
-                    worklist += instruction.operands.reads
+            producer = self.producers.get(name)
+            if producer is None:
+                continue
+            opcode = producer.instruction.opcode
+            yield producer.instruction
+            passes = opcode in through if through is not None else opcode != "tt.load"
+            if passes and not opcode.startswith("scf."):
+                worklist += producer.reads
 
 
-def _chained_loads(function: Function, values: _ValueGraph) -> Iterator[tuple[str, str]]:
-    for instruction in function.instructions:
+def _chained_loads(values: _ValueGraph) -> dict[str, frozenset[str]]:
+    lines: defaultdict[str, set[str]] = defaultdict(set)
+    for instruction, _, reads in values.instructions:
         line = _line_of(instruction)
         if instruction.opcode != "tt.load" or line is None:
             continue
-        for origin in values.definitions(instruction.operands.reads[:1]):
+        for origin in values.definitions(reads[:1]):
             if origin.opcode == "tt.load" and (origin_line := _line_of(origin)) is not None:
-                yield line, origin_line
+                lines[line].add(origin_line)
+    return {line: frozenset(origins) for line, origins in lines.items()}
 
 
-def _wide_dots(function: Function, module: Module, values: _ValueGraph) -> Iterator[tuple[str, tuple[str, str]]]:
+def _dividing_lines(values: _ValueGraph) -> Iterator[str]:
+    """A division by a constant is a multiplication or a shift."""
+    for instruction, _, reads in values.instructions:
+        line = _line_of(instruction)
+        if instruction.opcode in DIVISIONS and line is not None:
+            divisor = values.definitions(reads[1:2], ("tt.splat", "tt.broadcast"))
+            if all(one.opcode != "arith.constant" for one in divisor):
+                yield line
+
+
+def _grows_tile(function: Function) -> tuple[bool, bool]:
+    analysis = RangeAnalysis(function)
+    ids = analysis.program_ids()
+    divided = {name for one in analysis.instructions(*DIVISIONS) for name in analysis.origins(one.reads[0])}
+    swizzled = {axis for axis, names in ids.items() if not divided.isdisjoint(names)}
+    for dot in analysis.instructions("tt.dot", "tt.dot_scaled"):
+        rows, columns = (
+            {axis for axis, names in ids.items() if not names.isdisjoint(analysis.origins(operand))}
+            for operand in dot.reads[:2]
+        )
+        return bool(rows - columns or rows & swizzled), bool(columns - rows or columns & swizzled)
+    return False, False
+
+
+def _dot_tile(function: Function, module: Module) -> tuple[int, int, int] | None:
+    tiles = []
     for instruction in function.instructions:
+        types = [tile for tile in _types(instruction, module) if len(tile.shape) == 2]
+        if instruction.opcode in ("tt.dot", "tt.dot_scaled") and len(types) > 2:
+            tiles.append((types[0].shape[0], types[1].shape[1], types[0].shape[1]))
+    return min(tiles, default=None, key=lambda tile: tile[0] * tile[1] * tile[2])
+
+
+def _wide_dots(module: Module, values: _ValueGraph) -> Iterator[tuple[str, tuple[str, str]]]:
+    for instruction, _, reads in values.instructions:
         line = _line_of(instruction)
         if instruction.opcode != "tt.dot" or line is None:
             continue
-        for operand in instruction.operands.reads[:2]:
+        for operand in reads[:2]:
             for origin in values.definitions([operand], _PASSES_VALUES):
                 types = _types(origin, module)
                 if (
@@ -151,13 +201,13 @@ def _loop_lines(function: Function) -> tuple[frozenset[str], ...]:
     return tuple(map(frozenset, lines))
 
 
-def _dot_operands(function: Function, values: _ValueGraph) -> dict[str, frozenset[str]]:
+def _dot_operands(values: _ValueGraph) -> dict[str, frozenset[str]]:
     lines: defaultdict[str, set[str]] = defaultdict(set)
-    for instruction in function.instructions:
+    for instruction, _, reads in values.instructions:
         line = _line_of(instruction)
         if instruction.opcode != "tt.dot" or line is None:
             continue
-        for origin in values.definitions(instruction.operands.reads[:2], _PASSES_VALUES):
+        for origin in values.definitions(reads[:2], _PASSES_VALUES):
             if (origin_line := _line_of(origin)) is not None:
                 lines[line].add(origin_line)
     return {line: frozenset(origins) for line, origins in lines.items()}
@@ -166,7 +216,7 @@ def _dot_operands(function: Function, values: _ValueGraph) -> dict[str, frozense
 def _wide_integer_lines(function: Function, module: Module) -> Iterator[str]:
     for instruction in function.instructions:
         name = instruction.opcode
-        if name in ("arith.muli", "arith.divsi", "arith.remsi", "arith.divui", "arith.remui"):
+        if name == "arith.muli" or name in DIVISIONS:
             types, line = _types(instruction, module), _line_of(instruction)
             if line is not None and types and types[-1].element == "i64":
                 yield line

@@ -12,7 +12,8 @@ from artifact_inspector.analysis.flow.asm_lines import find_asm_calls, move_to_c
 from artifact_inspector.errors import CacheError
 from artifact_inspector.execution.interpreter.program import DecodedProgram
 from artifact_inspector.execution.launch import ELEMENT_BITS, SCRATCH_TENSOR
-from artifact_inspector.execution.sass.semantics import arch_number, default_parameter_layout, read_program
+from artifact_inspector.execution.sass.environment import default_parameter_layout
+from artifact_inspector.execution.sass.semantics import arch_number, read_program
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.assembly import with_cubin
 from artifact_inspector.files.binaries import read_interface

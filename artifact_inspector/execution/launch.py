@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.stored_values import StoredValues
@@ -72,7 +72,11 @@ class Tensor:
         return (last + 1) * self.bits // 8
 
 
-def encode_argument(argument: Any, size: int) -> bytes | None:
+Argument: TypeAlias = Tensor | int | float | None
+"""The value of a kernel argument; None if it was not given, or is none."""
+
+
+def encode_argument(argument: Argument, size: int) -> bytes | None:
     """An argument as little-endian bytes as the kernel receives it; None if it was not given.
 
     A tensor is passed as its address. A parameter of more than 8 bytes is not a number, and counts as not
@@ -95,7 +99,7 @@ class KernelLaunch:
     """A grid, and the arguments by the kernel's names; constants may be among them."""
 
     grid: tuple[int, int, int]
-    arguments: Mapping[str, Tensor | int | float | bool | None]
+    arguments: Mapping[str, Argument]
     kernel_hash: str | None = None
     """Hash of the compiled variant that is launched, if several are known."""
     notes: tuple[str, ...] = field(default=())
@@ -124,7 +128,7 @@ def place_tensors(launch: KernelLaunch) -> KernelLaunch:
         argument.pointer + argument.bytes for argument in launch.tensors.values() if argument.pointer is not None
     ]
     address = max([FIRST_ADDRESS, *(-(-end // TENSOR_SPACING) * TENSOR_SPACING for end in occupied_ends)])
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Argument] = {}
     for name, argument in launch.arguments.items():
         if isinstance(argument, Tensor) and argument.pointer is None:
             argument = replace(argument, stride=argument.strides, pointer=address)

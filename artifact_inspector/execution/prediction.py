@@ -9,7 +9,7 @@ from typing import Any
 
 from artifact_inspector.execution.cta_order import CtaOrder, find_cta_order
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess, WarpAccess
-from artifact_inspector.execution.interpreter.footprints import SECTOR
+from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
 from artifact_inspector.execution.interpreter.program import ProgramStep
 from artifact_inspector.execution.l2_cache import USABLE_L2_SHARE, L2Estimate, estimate_l2
 from artifact_inspector.execution.launch_counters import COPY_KINDS, LOCAL_KINDS, Counters, total_counters
@@ -247,7 +247,7 @@ def _fits_in_l2(counters: Counters, l2_bytes: int | None) -> bool | None:
 
 def _cta_order(run: SimulatedLaunch, wave: tuple[int, str] | None, fits_l2: bool | None) -> CtaOrder | None:
     footprints = run.memory.footprints
-    if wave is None or footprints is None or run.unfinished or run.is_sampled:
+    if wave is None or not isinstance(footprints, Footprints) or run.unfinished or run.is_sampled:
         return None
     return find_cta_order(run.launch, footprints, run.loaded.tile_bytes, *wave, fits_l2)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
 from artifact_inspector.execution.interpreter.access_stream import AccessStream
 from artifact_inspector.execution.interpreter.counters import StepCounters, StepLimitReached
 from artifact_inspector.execution.interpreter.footprints import Footprints
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.loops import LoopAccelerator
-from artifact_inspector.execution.interpreter.machine import Machine
-from artifact_inspector.execution.interpreter.merging import arrive_at_reconvergence
+from artifact_inspector.execution.interpreter.machine import LaunchEnvironment, Machine, arrive_at_reconvergence
 from artifact_inspector.execution.interpreter.observation import AccessObserver
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, ProgramStep, UndecidedPath
 from artifact_inspector.execution.interpreter.tensor_maps import TensorDescriptor, parse_block
@@ -25,11 +25,8 @@ from artifact_inspector.execution.interpreter.values import InputNames
 from artifact_inspector.execution.kernel_loader import FILL_FLAG, KernelParameter, LoadedKernel
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor, place_tensors
 from artifact_inspector.execution.pointer_origin import find_unknown_pointers
-from artifact_inspector.execution.sass import semantics as sass
+from artifact_inspector.execution.sass.environment import SassEnvironment
 from artifact_inspector.model.limits import CTAS
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.amdgcn import semantics as amdgcn
 
 PORTION_LANES = 1 << 15
 """Lanes that are simulated together: their registers fit the L2 cache of a CPU."""
@@ -160,7 +157,7 @@ class LaunchSetup:
     counters: StepCounters
     memory: GlobalMemory
     input_names: InputNames
-    environment: amdgcn.AmdgcnEnvironment | sass.SassEnvironment
+    environment: LaunchEnvironment
     runs_in_parallel: bool = True
     """Whether loop iterations may run in parallel and CTAs as affine values; the counters are the same."""
 
@@ -211,13 +208,11 @@ def set_up_launch(
         if parameter.type.startswith("!tt") and isinstance(argument, Tensor)
     }
     program, threads = loaded.program, loaded.threads
-    environment: amdgcn.AmdgcnEnvironment | sass.SassEnvironment
+    environment: LaunchEnvironment
     if loaded.initial_state is not None:
-        from artifact_inspector.execution.amdgcn import semantics as amdgcn
-
-        environment = amdgcn.AmdgcnEnvironment(program, loaded.initial_state, launch, arguments, threads, names)
+        environment = AmdgcnEnvironment(program, loaded.initial_state, launch, arguments, threads, names)
     else:
-        environment = sass.SassEnvironment(program, launch, arguments, threads, names, descriptors)
+        environment = SassEnvironment(program, launch, arguments, threads, names, descriptors)
     return LaunchSetup(loaded, launch, counters, _make_memory(launch), names, environment, runs_in_parallel)
 
 

@@ -32,6 +32,20 @@ class StoredValues:
         return hash(self.digest)
 
 
+def random_values(count: int, bound: int, dtype: str) -> StoredValues:
+    """Random integers from 0 up to a bound, the same in each call; `dtype` is `i32` or `u8`."""
+    kind = np.dtype(f"{dtype[0]}{int(dtype[1:]) // 8}")
+    least = max(1, min(bound, int(np.iinfo(kind).max)))
+    elements = np.random.default_rng(0).integers(0, least, count, dtype=kind)
+    return StoredValues(elements, f"random {count} {bound} {dtype}")
+
+
+def largest_value(values: tuple[int | float, ...] | StoredValues) -> int:
+    """The largest value, rounded down; 0 if there is none."""
+    elements = values.elements if isinstance(values, StoredValues) else values
+    return int(max(elements, default=0)) if isinstance(elements, tuple) else int(np.max(elements, initial=0))
+
+
 class ValuesReader:
     """Reads the values that the launches of one record refer to, each file once.
 

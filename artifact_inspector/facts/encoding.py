@@ -25,9 +25,6 @@ _PLAIN = (bool, int, float, str, type(None))
 _WRITER = json.JSONEncoder(separators=(",", ":"))
 
 
-# -- values ----------------------------------------------------------------------------
-
-
 def encode(value: object) -> Any:
     """A fact, as `json` can write it."""
     kind: Any = type(value)
@@ -139,9 +136,6 @@ def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
     hints = typing.get_type_hints(kind)
     names = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
     return tuple((name, hints[name]) for name in names)
-
-
-# -- sections --------------------------------------------------------------------------
 
 
 def join(sections: Mapping[str, str]) -> bytes:

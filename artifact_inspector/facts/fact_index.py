@@ -15,7 +15,7 @@ from artifact_inspector.facts.kernel import KernelFacts, View, read_everything
 from artifact_inspector.facts.lazy import FactSource
 from artifact_inspector.facts.reading import TextCache, without_collection
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import FilesSnapshot, package_digest, snapshot_files
+from artifact_inspector.files.digests import package_digest, snapshot_files
 from artifact_inspector.files.index import Index
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def read_kernels(
     view = view or read_everything
     keeps = options.index is not None and options.disassemble is None
     states = [snapshot_files(artifact) if keeps else None for artifact in artifacts]
-    keys = [None if state is None else _key(state) for state in states]
+    keys = [  # digests of all that the facts of a kernel depend on
+        None if state is None else blake2b(package_digest() + state.digest, digest_size=32).digest() for state in states
+    ]
     stored: dict[bytes, bytes] = {}
     if options.index is not None and keeps:
         with options.index() as index:
@@ -120,8 +122,3 @@ def _write(fresh: dict[bytes, bytes], options: ReadOptions) -> None:
         with options.index() as index:
             index.put(fresh)
         fresh.clear()
-
-
-def _key(state: FilesSnapshot) -> bytes:
-    """A digest of all that the facts of a kernel depend on."""
-    return blake2b(package_digest() + state.digest, digest_size=32).digest()

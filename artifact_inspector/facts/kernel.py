@@ -42,10 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["COUNTED", "KernelFacts", "Outline", "RegionWork", "StageFacts", "WaitFacts"]
 
 
-def _no_resources() -> Resources:
-    return find_resources(None, {})
-
-
 class StageFacts(Facts):
     """The facts of one stage."""
 
@@ -218,7 +214,7 @@ class KernelFacts(Facts):
         """Partitions of a warp-specialised kernel."""
         return self.reading.partitions
 
-    @or_else(_no_resources)
+    @or_else(lambda: find_resources(None, {}))
     def resources(self) -> Resources:
         """Registers, shared memory and warps that a block takes."""
         return self.reading.resources
@@ -304,17 +300,7 @@ class KernelFacts(Facts):
                 blocks_by_resource={},
                 missing=(reason,),
             )
-        resources = self.resources
-        return find_occupancy(
-            target,
-            registers=resources.registers.value,
-            shared_bytes=resources.shared.value,
-            warps_per_block=resources.warps_per_block.value,
-            scalar_registers=resources.scalar_registers.value,
-            barriers=resources.barriers.value,
-            tensor_columns=resources.tensor_columns.value,
-            workgroup_processor=resources.workgroup_processor,
-        )
+        return occupancy_of(self.resources, target, self.resources.registers.value)
 
     def drains(self, region: str) -> tuple[int, ...]:
         """Lines of the waits that drain a pipelined loop in the last stage that has it."""
@@ -343,6 +329,20 @@ class KernelFacts(Facts):
     def wait_depths(self) -> tuple[int, ...]:
         """Depths of the waits for loads in the main loop of the last stage, in program order."""
         return () if self.last is None else depths_for_loads(self.last.waits_in(self.principal))
+
+
+def occupancy_of(resources: Resources, target: Target, registers: int | None) -> Occupancy:
+    """The occupancy of a kernel on a target if a thread has so many registers."""
+    return find_occupancy(
+        target,
+        registers=registers,
+        shared_bytes=resources.shared.value,
+        warps_per_block=resources.warps_per_block.value,
+        scalar_registers=resources.scalar_registers.value,
+        barriers=resources.barriers.value,
+        tensor_columns=resources.tensor_columns.value,
+        workgroup_processor=resources.workgroup_processor,
+    )
 
 
 View = Callable[[KernelFacts], object]

@@ -72,8 +72,6 @@ class KernelReading(KernelFiles):
         last = next(reversed(self.stages), None)
         return None if last is None or last.order <= Stage.TTGIR.order else self.present(last)
 
-    # -- all stages --------------------------------------------------------------------
-
     @computed
     def program(self) -> KernelProgram | None:
         """Arguments and tiles, from the last stage that has them."""
@@ -127,8 +125,6 @@ class KernelReading(KernelFiles):
             if pipeline is not None:
                 pipelines[name] = pipeline
         return pipelines
-
-    # -- the last stage compared with the first ----------------------------------------
 
     @computed
     def identities(self) -> Mapping[str, WorkBalance]:
@@ -211,17 +207,13 @@ class KernelReading(KernelFiles):
     def _accessed_at(self, stage: StageReading | None) -> Mapping[str, StageAccesses] | None:
         return None if stage is None else stage.accessed
 
-    # -- what it takes -----------------------------------------------------------------
-
     @computed
     def bill(self) -> SharedMemoryUsage | None:
         """Shared memory by purpose; None without TTGIR."""
         ttgir, artifact = self.present(Stage.TTGIR), self.artifact
         if ttgir is None or not ttgir.codes:
             return None
-        return find_shared_memory_usage(
-            list(ttgir.codes), ttgir.parsed, ttgir.language, artifact.shared_bytes, artifact.triton_version
-        )
+        return find_shared_memory_usage(list(ttgir.codes), artifact.shared_bytes, artifact.triton_version)
 
     @computed
     def partitions(self) -> tuple[PartitionFacts, ...]:
@@ -235,7 +227,7 @@ class KernelReading(KernelFiles):
         return tuple(
             partition
             for function in functions
-            for partition in find_partitions(function.code, ttgir.parsed, ttgir.language, by_name.get(function.name))
+            for partition in find_partitions(function.code, by_name.get(function.name))
         )
 
     @computed
@@ -289,8 +281,6 @@ class KernelReading(KernelFiles):
             bill,
         )
         return (*resources.contradictions, *between)
-
-    # -- remarks of the compilers ------------------------------------------------------
 
     @computed
     def written_remarks(self) -> tuple[CompilerRemark, ...] | None:

@@ -128,9 +128,6 @@ class FactSource:
             self._reading.forget()
 
 
-# -- members of records ----------------------------------------------------------------
-
-
 class lazy(Generic[Value]):  # noqa: N801 - used as a decorator, as `property` is
     """A fact of a record, kept in the index.
 

@@ -112,7 +112,7 @@ def order_stage(
             if memory is None and region.reference is not None:
                 # Of a loop that was split: its parts have ids of their own.
                 memory = memories_before.get(prefix + region.reference.id)
-            facts, memories[name] = judge_region(code, region, memory, exact=references.is_source)
+            facts, memories[name] = judge_region(code, region, memory)
             facts_of_all.append(_prefixed(facts, prefix))
             if region.residue is not None:
                 left_over.add(name)

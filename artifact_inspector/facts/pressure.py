@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from artifact_inspector.analysis.resources.occupancy import find_occupancy
 from artifact_inspector.analysis.resources.pressure import RegisterPressure, find_pressure, registers_to_free
 from artifact_inspector.errors import CacheError
 from artifact_inspector.facts.inspection import inspect_artifact
-from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.facts.kernel import KernelFacts, occupancy_of
 from artifact_inspector.facts.modules import Disassemble, read_module
 from artifact_inspector.files.cache import Artifact, Problem
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import EventKind, Function, Instruction, Module, RegisterBank, Resource, Stage
+from artifact_inspector.model.location import base_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,24 +142,12 @@ def _registers_to_free(facts: KernelFacts, allocated: int) -> int | None:
     if target is None:
         return None
 
-    def blocks_with(registers: int) -> int | None:
-        return find_occupancy(
-            target,
-            registers=registers,
-            shared_bytes=resources.shared.value,
-            warps_per_block=resources.warps_per_block.value,
-            scalar_registers=resources.scalar_registers.value,
-            barriers=resources.barriers.value,
-            tensor_columns=resources.tensor_columns.value,
-            workgroup_processor=resources.workgroup_processor,
-        ).blocks
-
-    return registers_to_free(blocks_with, allocated)
+    return registers_to_free(lambda registers: occupancy_of(resources, target, registers).blocks, allocated)
 
 
 def _source(instruction: Instruction) -> str | None:
     frames = instruction.location
-    return None if not frames else f"{frames[-1].file.rpartition('/')[2]}:{frames[-1].line}"
+    return None if not frames else f"{base_name(frames[-1].file)}:{frames[-1].line}"
 
 
 def _live_at_peak(function: Function, pressure: RegisterPressure) -> tuple[LiveRegisters, ...]:
@@ -178,14 +166,11 @@ _KINDS = {EventKind.ASYNC_COPY: "global_load"}
 
 
 def _by_source(function: Function, alive: list[int]) -> tuple[LinePressure, ...]:
-    lines: dict[str, LinePressure] = {}
+    lines: dict[tuple[str, int], LinePressure] = {}
     for instruction, count in zip(function.instructions, alive, strict=True):
-        source = _source(instruction)
-        if source is not None and (source not in lines or lines[source].registers < count):
-            lines[source] = LinePressure(source, count, instruction.line)
-    return tuple(sorted(lines.values(), key=_source_order))
-
-
-def _source_order(line: LinePressure) -> tuple[str, int]:
-    file, _, number = line.source.rpartition(":")
-    return file, int(number)
+        frame = instruction.location[-1] if instruction.location else None
+        if frame is not None:
+            place = base_name(frame.file), frame.line
+            if place not in lines or lines[place].registers < count:
+                lines[place] = LinePressure(f"{place[0]}:{place[1]}", count, instruction.line)
+    return tuple(lines[place] for place in sorted(lines))

@@ -55,9 +55,6 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-# -- members ---------------------------------------------------------------------------
-
-
 class MemberProblems:
     """The problems that were met while members were computed, by member and stage."""
 
@@ -188,9 +185,6 @@ class computed_from_text(computed[Value]):  # noqa: N801 - used as a decorator
         if shared is not None and not problems:
             shared[self.name] = value
         return value
-
-
-# -- texts that kernels share ----------------------------------------------------------
 
 
 class TextCache:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.kernel_reading import KernelReading
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.facts.reading import Unavailable, without_collection
 from artifact_inspector.model import Stage
-
-if TYPE_CHECKING:
-    from artifact_inspector.facts.kernel import KernelFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,8 @@ def find_scene(kernel: KernelFacts, region: str | None = None, stages: Collectio
         for stage in selected
         if region_name is not None and (region_facts := kernel.stages[stage].region(region_name)) is not None
     }
-    missing = tuple(_missing(selected, lanes))
+    drawn = {lane.stage for lane in lanes}
+    missing = tuple(f"{stage.value} has no such region" for stage in selected if stage not in drawn)
     return Scene(name, target, region, kernel.principal, tuple(lanes), verdicts, missing)
 
 
@@ -77,8 +75,3 @@ def _lanes(kernel: KernelFacts, stage: Stage) -> Sequence[Lane]:
             return reading.lanes
     except Unavailable:
         return ()
-
-
-def _missing(stages: Sequence[Stage], lanes: Sequence[Lane]) -> list[str]:
-    drawn = {lane.stage for lane in lanes}
-    return [f"{stage.value} has no such region" for stage in stages if stage not in drawn]

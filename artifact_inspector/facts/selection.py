@@ -169,13 +169,11 @@ def _no_match(
     available = Counter(value for x in artifacts for value in (list(filters[0].values_of(x)) or ["unknown"]))
     lead = "is for " if kind == TARGET else ""
     condition = lead + " or ".join(sorted({kernel_filter.description.removeprefix(lead) for kernel_filter in filters}))
-    if not with_counts:
+    if with_counts:
+        listed = ", ".join(f"{value} ({count})" for value, count in sorted(available.items()))
+    else:
         listed = ", ".join(sorted(set(available) - {"unknown"}))
-        none = "none" if kind == TARGET else "none that is known"
-        return f"No kernel here {condition}.", f"There are {listed or none}."
-    return f"No kernel here {condition}.", "There are " + ", ".join(
-        f"{value} ({count})" for value, count in sorted(available.items())
-    ) + "."
+    return f"No kernel here {condition}.", f"Choose from {listed}." if listed else "Omit this selector."
 
 
 def parse_stages(values: Iterable[str]) -> tuple[Stage, ...]:
@@ -188,7 +186,7 @@ def parse_stages(values: Iterable[str]) -> tuple[Stage, ...]:
     stages = []
     for value in split_option_values(values):
         if value.lower() not in stage_by_name:
-            raise UsageError(f"{value!r} is no stage.", f"The stages are {', '.join(stage_by_name)}.")
+            raise UsageError(f"{value!r} is no stage.", f"Expected one of {', '.join(stage_by_name)}.")
         stages.append(stage_by_name[value.lower()])
     return tuple(stages)
 
@@ -213,7 +211,9 @@ def select_kernels(
         if not remaining and cache.entries:
             raise UsageError(
                 f"No kernel here has a file of stage {' or '.join(sorted(stage_names))}.",
-                f"There are {', '.join(f'{stage} ({count})' for stage, count in available.items()) or 'none'}.",
+                f"Choose from {', '.join(f'{stage} ({count})' for stage, count in available.items())}."
+                if available
+                else "Omit --stage.",
             )
     if name is None:
         return remaining
@@ -222,7 +222,9 @@ def select_kernels(
     exact = exact or tuple(
         x for x in remaining if x.requested_kernel is not None and sought == x.requested_kernel.lower()
     )
-    partly = exact or tuple(x for x in remaining if any(sought in text.lower() for text in _names(x)))
+    partly = exact or tuple(
+        x for x in remaining if any(sought in text.lower() for text in (x.display_name, x.name, x.hash, x.directory))
+    )
     if not partly and remaining:
         raise UsageError(
             f"No kernel here is called {name!r}, in name or hash.", _describe_near_matches(sought, remaining)
@@ -276,10 +278,6 @@ def _one_region(facts: StageFacts, region: str) -> StageFacts:
     )
 
 
-def _names(artifact: Artifact) -> tuple[str, ...]:
-    return (artifact.display_name, artifact.name, artifact.hash, artifact.directory)
-
-
 def _describe_near_matches(sought: str, artifacts: Iterable[Artifact]) -> str:
     from difflib import get_close_matches
 
@@ -292,4 +290,4 @@ def _describe_near_matches(sought: str, artifacts: Iterable[Artifact]) -> str:
     close_keys = get_close_matches(sought, names_by_key, n=5, cutoff=0.5)
     near = list(dict.fromkeys(name for key in close_keys for name in names_by_key[key]))[:5] or names[:5]
     remainder = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    return f"There are {', '.join(near)}{remainder}."
+    return f"Choose from {', '.join(near)}{remainder}."

@@ -161,8 +161,6 @@ class StageReading:
         """The format of the stage."""
         return format_of(self.stage)
 
-    # -- the stage as a whole ----------------------------------------------------------
-
     @computed
     def source(self) -> SourceText | None:
         """The text; None where the kernel has none."""
@@ -183,7 +181,7 @@ class StageReading:
         if self.stage is Stage.SASS and earlier_modules:
             calls = find_asm_calls(earlier_modules[-1], format_of(earlier_modules[-1].stage))
             functions = tuple(move_to_call_lines(function, module, language, calls) for function in functions)
-        return tuple(FunctionCode(function, language, is_complete=module.is_complete) for function in functions)
+        return tuple(FunctionCode(function, module, language) for function in functions)
 
     @computed_from_text
     def references(self) -> ReferenceRegions:
@@ -225,23 +223,17 @@ class StageReading:
     @computed_from_text
     def waits(self) -> tuple[WaitFacts, ...]:
         """Waits in text order."""
-        module, language = self.parsed, self.language
         waits: list[WaitFacts] = []
         for function in self.order.functions:
             region_of = {block: function.prefix + region.id for region in function.regions for block in region.blocks}
-            waits += find_waits(function.code, module, language, region_of)
+            waits += find_waits(function.code, region_of)
         return tuple(waits)
-
-    # -- its functions -----------------------------------------------------------------
 
     @computed_from_text
     def accessed(self) -> Mapping[str, StageAccesses]:
         """Function → its accesses to memory."""
-        module, language = self.parsed, self.language
         return {
-            function.name: StageAccesses(
-                function.code, module, language, find_accesses(function.code, module, language)
-            )
+            function.name: StageAccesses(function.code, find_accesses(function.code))
             for function in self.order.functions
         }
 
@@ -260,13 +252,10 @@ class StageReading:
     @computed_from_text
     def buffers(self) -> Mapping[str, LoopBuffers]:
         """Loop → the buffers that its loads rotate through."""
-        module, language, is_source = self.parsed, self.language, self.references.is_source
         return {
             function.prefix + region: buffers
             for function in self.order.functions
-            for region, buffers in find_loop_buffers(
-                function.code, function.regions, module, language, exact=is_source
-            ).items()
+            for region, buffers in find_loop_buffers(function.code, function.regions).items()
         }
 
     @computed
@@ -286,16 +275,11 @@ class StageReading:
         in_cluster = blocks if self.stage.order <= Stage.TTGIR.order and isinstance(blocks, int) else 1
         return warps * target.warp_size * max(1, in_cluster)
 
-    # -- its regions -------------------------------------------------------------------
-
     @computed
     def walks(self) -> tuple[InFlightWalk, ...]:
         """Each function as it runs in its steady state."""
-        module, language, threads = self.parsed, self.language, self.threads
-        return tuple(
-            walk_function(function.code, function.regions, module, language, threads)
-            for function in self.order.functions
-        )
+        threads = self.threads
+        return tuple(walk_function(function.code, function.regions, threads) for function in self.order.functions)
 
     @computed
     def in_flight(self) -> Mapping[str, LoadsInFlight]:
@@ -326,13 +310,13 @@ class StageReading:
     @computed
     def matrix(self) -> Matrix:
         """Region → its matrix instructions."""
-        module, language, warps = self.parsed, self.language, self.artifact.num_warps
+        warps = self.artifact.num_warps
         issuers = {
             name: count for of_stage in self.earlier(lambda stage: stage.issuers) for name, count in of_stage.items()
         }
         return {
             (name := function.prefix + region.id): find_matrix_work(
-                function.code, region, module, language, issuers.get(name, issuers.get(function.prefix, warps))
+                function.code, region, issuers.get(name, issuers.get(function.prefix, warps))
             )
             for function in self.order.functions
             for region in function.regions
@@ -346,15 +330,15 @@ class StageReading:
         """
         if not self.is_tensor_level:
             return {}
-        module, warps, matrix = self.parsed, self.artifact.num_warps, self.matrix
+        warps, matrix = self.artifact.num_warps, self.matrix
         issuers: dict[str, int | None] = {}
         for function in self.order.functions:
             names = [function.prefix + region.id for region in function.regions]
             for name in names:
-                issuers[name] = warps_of(function.code, matrix[name], module, warps)
+                issuers[name] = warps_of(function.code, matrix[name], warps)
             if self.stage is Stage.TTGIR:
                 all_dots = [work for name in names for work in matrix[name]]
-                issuers[function.prefix] = warps_of(function.code, all_dots, module, warps)
+                issuers[function.prefix] = warps_of(function.code, all_dots, warps)
         return issuers
 
     @computed
@@ -388,7 +372,7 @@ class StageReading:
         checks: dict[str, Mapping[CheckKind, int]] = {}
         for function in self.order.functions:
             accesses = self.accessed[function.name].accesses
-            by_block = group_by_block(find_bounds_checks(function.code, accesses, self.language))
+            by_block = group_by_block(find_bounds_checks(function.code, accesses))
             for region in function.regions:
                 counts = Counter(check.kind for check in located_in(region, by_block))
                 checks[function.prefix + region.id] = dict(counts)
@@ -399,8 +383,8 @@ class StageReading:
         """Region → its layout conversions; TTGIR only."""
         if self.stage is not Stage.TTGIR:
             return {}
-        module, language, version = self.parsed, self.language, self.artifact.triton_version
-        return self.order.by_region(lambda code, region: find_conversions(code, region, module, language, version))
+        version = self.artifact.triton_version
+        return self.order.by_region(lambda code, region: find_conversions(code, region, version))
 
     @computed_from_text
     def trips(self) -> Mapping[str, LoopRange | None]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from artifact_inspector.errors import UsageError
+from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.lane import Lane
 from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, PipelineKind, Stage
-
-if TYPE_CHECKING:
-    from artifact_inspector.facts.kernel import KernelFacts
 
 _ASYNCHRONOUS = (PipelineKind.GROUPS, PipelineKind.TENSORS, PipelineKind.DIRECT, PipelineKind.COPIES)
 

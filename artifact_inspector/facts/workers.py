@@ -10,21 +10,18 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifact_inspector.facts import kernel_reading
 from artifact_inspector.facts.kernel import KernelFacts, View
 from artifact_inspector.facts.lazy import FactSource
-from artifact_inspector.facts.modules import BINARY_OF
+from artifact_inspector.facts.modules import BINARY_OF, Disassemble
 from artifact_inspector.facts.reading import TextCache
 from artifact_inspector.files.cache import Artifact
-from artifact_inspector.files.digests import total_file_size
 from artifact_inspector.files.lifetime import end_with_parent, prepare_workers
+from artifact_inspector.files.records import artifact_size
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage
-
-if TYPE_CHECKING:
-    from artifact_inspector.facts.modules import Disassemble
 
 WORTHWHILE = 1_500_000
 """Bytes of files below which starting further processes costs more than they save."""
@@ -57,7 +54,7 @@ def find_facts(
     Args:
         cores: processes at most; one means none but this.
     """
-    sizes = {index: total_file_size(artifacts[index]) for index in indices}
+    sizes = {index: artifact_size(artifacts[index]) or 0 for index in indices}
     processes = min(available_cores() if cores is None else cores, len(indices))
     # A process that inherits nothing would take the time to import everything.
     is_worthwhile = processes > 1 and sys.platform == "linux" and sum(sizes.values()) >= WORTHWHILE

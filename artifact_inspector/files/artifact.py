@@ -65,8 +65,7 @@ class Artifact:
     """The files that one compilation left."""
 
     directory: str
-    """Directory of the entry, relative to the cache directory, with `/`; `.` for the cache directory
-    itself."""
+    """Directory of the entry, relative to the cache directory, with `/`; `.` for the cache directory itself."""
     stem: str
     """Base name of the files: the name of the Python function."""
     name: str
@@ -109,6 +108,15 @@ class Cache:
     """Sorted by name, target and hash."""
     others: tuple[OtherFile, ...]
     problems: tuple[Problem, ...]
+    container: str = ""
+    """The archive, trace or address that it was unpacked from into `root`."""
+    missing: tuple[Problem, ...] = ()
+    """The problems that may have kept kernels from being listed."""
+
+    @property
+    def title(self) -> str:
+        """Where it comes from, for people."""
+        return self.container or str(self.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,13 @@ class CacheContents:
     artifacts: list[Artifact] = field(default_factory=list)
     others: list[OtherFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+    """Those of the problems behind which there may be kernels."""
+
+    def add_missing(self, path: str, sentence: str) -> None:
+        """Add a problem that may hide kernels."""
+        self.problems.append(Problem(path, sentence))
+        self.missing.append(self.problems[-1])
 
 
 class StageText(NamedTuple):

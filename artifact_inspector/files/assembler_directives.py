@@ -36,7 +36,6 @@ def refuse_directives(text: str, subject: str) -> None:
     """Raise for the first directive of an assembly text that opens files or repeats code.
 
     Args:
-        text: PTX, AMDGCN or inline assembly.
         subject: what the text belongs to, for the message.
 
     Raises:
@@ -45,9 +44,15 @@ def refuse_directives(text: str, subject: str) -> None:
     for match in _DIRECTIVE.finditer(text):
         name = match["always"] or match["repeating"]
         if match["spliced"]:
-            raise _refusal(subject, f"splices {match['spliced']!r} into its inline assembly")
-        if match["always"] or (name and not _is_small(match["count"])):
-            raise _refusal(subject, f"holds the assembler directive .{name.lower()}")
+            problem = f"splices {match['spliced']!r} into its inline assembly"
+        elif match["always"] or (name and not _is_small(match["count"])):
+            problem = f"holds the assembler directive .{name.lower()}"
+        else:
+            continue
+        raise CacheError(
+            f"{subject} is not passed to a compiler: it {problem}, which can open files or exhaust memory.",
+            "Inspect it without compiling it again.",
+        )
 
 
 def refuse_inline_directives(mlir: str, subject: str) -> None:
@@ -58,19 +63,9 @@ def refuse_inline_directives(mlir: str, subject: str) -> None:
     """
     for match in _STRING.finditer(mlir):
         if match["location"] is None:
-            refuse_directives(_decoded(match["text"]), subject)
+            text = _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1]) or chr(int(escape[1], 16)), match["text"])
+            refuse_directives(text, subject)
 
 
 def _is_small(count: str) -> bool:
     return count.isascii() and count.isdecimal() and len(count) < 6 and int(count) <= MOST_REPEATS
-
-
-def _decoded(text: str) -> str:
-    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1]) or chr(int(match[1], 16)), text)
-
-
-def _refusal(subject: str, problem: str) -> CacheError:
-    return CacheError(
-        f"{subject} is not passed to a compiler: it {problem}, which can open files or exhaust memory.",
-        "Inspect it without compiling it again.",
-    )

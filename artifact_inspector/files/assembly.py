@@ -13,11 +13,10 @@ from pathlib import Path
 from artifact_inspector.errors import CacheError
 from artifact_inspector.files.artifact import Artifact, File, MemoryFile
 from artifact_inspector.files.assembler_directives import refuse_directives
-from artifact_inspector.files.cache_directory import user_cache, write_private
 from artifact_inspector.files.reader import read_content, read_stage
-from artifact_inspector.files.tools import package_directories, private_copy, run_tool
+from artifact_inspector.files.tools import WHEEL_DIRECTORIES, package_directories, private_copy, run_tool
+from artifact_inspector.files.writer import user_cache, write_private
 
-_WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
 _NAMES = ("ptxas-blackwell", "ptxas")
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d{1,2})\.\d", re.M | re.A)
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+sm_(\d{1,4})([a-z]*)\b", re.M | re.A)
@@ -107,18 +106,12 @@ def _tool_for(ptx: str) -> Path:
     is_new = int(target[1]) >= _BLACKWELL or (version is not None and int(version[1]) >= _OF_CUDA_13)
     tool = _find_ptxas(is_new=is_new)
     if tool is None:
-        raise CacheError(
-            "not assembled: there is no cubin, and no ptxas was found to assemble the PTX.",
-            "Install Triton, which includes ptxas, or keep the cubin.",
-        )
+        problem = "not assembled: there is no cubin, and no ptxas was found to assemble the PTX."
+        raise CacheError(problem, "Install Triton, which includes ptxas, or keep the cubin.")
     return tool
 
 
 def _find_ptxas(*, is_new: bool) -> Path | None:
-    for root in package_directories("triton"):
-        for directory in _WHEEL_DIRECTORIES:
-            for name in _NAMES if is_new else _NAMES[::-1]:
-                path = Path(root, directory, name)
-                if path.is_file():
-                    return path
-    return None
+    names, roots = _NAMES if is_new else _NAMES[::-1], package_directories("triton")
+    paths = (Path(root, directory, name) for root in roots for directory in WHEEL_DIRECTORIES for name in names)
+    return next((path for path in paths if path.is_file()), None)

@@ -83,10 +83,6 @@ def entry_timings(
     """Triton's timings of an entry.
 
     Empty if the kernel has entries for several GPUs: the file does not say which GPU was timed.
-
-    Args:
-        tunings: of the cache.
-        tiles: of the entry, as for `Timing.is_of`.
     """
     kernel_results = [tuning for tuning in tunings if tuning.kernel == artifact.display_name]
     if not kernel_results or len({entry.target for entry in cache.entries if entry.name == artifact.name}) > 1:

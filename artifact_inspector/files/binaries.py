@@ -9,7 +9,8 @@ import math
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from artifact_inspector.errors import CacheError, UsageError
@@ -36,66 +37,49 @@ _MAX_STACK_OFFSETS = 1 << 16
 _BANK = re.compile(r"\.nv\.constant(?!4\b)([1-9]\d*)(\..+)?$")
 
 
-def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
-    """The facts of a kernel in a cubin.
-
-    Args:
-        data: the file's content.
-        kernel: its name; where the file has none of that name, or it is None, the file's only kernel.
-
-    Raises:
-        CacheError: the content is no cubin, is damaged, or the kernel is not in it.
-    """
+@contextmanager
+def _report_damage(kind: str) -> Iterator[None]:
     try:
-        return _parse_cubin(read_sections(data, "cubin", EM_CUDA), data, kernel)
+        yield
     except _PARSE_ERRORS as fault:
-        raise CacheError("The cubin is damaged.", REMEDY) from fault
+        raise CacheError(f"The {kind} is damaged.", REMEDY) from fault
 
 
+@_report_damage("cubin")
 def read_interface(data: bytes, kernel: str | None = None) -> KernelInterface:
     """The parameters of a kernel in a cubin, and its constants; arguments and errors as for `read_cubin`."""
-    try:
-        sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
-        kernel_names = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
-        attributes_by_name = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in kernel_names}
-        kernels = [name for name, match in attributes_by_name.items() if _PARAM_CBANK in dict(match)]
-        name = _select_kernel(kernels, kernel, "cubin")
-        first = dict(attributes_by_name[name])[_PARAM_CBANK]
-        assert isinstance(first, bytes)
-        (base,) = struct.unpack_from("<H", first, 4)
-        parameters = []
-        for attribute, value in attributes_by_name[name]:
-            if attribute == _KPARAM_INFO and isinstance(value, bytes):
-                _, ordinal, offset, flags = struct.unpack("<IHHI", value)
-                parameters.append((ordinal, (base + offset, flags >> 18)))
-        banks = {
-            int(match[1]): section_content(section, data)
-            for title, section in sections.items()
-            if (match := _BANK.match(title)) is not None and match[2] in (None, f".{name}")
-        }
-    except _PARSE_ERRORS as fault:
-        raise CacheError("The cubin is damaged.", REMEDY) from fault
+    sections = _cubin_sections(data)
+    kernel_names = [name.removeprefix(".nv.info.") for name in sections if name.startswith(".nv.info.")]
+    attributes_by_name = {name: list(_attributes(sections[f".nv.info.{name}"], data)) for name in kernel_names}
+    kernels = [name for name, attributes in attributes_by_name.items() if _PARAM_CBANK in dict(attributes)]
+    name = _select_kernel(kernels, kernel, "cubin")
+    first = dict(attributes_by_name[name])[_PARAM_CBANK]
+    assert isinstance(first, bytes)
+    (base,) = struct.unpack_from("<H", first, 4)
+    parameters = []
+    for attribute, value in attributes_by_name[name]:
+        if attribute == _KPARAM_INFO and isinstance(value, bytes):
+            _, ordinal, offset, flags = struct.unpack("<IHHI", value)
+            parameters.append((ordinal, (base + offset, flags >> 18)))
+    banks = {
+        int(match[1]): section_content(section, data)
+        for title, section in sections.items()
+        if (match := _BANK.match(title)) is not None and match[2] in (None, f".{name}")
+    }
     return KernelInterface(tuple(parameter for _, parameter in sorted(parameters)), banks)
 
 
+@_report_damage("cubin")
 def read_function_code(data: bytes, kernel: str) -> bytes:
     """The machine code of a function in a cubin; errors as for `read_cubin`."""
-    try:
-        sections = {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
-        section = sections.get(f".text.{kernel}")
-        if section is None:
-            raise CacheError(f"The cubin has no code for {kernel}.", REMEDY)
-        return section_content(section, data)
-    except _PARSE_ERRORS as fault:
-        raise CacheError("The cubin is damaged.", REMEDY) from fault
+    section = _cubin_sections(data).get(f".text.{kernel}")
+    if section is None:
+        raise CacheError(f"The cubin has no code for {kernel}.", REMEDY)
+    return section_content(section, data)
 
 
-def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
-    """The facts of a kernel in an hsaco; arguments and errors as for `read_cubin`."""
-    try:
-        return _parse_hsaco(read_sections(data, "hsaco", EM_AMDGPU), data, kernel)
-    except _PARSE_ERRORS as fault:
-        raise CacheError("The hsaco is damaged.", REMEDY) from fault
+def _cubin_sections(data: bytes) -> dict[str, Section]:
+    return {section.name: section for section in read_sections(data, "cubin", EM_CUDA)}
 
 
 def read_loaded_sections(data: bytes, suffix: str) -> dict[str, bytes]:
@@ -106,15 +90,13 @@ def read_loaded_sections(data: bytes, suffix: str) -> dict[str, bytes]:
     Raises:
         CacheError: the content is no such file, or damaged.
     """
-    try:
+    with _report_damage(suffix):
         return {
             section.name: section.size.to_bytes(8, "little")
             + (b"" if section.kind == SHT_NOBITS else section_content(section, data))
             for section in read_sections(data, suffix, EM_CUDA if suffix == "cubin" else EM_AMDGPU)
             if section.flags & SHF_ALLOC or section.name.startswith(".nv.info")
         }
-    except _PARSE_ERRORS as fault:
-        raise CacheError(f"The {suffix} is damaged.", REMEDY) from fault
 
 
 def _target(suffix: str, data: bytes) -> Target | None:
@@ -145,7 +127,17 @@ _SYSTEM_SHARED = 1024
 """Bytes that the system reserves at the start of `.nv.shared` for sm_90 and later; cuobjdump counts them."""
 
 
-def _parse_cubin(listed: Sequence[Section], data: bytes, requested: str | None) -> Cubin:
+@_report_damage("cubin")
+def read_cubin(data: bytes, kernel: str | None = None) -> Cubin:
+    """The facts of a kernel in a cubin.
+
+    Args:
+        kernel: its name; where the file has none of that name, or it is None, the file's only kernel.
+
+    Raises:
+        CacheError: the content is no cubin, is damaged, or the kernel is not in it.
+    """
+    listed = read_sections(data, "cubin", EM_CUDA)
     sections = {section.name: section for section in listed}
     attributes_by_kernel = {
         name.removeprefix(".nv.info."): dict(_attributes(section, data))
@@ -153,9 +145,8 @@ def _parse_cubin(listed: Sequence[Section], data: bytes, requested: str | None) 
         if name.startswith(".nv.info.")
     }
     # Only kernels have a parameter bank; device functions take parameters in registers.
-    kernel = _select_kernel(
-        [name for name, attributes in attributes_by_kernel.items() if _PARAM_CBANK in attributes], requested, "cubin"
-    )
+    names = [name for name, attributes in attributes_by_kernel.items() if _PARAM_CBANK in attributes]
+    kernel = _select_kernel(names, kernel, "cubin")
     table = sections.get(".symtab")
 
     def symbol(at: int) -> str:
@@ -169,14 +160,12 @@ def _parse_cubin(listed: Sequence[Section], data: bytes, requested: str | None) 
             function, figure = struct.unpack("<II", value)
             if symbol(function) == kernel:
                 shared[attribute] = figure
-    text = sections[f".text.{kernel}"]
+    text, static = sections[f".text.{kernel}"], sections.get(f".nv.shared.{kernel}")
     attributes = attributes_by_kernel[kernel]
     threads = attributes.get(_REQNTID, attributes.get(_MAX_THREADS))
-    externs = attributes.get(_EXTERNS)
-    barriers = attributes.get(_NUM_BARRIERS)
+    externs, barriers = attributes.get(_EXTERNS), attributes.get(_NUM_BARRIERS)
     target = _target("cubin", data)
     capability = 0 if target is None else target.arch.number
-    static = sections.get(f".nv.shared.{kernel}")
     system = _SYSTEM_SHARED if capability >= 90 else 0
     return Cubin(
         kernel=kernel,
@@ -218,8 +207,7 @@ _STACK_POINTER = 1
 def _stack_accesses(code: bytes) -> tuple[StackAccess, ...]:
     """The accesses to local memory, grouped by kind and offset."""
     sizes: Counter[tuple[bool, int | None]] = Counter()
-    instructions = struct.iter_unpack("<QQ", code[: len(code) & ~15])
-    for low, high in instructions:
+    for low, high in struct.iter_unpack("<QQ", code[: len(code) & ~15]):
         if low & 0xFFF not in (_STL, _LDL):
             continue
         if len(sizes) > _MAX_STACK_OFFSETS:
@@ -236,25 +224,20 @@ _NT_AMDGPU_METADATA = 32
 _MAX_NESTING = 16
 
 
-def _parse_hsaco(sections: Sequence[Section], data: bytes, requested: str | None) -> Hsaco:
-    for section in sections:
+@_report_damage("hsaco")
+def read_hsaco(data: bytes, kernel: str | None = None) -> Hsaco:
+    """The facts of a kernel in an hsaco; arguments and errors as for `read_cubin`."""
+    for section in read_sections(data, "hsaco", EM_AMDGPU):
         if section.kind != SHT_NOTE or section.size > _MAX_ATTRIBUTE_BYTES:
             continue
         for owner, kind, note in read_notes(section, data):
             if owner == "AMDGPU" and kind == _NT_AMDGPU_METADATA:
-                return _hsaco_of_metadata(_MessagePackReader(note).value(), data, requested)
+                rows = _MessagePackReader(note).value()["amdhsa.kernels"]
+                kernels: dict[str, dict[object, object]] = {row[".name"]: row for row in rows}
+                name = _select_kernel(list(kernels), kernel, "hsaco")
+                fields = [(key, x) for key, x in kernels[name].items() if isinstance(x, int) and isinstance(key, str)]
+                return Hsaco(name, _target("hsaco", data), {key.removeprefix("."): int(x) for key, x in fields})
     raise CacheError("The hsaco holds no metadata note.", REMEDY)
-
-
-def _hsaco_of_metadata(metadata: Any, data: bytes, requested: str | None) -> Hsaco:
-    kernels = {kernel[".name"]: kernel for kernel in metadata["amdhsa.kernels"]}
-    kernel = _select_kernel(list(kernels), requested, "hsaco")
-    figures = {
-        key.removeprefix("."): int(value)
-        for key, value in kernels[kernel].items()
-        if isinstance(value, int) and isinstance(key, str)
-    }
-    return Hsaco(kernel, _target("hsaco", data), figures)
 
 
 class _MessagePackReader:
@@ -272,49 +255,37 @@ class _MessagePackReader:
             return head
         if head >= 0xE0:
             return head - 0x100
-        if head < 0x90:
-            return self._map(head & 0xF, depth)
-        if head < 0xA0:
-            return self._list(head & 0xF, depth)
         if head < 0xC0:
-            return self._bytes(head & 0x1F).decode()
-        if head in _CONSTANTS:
+            kind, size = (
+                ("map", head & 0xF) if head < 0x90 else ("list", head & 0xF) if head < 0xA0 else ("text", head & 0x1F)
+            )
+        elif head in _CONSTANTS:
             return _CONSTANTS[head]
-        if head in _NUMBERS:
+        elif head in _NUMBERS:
             return self._number(_NUMBERS[head])
-        kind, form = _SIZED[head]
-        size = self._number(form)
+        else:
+            kind, form = _SIZED[head]
+            size = self._number(form)
         if kind == "map":
-            return self._map(size, depth)
+            return {self.value(depth + 1): self.value(depth + 1) for _ in range(size)}
         if kind == "list":
-            return self._list(size, depth)
-        content = self._bytes(size)
+            return [self.value(depth + 1) for _ in range(size)]
+        content = self.data[self.at : self.at + size]
+        if len(content) < size:
+            raise ValueError("its metadata is truncated")
+        self.at += size
         return content.decode() if kind == "text" else content
-
-    def _map(self, size: int, depth: int) -> dict[Any, Any]:
-        return {self.value(depth + 1): self.value(depth + 1) for _ in range(size)}
-
-    def _list(self, size: int, depth: int) -> list[Any]:
-        return [self.value(depth + 1) for _ in range(size)]
 
     def _number(self, form: str) -> Any:
         (number,) = struct.unpack_from(f">{form}", self.data, self.at)
         self.at += struct.calcsize(f">{form}")
         return number
 
-    def _bytes(self, size: int) -> bytes:
-        content = self.data[self.at : self.at + size]
-        if len(content) < size:
-            raise ValueError("its metadata is truncated")
-        self.at += size
-        return content
-
 
 # First bytes according to the MessagePack specification.
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 _NUMBERS = {
-    0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q",
-    0xD0: "b", 0xD1: "h", 0xD2: "i", 0xD3: "q",
+    0xCA: "f", 0xCB: "d", 0xCC: "B", 0xCD: "H", 0xCE: "I", 0xCF: "Q", 0xD0: "b", 0xD1: "h", 0xD2: "i", 0xD3: "q",
 }  # fmt: skip
 _SIZED = {
     0xC4: ("bytes", "B"), 0xC5: ("bytes", "H"), 0xC6: ("bytes", "I"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from artifact_inspector.errors import CacheError
@@ -29,24 +30,13 @@ from artifact_inspector.files.artifact import (
 from artifact_inspector.files.metadata import find_artifacts
 from artifact_inspector.files.reader import read_binary, read_remarks, read_stage
 from artifact_inspector.files.records import read_entry_record
+from artifact_inspector.files.remote import STANDARD_INPUT, address_of, fetch
 from artifact_inspector.files.walker import walk
 
 __all__ = [
-    "REMARKS",
-    "Artifact",
-    "Cache",
-    "MemoryFile",
-    "OtherFile",
-    "Problem",
-    "StageText",
-    "cache_in_memory",
-    "default_directory",
-    "open_cache",
-    "open_file",
-    "read_binary",
-    "read_remarks",
-    "read_stage",
-]
+    "REMARKS", "Artifact", "Cache", "MemoryFile", "OtherFile", "Problem", "StageText", "cache_in_memory",
+    "default_directory", "open_cache", "open_file", "open_location", "read_binary", "read_remarks", "read_stage",
+]  # fmt: skip
 
 _REMEDY = "Specify a cache directory, or set TRITON_CACHE_DIR."
 
@@ -67,35 +57,75 @@ def default_directory() -> Path:
 
 
 def open_cache(path: str | os.PathLike[str] | None = None) -> Cache:
-    """The contents of a cache directory, searched at most six levels deep.
+    """The contents of a cache directory or of an archive.
 
     Args:
-        path: a cache, one of its entries, or a directory of caches; None for the default cache.
+        path: a cache, one of its entries, or a directory of caches; an archive or a trace of these; None for
+            the default cache.
 
     Raises:
         CacheError: it is missing, is not a directory, or cannot be read. Errors in subdirectories are
             problems of the result instead.
     """
     root = default_directory() if path is None else Path(path)
+    name = sanitize(str(root))
     try:
         root = root.expanduser()
         os.scandir(root).close()
     except (FileNotFoundError, RuntimeError, ValueError):
-        raise CacheError(f"There is no directory {sanitize(str(root))}.", _REMEDY) from None
+        raise CacheError(f"There is no directory {name}.", _REMEDY) from None
     except NotADirectoryError:
-        raise CacheError(
-            f"{sanitize(str(root))} is a file, not a cache directory.",
-            f"Specify its directory: {sanitize(str(root.parent))}",
-        ) from None
+        if _is_container(root):
+            return _open_container(root)
+        parent = sanitize(str(root.parent))
+        raise CacheError(f"{name} is a file, not a cache directory.", f"Specify its directory: {parent}") from None
     except OSError as error:
-        raise CacheError(
-            f"The directory {sanitize(str(root))} cannot be read: {error.strerror or error}.",
-            "Check its permissions, or copy it.",
-        ) from None
+        problem = f"The directory {name} cannot be read: {error.strerror or error}."
+        raise CacheError(problem, "Check its permissions, or copy it.") from None
+    return _walked(root)
+
+
+def open_location(path: Path) -> Cache:
+    """The cache at a local path, on standard input (`-`) or at an fsspec address (`s3://bucket/cache`).
+
+    Raises:
+        CacheError: as for `open_cache` and `open_file`, or it cannot be copied here.
+    """
+    address = None if os.path.lexists(path) else address_of(path)
+    if address is None:
+        return open_file(path) if os.path.isfile(path) else open_cache(path)  # noqa: PTH113 - pathlib raises on a long name
+    local = fetch(address)
+    name = "standard input" if address == STANDARD_INPUT else sanitize(address)
+    if local.is_file() and _is_container(local):
+        return _open_container(local, name)
+    return replace(_walked(local) if local.is_dir() else open_file(local), container=name)
+
+
+def _walked(root: Path) -> Cache:
     contents = CacheContents()
     walk(root, contents)
-    entries = sorted(contents.artifacts, key=_sort_key)
-    return Cache(root, tuple(entries), tuple(sorted(contents.others)), tuple(sorted(contents.problems)))
+    entries, others, problems = sorted(contents.artifacts, key=_sort_key), contents.others, contents.problems
+    return Cache(
+        root, tuple(entries), tuple(sorted(others)), tuple(sorted(problems)), missing=tuple(sorted(contents.missing))
+    )
+
+
+def _is_container(path: Path) -> bool:
+    """Whether a file is an archive, a compressed file or a trace."""
+    from artifact_inspector.files.containers import container_kind  # zipfile and tarfile: a sixth of this import
+
+    return container_kind(path) is not None
+
+
+def _open_container(path: Path, name: str | None = None) -> Cache:
+    """The kernels in an archive, a compressed file or a trace."""
+    from artifact_inspector.files.containers import unpack
+
+    container = sanitize(str(path)) if name is None else name
+    unpacked = unpack(path, container)
+    cache = _walked(unpacked.root)
+    problems = tuple(sorted((*cache.problems, *unpacked.problems)))
+    return replace(cache, problems=problems, container=container, missing=(*unpacked.problems, *cache.missing))
 
 
 def open_file(path: str | os.PathLike[str]) -> Cache:
@@ -113,9 +143,12 @@ def open_file(path: str | os.PathLike[str]) -> Cache:
     display_name = sanitize(str(file))
     if not file.is_file():
         raise CacheError(f"There is no file {display_name}.", _REMEDY)
-    if suffix not in SUFFIXES or file.name.startswith("__grp__"):
+    if suffix not in SUFFIXES and _is_container(file):
+        return _open_container(file)
+    if suffix not in SUFFIXES or file.name.startswith("__grp__") or file.stem.endswith(".autotune"):
         kinds = ", ".join(f".{kind}" for kind in sorted(SUFFIXES))
-        raise CacheError(f"{display_name} is not a file of a compiled kernel.", f"Those end in {kinds}.")
+        remedy = f"Those end in {kinds}. Archives (.zip, .tar, .gz, .zst) and traces (.ndjson) are read too."
+        raise CacheError(f"{display_name} is not a file of a compiled kernel.", remedy)
     suffixes = sorted(SUFFIXES) if suffix == "json" else [suffix, "json"]
     candidates = {kind: file.with_name(f"{file.stem}.{kind}") for kind in suffixes}
     files: dict[str, File] = {kind: other_file for kind, other_file in candidates.items() if other_file.is_file()}
@@ -133,14 +166,13 @@ def cache_in_memory(stem: str, contents: Mapping[str, bytes]) -> Cache:
         contents: suffix → content as in a cache; the metadata is `json`.
     """
     memory_files = {
-        suffix: MemoryFile(f"{stem}.{suffix}", content) for suffix, content in contents.items() if suffix in SUFFIXES
+        name: MemoryFile(f"{stem}.{name}", content) for name, content in contents.items() if name in SUFFIXES
     }
     digest = hashlib.sha256(b"".join(memory_files[suffix].content for suffix in sorted(memory_files)))
-    files: dict[str, File] = {**memory_files}
-    cache_contents = CacheContents()
-    if files:
-        cache_contents.artifacts.extend(find_artifacts(Path(digest.hexdigest()), ".", stem, files, cache_contents))
-    return Cache(Path(), tuple(cache_contents.artifacts), tuple(cache_contents.others), tuple(cache_contents.problems))
+    cache = CacheContents()
+    if memory_files:
+        cache.artifacts.extend(find_artifacts(Path(digest.hexdigest()), ".", stem, {**memory_files}, cache))
+    return Cache(Path(), tuple(cache.artifacts), tuple(cache.others), tuple(cache.problems))
 
 
 def _sort_key(artifact: Artifact) -> tuple[str, ...]:

@@ -1,11 +1,10 @@
 """Compiler diagnostics: Triton's remarks, MLIR's warnings, ptxas's advisories.
 
 Read from `KERNEL.remarks`, which `inspect-kernel compile` writes beside a kernel. It holds MLIR's output with
-`MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the program line, its notes), and
-the output of `ptxas -v`. Other lines are ignored: the sizes that ptxas lists are read from the binary.
+`MLIR_ENABLE_DIAGNOSTICS=warnings,remarks` (`file:line:column: remark: …`, the program line, its notes), and the output
+of `ptxas -v`. Other lines are ignored: the sizes that ptxas lists are read from the binary.
 
-Source:
-    llvm/lib/Support/SourceMgr.cpp, `SMDiagnostic::print`; mlir/lib/IR/Diagnostics.cpp,
+Source: llvm/lib/Support/SourceMgr.cpp, `SMDiagnostic::print`; mlir/lib/IR/Diagnostics.cpp,
     `SourceMgrDiagnosticHandler`; ptxas of CUDA 12 and 13 (`info : (C7511) Potential Performance Loss: …`).
 """
 
@@ -34,8 +33,7 @@ class CompilerRemark:
     tool: CompilerTool
     """`triton` (including MLIR and LLVM) or `ptxas`."""
     kind: RemarkKind
-    """`remark`, `warning`, `error`, or `advisory`: ptxas messages with a code, or about a performance
-    loss."""
+    """`remark`, `warning`, `error`, or `advisory`: ptxas messages with a code, or about a performance loss."""
     message: str
     code: str | None = None
     """ptxas's own code, like `C7511`."""
@@ -69,12 +67,15 @@ def parse_remarks(text: str) -> tuple[CompilerRemark, ...]:
             groups = match.groupdict()
             location = f"{PurePath(groups['file']).name}:{groups['line']}" if "file" in groups else None
             if match["kind"] != "note":
-                kind = RemarkKind(match["kind"])
-                remarks.append(
-                    CompilerRemark(CompilerTool.TRITON, kind, _strip_warning(match["text"]), source=location)
-                )
+                kind, message = RemarkKind(match["kind"]), _strip_warning(match["text"])
+                remarks.append(CompilerRemark(CompilerTool.TRITON, kind, message, source=location))
             elif remarks and remarks[-1].tool is CompilerTool.TRITON:
-                remarks[-1] = _with_note(remarks[-1], match["text"], location)
+                remark, text = remarks[-1], match["text"]
+                if text == "called from":
+                    called_from = (*remark.called_from, *([location] if location else []))
+                    remarks[-1] = replace(remark, called_from=called_from)
+                elif not text.startswith("see current operation"):  # a dump of the operation, which is also in the IR
+                    remarks[-1] = replace(remark, notes=(*remark.notes, _strip_warning(text)))
     counts = Counter(remarks)
     return tuple(replace(remark, count=count) for remark, count in counts.items())
 
@@ -87,15 +88,6 @@ def _ptxas_remarks(match: re.Match[str]) -> list[CompilerRemark]:
     kind = RemarkKind.ADVISORY if match["kind"] == "info" else RemarkKind(match["kind"])
     ptx_line = parse_integer(line[1]) if line else None
     return [CompilerRemark(CompilerTool.PTXAS, kind, message, code=match["code"], ptx_line=ptx_line)]
-
-
-def _with_note(remark: CompilerRemark, text: str, location: str | None) -> CompilerRemark:
-    """A remark with one more of the notes that follow it."""
-    if text == "called from":
-        return replace(remark, called_from=(*remark.called_from, *([location] if location else [])))
-    if text.startswith("see current operation"):
-        return remark  # a dump of the operation, which is also in the IR
-    return replace(remark, notes=(*remark.notes, _strip_warning(text)))
 
 
 def _strip_warning(text: str) -> str:

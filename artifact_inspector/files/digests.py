@@ -57,17 +57,6 @@ def snapshot_files(artifact: Artifact) -> FilesSnapshot | None:
     return FilesSnapshot(digest.digest(), hash(tuple(stamps)) if settled else None)
 
 
-def total_file_size(artifact: Artifact) -> int:
-    """Bytes of a kernel's files, without unreadable ones."""
-    total = 0
-    for file in artifact.files.values():
-        try:
-            total += file.stat().st_size if isinstance(file, Path) else len(file.content)
-        except OSError:
-            continue
-    return total
-
-
 @cache
 def package_digest() -> bytes:
     """Digest of the version, and of the stamps of the package's own files."""

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from artifact_inspector.errors import CacheError, UsageError
-from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
+from artifact_inspector.files.elf import refuse_repeated_contents
 from artifact_inspector.files.reader import read_content, read_own_content
-from artifact_inspector.files.tools import find_on_path, package_directories, private_copy, run_tool
+from artifact_inspector.files.tools import WHEEL_DIRECTORIES, find_on_path, package_directories, private_copy, run_tool
+from artifact_inspector.files.writer import is_disabled, user_cache, write_private
 from artifact_inspector.hardware.targets import parse_stage_target
 
 CACHE_VARIABLE = "ARTIFACT_INSPECTOR_SASS_CACHE"
@@ -32,7 +33,6 @@ MAX_CACHE_BYTES = 256 << 20
 
 _BACKEND = {"cubin": "cuda", "hsaco": "hip"}
 _NAME = "nvdisasm"
-_WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
 _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 _INDIRECT = re.compile(r"\*/\s+(?:@\S+\s+)?(?:BRXU?|JMXU?) ")
 _REMEDY = f"Specify an {_NAME} with --nvdisasm PATH, or install Triton or the CUDA toolkit, which include it."
@@ -67,12 +67,11 @@ def find_disassembler(explicit: Path | None = None) -> Disassembler | None:
 
 
 def _candidate_paths() -> list[Path]:
-    paths = [root / directory / _NAME for root in package_directories("triton") for directory in _WHEEL_DIRECTORIES]
+    paths = [root / directory / _NAME for root in package_directories("triton") for directory in WHEEL_DIRECTORIES]
     on_path = find_on_path([_NAME])
-    if on_path is not None:
-        paths.append(on_path)
-    homes = (Path(os.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH"))
-    return paths + [home / "bin" / _NAME for home in homes if home.is_absolute()]
+    homes = [Path(os.environ.get(name, "")) for name in ("CUDA_HOME", "CUDA_PATH")]
+    found_paths = [] if on_path is None else [on_path]
+    return paths + found_paths + [home / "bin" / _NAME for home in homes if home.is_absolute()]
 
 
 @lru_cache(maxsize=32)
@@ -102,15 +101,16 @@ def disassemble(cubin: bytes, tool: Disassembler | None) -> str:
     if text is None:
         text = _run_and_check(cubin, tool, arch)
         if cache_path is not None:
-            _write_cached(cache_path, text)
+            with contextlib.suppress(OSError):
+                _evict_oldest(cache_path.parent)
+            write_private(cache_path, zlib.compress(text.encode(), 1))
     return text
 
 
 def disassemble_all(cubins: Iterable[Path], tool: Disassembler, progress: Callable[[Path], None]) -> None:
     """Disassemble cubins in parallel, so that `disassemble` finds them in the cache.
 
-    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is
-    disabled.
+    Calls `progress` for each. Errors are reported by the later `disassemble`. Does nothing if the cache is disabled.
     """
     if is_disabled(CACHE_VARIABLE):
         return
@@ -129,7 +129,7 @@ def binary_arch(suffix: str, binary: bytes) -> str:
     """The architecture in the header of a `cubin` or `hsaco`.
 
     Raises:
-        CacheError: the file is too large, or does not match its suffix.
+        CacheError: the file is too large, does not match its suffix, or its sections overlap.
     """
     if len(binary) > MAX_BINARY_BYTES:
         raise CacheError(f"not disassembled: the {suffix} has more than {MAX_BINARY_BYTES >> 20} MiB.")
@@ -139,6 +139,7 @@ def binary_arch(suffix: str, binary: bytes) -> str:
         raise CacheError(f"not disassembled: {error.message}", error.remedy) from error
     if target is None or target.backend != _BACKEND[suffix]:
         raise CacheError(f"not disassembled: the file is not in {suffix} format.", "Compile the kernel again.")
+    refuse_repeated_contents(binary, suffix)
     return target.arch
 
 
@@ -147,11 +148,8 @@ def _run_and_check(cubin: bytes, tool: Disassembler, arch: str) -> str:
         status, text, complaint = _run_disassembler(tool, path, len(cubin))
     if status:
         reason = " ".join(complaint.replace(str(path), "the file").split())[:200]
-        raise CacheError(
-            f"not disassembled: {_NAME} {tool.version} does not read this {arch} cubin"
-            f"{f' ({reason})' if reason else ''}.",
-            _suggest_toolkit(arch, tool),
-        )
+        problem = f"{_NAME} {tool.version} does not read this {arch} cubin{f' ({reason})' if reason else ''}"
+        raise CacheError(f"not disassembled: {problem}.", _suggest_toolkit(arch, tool))
     if "/*0000*/" not in text:
         raise CacheError(f"not disassembled: {tool.path} printed no code.", _REMEDY)
     return text
@@ -163,16 +161,18 @@ def _run_disassembler(tool: Disassembler, path: Path, size: int) -> tuple[int, s
     command = [str(tool.path), "-c", "-gi", "-hex", "-ndf", str(path)]
     # An instruction has 16 bytes, two lines of about 150 characters, and up to a dozen line marks.
     limit = 64 * size + (1 << 20)
+    # Measured: 64 MiB for a small cubin, and 60 times the size of a large one.
+    memory = min(1.0, 1 / 16 + size / MAX_BINARY_BYTES)
     try:
-        status, output = run_tool(command, limit)
+        status, output = run_tool(command, limit, memory=memory)
         text, complaint = output.decode(errors="replace"), b""
         if status == 0 and _INDIRECT.search(text) is not None:
             command.remove("-ndf")
-            resolved_status, resolved_output = run_tool(command, limit)
+            resolved_status, resolved_output = run_tool(command, limit, memory=memory)
             if resolved_status == 0:
                 text = resolved_output.decode(errors="replace")
         if status:
-            _, complaint = run_tool(command, 4096, errors=True)
+            _, complaint = run_tool(command, 4096, errors=True, memory=memory)
     except CacheError as error:
         raise CacheError(f"not disassembled: {error.message}", _REMEDY) from error
     return status, text, complaint.decode(errors="replace")
@@ -195,8 +195,7 @@ def _suggest_toolkit(arch: str, tool: Disassembler) -> str:
         return f"{_NAME} of CUDA 12 reads it (Triton 2.2 to 3.6 include it); specify it with --nvdisasm PATH."
     since = _FIRST_TOOLKIT.get(number, (0, 0))
     if tool.release < since:
-        release = ".".join(str(component) for component in since)
-        return f"{_NAME} of CUDA {release} or later reads it; specify it with --nvdisasm PATH."
+        return f"{_NAME} of CUDA {since[0]}.{since[1]} or later reads it; specify it with --nvdisasm PATH."
     return "Compile the kernel again: the file is truncated or damaged."
 
 
@@ -208,9 +207,7 @@ def _cache_path(cubin: bytes, tool: Disassembler) -> Path | None:
     root = None if is_disabled(CACHE_VARIABLE) else user_cache()
     if root is None:
         return None
-    digest = hashlib.sha256(cubin)
-    digest.update(tool.version.encode())
-    return root / "sass" / digest.hexdigest()
+    return root / "sass" / hashlib.sha256(cubin + tool.version.encode()).hexdigest()
 
 
 def _read_cached(path: Path) -> str | None:
@@ -221,13 +218,6 @@ def _read_cached(path: Path) -> str | None:
     except (OSError, zlib.error):
         return None
     return text.decode(errors="replace") if unpacked.eof else None
-
-
-def _write_cached(path: Path, text: str) -> None:
-    """Write a text to the cache; ignores a directory that cannot be written."""
-    with contextlib.suppress(OSError):
-        _evict_oldest(path.parent)
-    write_private(path, zlib.compress(text.encode(), 1))
 
 
 @lru_cache(maxsize=4)

@@ -38,10 +38,6 @@ class Section(NamedTuple):
 def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     """The sections of a file, checked to lie inside it.
 
-    Args:
-        kind: display name of the file type.
-        machine: expected ELF machine number.
-
     Raises:
         CacheError: it is not such a file, or its sections exceed it.
         ValueError, struct.error: it is damaged.
@@ -61,10 +57,27 @@ def read_sections(data: bytes, kind: str, machine: int) -> tuple[Section, ...]:
     content_bytes = sum(size for _, kind, _, _, size, _ in rows if kind != SHT_NOBITS)
     if content_bytes > 2 * len(data) or min(ends) < 0 or sum(ends) - sum(starts) > len(data):
         raise CacheError(f"The {kind} has overlapping sections.", REMEDY)
-    return tuple(
-        Section(data[first:end].decode(errors="replace"), *row[1:])
-        for first, end, row in zip(starts, ends, rows, strict=True)
-    )
+    titles = [data[first:end].decode(errors="replace") for first, end in zip(starts, ends, strict=True)]
+    return tuple(Section(title, *row[1:]) for title, row in zip(titles, rows, strict=True))
+
+
+def refuse_repeated_contents(data: bytes, kind: str) -> None:
+    """Raise for a file whose sections list the same bytes again and again, which a tool would read as often.
+
+    A damaged table of sections is left to the tool.
+
+    Raises:
+        CacheError: the sections have together more than twice the file's bytes.
+    """
+    if len(data) < 64:
+        return
+    start, size, count = struct.unpack_from("<Q10xHH", data, 0x28)
+    if not count and start + _SECTION_HEADER.size <= len(data):
+        count = int(_SECTION_HEADER.unpack_from(data, start)[4])  # numbers above 65,279 are in the first section
+    table = data[start : start + _SECTION_HEADER.size * count] if size == _SECTION_HEADER.size else b""
+    rows = _SECTION_HEADER.iter_unpack(table[: len(table) // size * size] if size else b"")
+    if sum(bytes_ for _, kind_, _, _, bytes_, _ in rows if kind_ != SHT_NOBITS) > 2 * len(data):
+        raise CacheError(f"not disassembled: the {kind} has overlapping sections.", REMEDY)
 
 
 def section_content(section: Section, data: bytes) -> bytes:

@@ -1,9 +1,8 @@
 """Persistent cache of facts about kernels: an SQLite index in the user's cache directory, safe to delete.
 
-The key of a value is a digest of everything that the value depends on, so no value is ever out of date.
-Several processes may read and write the index at once. A file that is damaged or of an older schema is
-rebuilt. A file that is unreadable, not writable, or written by a newer version is ignored. Each prints one
-line of notice; none is an error.
+The key of a value is a digest of everything that the value depends on, so no value is ever out of date. Several
+processes may read and write the index at once. A file that is damaged or of an older schema is rebuilt. A file that is
+unreadable, not writable, or written by a newer version is ignored. Each prints one line of notice; none is an error.
 
 Source: SQLite, "Write-Ahead Logging" and "Pragma statements".
 """
@@ -20,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from artifact_inspector.files.cache_directory import is_disabled, user_cache
+from artifact_inspector.files.writer import is_disabled, user_cache
 
 INDEX_VARIABLE = "ARTIFACT_INSPECTOR_INDEX"
 """Environment variable: `off` disables the index."""
@@ -36,8 +35,6 @@ EVICTION_TARGET = 0.8
 DAY = 86400
 _CHECKSUM_BYTES = 8
 """Bytes of the checksum before a value."""
-
-
 _TABLE = "CREATE TABLE facts (key BLOB PRIMARY KEY, used INTEGER NOT NULL, value BLOB NOT NULL)"
 """The table definition as SQLite stores it."""
 _SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
@@ -69,8 +66,7 @@ class Index:
 
     def __init__(self, path: Path | None, notice: Callable[[str], None]) -> None:
         """Open the index at a path, creating it if missing; problems are reported to `notice`."""
-        self._path = path
-        self._notice = notice
+        self._path, self._notice = path, notice
         self._connection: sqlite3.Connection | None = None
         if path is None:
             self._disable("there is no home directory")
@@ -201,8 +197,7 @@ class Index:
 
     def _disable(self, reason: str) -> None:
         self.close()
-        path_note = "" if self._path is None else f" ({self._path})"
-        self._notice(f"Ignoring the index of facts: {reason}{path_note}.")
+        self._notice(f"Ignoring the index of facts: {reason}{'' if self._path is None else f' ({self._path})'}.")
 
     @contextlib.contextmanager
     def _recover(self, operation: str) -> Iterator[sqlite3.Connection]:
@@ -242,32 +237,33 @@ def _is_corruption(error: Exception) -> bool:
 
 def _evict_oldest(connection: sqlite3.Connection) -> None:
     # size according to the file's header: summing all values on every write would be slow
-    pages, free, of_page = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
+    # size according to the file's header: summing all values on every write would be slow
+    names = ("page_count", "freelist_count", "page_size")
+    pages, free, of_page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     size = (pages - free) * of_page
     if size <= MAX_BYTES:
         return
-    oldest = connection.execute("SELECT key, length(value) FROM facts ORDER BY used, rowid").fetchall()
-    for key, length in oldest:
+    for key, length in connection.execute("SELECT key, length(value) FROM facts ORDER BY used, rowid").fetchall():
         if size <= EVICTION_TARGET * MAX_BYTES:
             break
         connection.execute("DELETE FROM facts WHERE key = ?", (key,))
         size -= length
 
 
+def _checksum(key: bytes, packed: bytes) -> bytes:
+    return blake2b(packed, digest_size=_CHECKSUM_BYTES, key=key[:64]).digest()
+
+
 def _add_checksum(key: bytes, value: bytes) -> bytes:
     packed = zlib.compress(value, 1)
-    return blake2b(packed, digest_size=_CHECKSUM_BYTES, key=key[:64]).digest() + packed
+    return _checksum(key, packed) + packed
 
 
 def _verify_checksum(key: bytes, stored: object) -> bytes | None:
     """The value; None if its checksum is wrong: a disk may return other bytes than were written."""
-    if not isinstance(stored, bytes):
+    if not isinstance(stored, bytes) or _checksum(key, stored[_CHECKSUM_BYTES:]) != stored[:_CHECKSUM_BYTES]:
         return None
-    checksum, packed = stored[:_CHECKSUM_BYTES], stored[_CHECKSUM_BYTES:]
-    if blake2b(packed, digest_size=_CHECKSUM_BYTES, key=key[:64]).digest() != checksum:
-        return None
+    packed = stored[_CHECKSUM_BYTES:]
     unpacked = zlib.decompressobj()
     try:
         value = unpacked.decompress(packed, MAX_VALUE_BYTES)

@@ -101,7 +101,7 @@ def kill_with_parent(parent: int) -> None:
     """
     if sys.platform != "linux":
         return
-    from ctypes import CDLL
+    from ctypes import CDLL  # opens a library when it is imported, which reading a cache must not do
 
     with suppress(OSError, AttributeError):
         CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -29,6 +29,7 @@ from artifact_inspector.model.limits import METADATA
 
 TARGET_HEAD_BYTES = 64 * 1024
 """Bytes of a stage that are searched for its target."""
+ReportProblem = Callable[..., None]
 
 
 def find_artifacts(
@@ -37,17 +38,15 @@ def find_artifacts(
     """The artifact of one stem; two artifacts if two targets were dumped into the same directory."""
 
     def report_problem(sentence: str, suffix: str | None = None) -> None:
-        path = (
-            display_directory if suffix is None else join_display_path(display_directory, sanitize(files[suffix].name))
-        )
+        name = None if suffix is None else sanitize(files[suffix].name)
+        path = display_directory if name is None else join_display_path(display_directory, name)
         contents.problems.append(Problem(path, sentence))
 
     metadata = _read_metadata(files["json"], report_problem) if "json" in files else None
     if files.keys() == {"json"}:
         if metadata is None or not {"num_warps", "shared"} <= metadata.keys():
-            contents.others.append(
-                OtherFile(join_display_path(display_directory, sanitize(files["json"].name)), "other JSON file")
-            )
+            path = join_display_path(display_directory, sanitize(files["json"].name))
+            contents.others.append(OtherFile(path, "other JSON file"))
             return
         report_problem("metadata without any stage", "json")
     target = None
@@ -57,8 +56,7 @@ def find_artifacts(
         report_problem(error.message, "json")
     if target is None:
         target = _stage_target(files, report_problem)
-    both = files.keys() & CUDA_FILES and files.keys() & HIP_FILES
-    if not both:
+    if not (files.keys() & CUDA_FILES and files.keys() & HIP_FILES):
         yield _build_artifact(directory, display_directory, stem, files, metadata, target, report_problem)
         return
     report_problem(f"{sanitize(stem)} was compiled for two vendors here; the later compile overwrote the earlier IR")
@@ -66,18 +64,8 @@ def find_artifacts(
     main_files = {suffix: path for suffix, path in files.items() if suffix not in foreign}
     foreign_files = {suffix: path for suffix, path in files.items() if suffix in foreign}
     yield _build_artifact(directory, display_directory, stem, main_files, metadata, target, report_problem)
-    yield _build_artifact(
-        directory,
-        display_directory,
-        stem,
-        foreign_files,
-        None,
-        _stage_target(foreign_files, report_problem),
-        report_problem,
-    )
-
-
-ReportProblem = Callable[..., None]
+    target = _stage_target(foreign_files, report_problem)
+    yield _build_artifact(directory, display_directory, stem, foreign_files, None, target, report_problem)
 
 
 def _build_artifact(

@@ -72,7 +72,6 @@ def disassemble_hsaco(hsaco: bytes, tool: Path | None) -> str:
 
 
 def _assembly_text(lines: list[str], arch: str) -> Iterator[str]:
-    """The lines in the syntax of LLVM's assembler."""
     starts: dict[str, int] = {}
     branch_targets: set[int] = set()
     symbol, function_index = "", 0

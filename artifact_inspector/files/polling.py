@@ -82,10 +82,9 @@ def _artifact_key(artifact: Artifact) -> tuple[str, str, str]:
 
 
 def _file_stamps(artifact: Artifact) -> FileStamps:
-    state = []
+    stamps = []
     for suffix, file in sorted(artifact.files.items()):
         with suppress(OSError):
             if isinstance(file, Path):
-                stat = file.stat()
-                state.append((suffix, stat.st_mtime_ns, stat.st_size))
-    return tuple(state)
+                stamps.append((suffix, (stat := file.stat()).st_mtime_ns, stat.st_size))
+    return tuple(stamps)

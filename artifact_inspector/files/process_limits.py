@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from artifact_inspector.model.limits import COMPILE_MIB, COMPILE_SECONDS, TOOL_FILE_MIB, TOOL_MIB, TOOL_SECONDS
+from artifact_inspector.model.limits import COMPILE_MIB, COMPILE_SECONDS, TOOL_FILE_MIB, TOOL_SECONDS
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _NO_NEW_PRIVILEGES = 38
@@ -36,21 +36,20 @@ PYTHON_OF_LINKER = "ARTIFACT_INSPECTOR_LINKER_PYTHON"
 """Environment variable: directories of the Python that a linker script runs with."""
 
 
-def limit_tool(pid: int) -> None:
+def limit_tool(pid: int, memory_mib: int) -> None:
     """Limit a child that was just started: a disassembler or an assembler."""
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
-        import resource
+        _limit(pid, memory_mib << 20, TOOL_SECONDS.value)
 
-        bounds = {
-            resource.RLIMIT_AS: TOOL_MIB.value << 20,
-            resource.RLIMIT_CPU: TOOL_SECONDS.value,
-            resource.RLIMIT_FSIZE: TOOL_FILE_MIB.value << 20,
-            resource.RLIMIT_CORE: 0,
-        }
-        for kind, bound in bounds.items():
-            _, inherited = resource.prlimit(pid, kind)
-            bound = bound if inherited == resource.RLIM_INFINITY else min(bound, inherited)
-            resource.prlimit(pid, kind, (bound, bound))
+
+def _limit(pid: int, address_space: int, seconds: int) -> None:
+    import resource  # not available on Windows
+
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
+    for kind, bound in zip(kinds, (address_space, seconds, TOOL_FILE_MIB.value << 20, 0), strict=True):
+        _, inherited = resource.prlimit(pid, kind)
+        bound = bound if inherited == resource.RLIM_INFINITY else min(bound, inherited)
+        resource.prlimit(pid, kind, (bound, bound))
 
 
 def limit_compile(readable: Iterable[str | Path], writable: Iterable[str | Path]) -> None:
@@ -58,37 +57,17 @@ def limit_compile(readable: Iterable[str | Path], writable: Iterable[str | Path]
 
     Args:
         readable: files and directories that it may read beside those of the system and of this Python.
-        writable: directories that it may write to.
     """
     if sys.platform != "linux":
         return
-    import resource
-
-    bounds = {
-        resource.RLIMIT_AS: _address_space() + (COMPILE_MIB.value << 20),
-        resource.RLIMIT_CPU: _seconds_so_far() + COMPILE_SECONDS.value,
-        resource.RLIMIT_FSIZE: TOOL_FILE_MIB.value << 20,
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, bound in bounds.items():
-        _, inherited = resource.getrlimit(kind)
-        bound = bound if inherited == resource.RLIM_INFINITY else min(bound, inherited)
-        resource.setrlimit(kind, (bound, bound))
+    address_space = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    seconds = int(sum(os.times()[:2])) + 1
+    _limit(0, address_space + (COMPILE_MIB.value << 20), seconds + COMPILE_SECONDS.value)
     tools = [os.environ.get(f"TRITON_{name}_PATH", "") for name in _TOOLS]
     linker = os.environ.get(PYTHON_OF_LINKER, "").split(os.pathsep)
     tool_paths: list[str | Path] = [*(Path(tool).parent for tool in tools if tool), *linker]
     paths: list[str | Path] = [*_SYSTEM, sys.prefix, sys.base_prefix, *sys.path, *tool_paths, *readable]
     _restrict_files([path for path in paths if path], writable)
-
-
-def _address_space() -> int:
-    """Bytes of address space that this process has."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _seconds_so_far() -> int:
-    times = os.times()
-    return int(times.user + times.system) + 1
 
 
 def _restrict_files(readable: Iterable[str | Path], writable: Iterable[str | Path]) -> None:
@@ -102,11 +81,8 @@ def _restrict_files(readable: Iterable[str | Path], writable: Iterable[str | Pat
     if ruleset < 0:
         return
     try:
-        write_to = ("/dev/null", *writable)
-        for path, rights in [
-            *((path_of_rule, _READ) for path_of_rule in readable),
-            *((path_of_rule, _HANDLED) for path_of_rule in write_to),
-        ]:
+        rules: list[tuple[str | Path, int]] = [(path, _READ) for path in readable]
+        for path, rights in [*rules, *((path, _HANDLED) for path in ("/dev/null", *writable))]:
             with contextlib.suppress(OSError):
                 file = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 try:

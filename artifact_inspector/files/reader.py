@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -33,9 +34,14 @@ Stamp = tuple[int, ...]
 """Stamp of a file: inode, size in bytes, times of modification and status change (ns)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-_OPEN_FILES = "/proc/self/fd"
-_allowed_directories: ContextVar[tuple[Path, ...] | None] = ContextVar("_allowed_directories", default=None)
+_NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)
+"""Reading is no use of a cache: `cache prune --older-than` depends on that time."""
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+_HAS_RELATIVE_OPEN = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+"""False on Windows, where a path is resolved and then opened."""
+_allowed_directories: ContextVar[tuple[tuple[Path, int], ...] | None] = ContextVar("_allowed_directories", default=None)
+"""Directories that may be read, with their open descriptors; None for all."""
 
 
 def read_content(file: File, limit: int | InputLimit = FILE_MIB, *, follow_links: bool = True) -> bytes:
@@ -86,26 +92,33 @@ def _stat_stamp(stat_result: os.stat_result) -> Stamp:
 
 def read_head(file: File, count: int) -> bytes:
     """The first bytes of a file; errors as for `read_content`."""
-    return (
-        file.content[:count] if isinstance(file, MemoryFile) else _read_regular_file(file, count, is_complete=False)[0]
-    )
+    if isinstance(file, MemoryFile):
+        return file.content[:count]
+    return _read_regular_file(file, count, is_complete=False)[0]
+
+
+def open_regular_file(path: Path, flags: int = 0) -> tuple[int, os.stat_result]:
+    """A descriptor of a regular file that may be read, and its state; errors as for `read_content`."""
+    try:  # a blocking open of a pipe without a writer would hang
+        descriptor = _open(path, _FLAGS | _NO_ACCESS_TIME | flags)
+    except PermissionError:  # only the owner may leave the time of the last use as it is
+        descriptor = _open(path, _FLAGS | flags)
+    try:
+        stat_result = os.fstat(descriptor)
+        if not stat.S_ISREG(stat_result.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")  # noqa: TRY301
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, stat_result
 
 
 def _read_regular_file(
     path: Path, bound: int | InputLimit, *, is_complete: bool, flags: int = 0
 ) -> tuple[bytes, os.stat_result]:
     max_bytes = bound if isinstance(bound, int) else bound.value << 20
-    allowed = _allowed_directories.get()
-    if allowed is not None:
-        _require_inside(os.path.realpath(path), allowed)
-    descriptor = os.open(path, _FLAGS | flags)  # a blocking open of a pipe without a writer would hang
+    descriptor, stat_result = open_regular_file(path, flags)
     try:
-        if allowed is not None and os.path.exists(_OPEN_FILES):  # noqa: PTH110
-            # the path may have become a link since it was checked
-            _require_inside(os.readlink(f"{_OPEN_FILES}/{descriptor}"), allowed)  # noqa: PTH115
-        stat_result = os.fstat(descriptor)
-        if not stat.S_ISREG(stat_result.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
         if is_complete and stat_result.st_size > max_bytes:
             size = f"{-(-stat_result.st_size >> 20)} MiB, the limit is {max_bytes >> 20} MiB"
             remedy = "" if isinstance(bound, int) else f": set {bound.variable} to read it"
@@ -123,25 +136,78 @@ def _read_regular_file(
 
 @contextmanager
 def restrict_reading(directories: Iterable[Path]) -> Iterator[None]:
-    """In the block, no file outside of these directories is read, whatever links lead to it.
+    """In the block, files are opened from these directories only, which stay open, whatever links lead elsewhere.
 
     Temporary files of this process may be read too.
 
     Args:
         directories: absolute, without links.
     """
-    token = _allowed_directories.set(tuple(directories))
-    try:
+    with ExitStack() as stack:
+        roots = []
+        for directory in directories:
+            with suppress(OSError):  # a root that does not exist holds nothing to read
+                roots.append((directory, _open_directory(directory)))
+                stack.callback(os.close, roots[-1][1])
+        token = _allowed_directories.set(tuple(roots))
+        stack.callback(_allowed_directories.reset, token)
         yield
+
+
+@contextmanager
+def scan_directory(directory: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """The entries of a directory, which may be used in the block only; errors as for `read_content`."""
+    if _allowed_directories.get() is None or not _HAS_RELATIVE_OPEN:
+        with os.scandir(directory) as listing:
+            yield listing
+        return
+    descriptor = _open(directory, os.O_RDONLY | os.O_CLOEXEC | _DIRECTORY)
+    try:
+        with os.scandir(descriptor) as listing:
+            yield listing
     finally:
-        _allowed_directories.reset(token)
+        os.close(descriptor)
 
 
-def _require_inside(path: str, allowed: tuple[Path, ...]) -> None:
-    """Raise an OSError for a path outside of all directories."""
-    inside = any(Path(path).is_relative_to(directory) for directory in allowed)
-    if not inside and not is_own_scratch(Path(path)):
+def _open(path: Path, flags: int) -> int:
+    """Open a path: from one of the directories that may be read, if there are such, and then without any link.
+
+    Links are resolved before. One that is created later ends the way to the file, so that nothing else is opened.
+    """
+    roots = _allowed_directories.get()
+    if roots is None:
+        return os.open(path, flags)
+    # a file that may not be a link is opened by its own name
+    real = Path(os.path.realpath(path.parent), path.name) if flags & _NO_FOLLOW else Path(os.path.realpath(path))
+    for root, descriptor in roots:
+        if real.is_relative_to(root):
+            return _open_below(descriptor, root, real, flags)
+    if not is_own_scratch(real):
         raise OSError(errno.EACCES, "outside of the directories that may be read")
+    root = Path(os.path.realpath(tempfile.gettempdir()))
+    descriptor = _open_directory(root)
+    try:
+        return _open_below(descriptor, root, real, flags)
+    finally:
+        os.close(descriptor)
+
+
+def _open_below(directory: int, root: Path, path: Path, flags: int) -> int:
+    """Open a path below an open directory; no name on the way may be a link."""
+    if not _HAS_RELATIVE_OPEN:
+        return os.open(path, flags | _NO_FOLLOW)
+    *parents, name = path.relative_to(root).parts or (".",)
+    with ExitStack() as stack:
+        for parent in parents:
+            directory = _open_directory(parent, directory)
+            stack.callback(os.close, directory)
+        return os.open(name, flags | _NO_FOLLOW, dir_fd=directory)
+
+
+def _open_directory(path: str | Path, directory: int | None = None) -> int:
+    if not _HAS_RELATIVE_OPEN:
+        return os.open(os.devnull, os.O_RDONLY)
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | _DIRECTORY | _NO_FOLLOW, dir_fd=directory)
 
 
 def describe_error(error: OSError) -> str:

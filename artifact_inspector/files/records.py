@@ -30,12 +30,10 @@ class CompileRecord(NamedTuple):
     def apply_to(self, artifact: Artifact) -> Artifact:
         """The artifact with this information. Replaces a Triton version that names only a release."""
         version = artifact.triton_version
-        is_vague = version is not None and ("/" in version or version.count(".") < 2)
-        if is_vague and version is not None and self.triton is not None and version.may_match(self.triton):
+        if version is not None and not version.is_exact and self.triton and version.may_match(self.triton):
             version = TritonVersion(sanitize(self.triton))
-        return replace(
-            artifact, constants=self.constants, requested_kernel=self.requested_kernel, triton_version=version
-        )
+        kernel = self.requested_kernel
+        return replace(artifact, constants=self.constants, requested_kernel=kernel, triton_version=version)
 
 
 def read_records(path: Path, display_directory: str) -> dict[str, CompileRecord]:

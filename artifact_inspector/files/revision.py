@@ -47,9 +47,8 @@ class Revision:
         resolved = self.tree / path.resolve().relative_to(self.top)
         if not resolved.is_file():
             name = path.resolve().relative_to(self.top).as_posix()
-            raise UsageError(
-                f"{name} is not in {self.commit[:12]}.", "Specify a later revision, or the path that the file had then."
-            )
+            remedy = "Specify a later revision, or the path that the file had then."
+            raise UsageError(f"{name} is not in {self.commit[:12]}.", remedy)
         return resolved
 
 
@@ -57,7 +56,6 @@ def read_revision(file: Path, revision: str, directory: Path) -> Revision:
     """The Python files around a file at a revision.
 
     Args:
-        file: a file in a checkout.
         revision: a revision in git's syntax: `HEAD~1`, a branch, a hash.
         directory: the directory that holds such revisions, one for each commit; created if missing.
 
@@ -65,31 +63,28 @@ def read_revision(file: Path, revision: str, directory: Path) -> Revision:
         UsageError: git is not installed, the file is in no checkout, or the revision does not exist.
     """
     git = find_on_path(["git"])
+    remedy = "Compare with a file or a cache directory."
     if git is None:
-        raise UsageError(
-            f"git, which is needed to read {revision}, is not installed.", "Compare with a file or a cache directory."
-        )
+        raise UsageError(f"git, which is needed to read {revision}, is not installed.", remedy)
     file_directory = file.resolve().parent
     top = _git_output(git, file_directory, "rev-parse", "--show-toplevel")
     if top is None:
-        raise UsageError(
-            f"{file} is not in a git checkout, so revision {revision} does not exist.",
-            "Compare with a file or a cache directory.",
-        )
-    commit = _git_output(
-        git, file_directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
-    )
+        raise UsageError(f"{file} is not in a git checkout, so revision {revision} does not exist.", remedy)
+    options = ("--verify", "--quiet", "--end-of-options")
+    commit = _git_output(git, file_directory, "rev-parse", *options, f"{revision}^{{commit}}")
     if commit is None:
-        raise UsageError(
-            f"{revision} is not a git revision, a file or a cache directory.",
-            "Specify one of them: HEAD~1, other.py, or the directory of a Triton cache.",
-        )
+        remedy = "Specify one of them: HEAD~1, other.py, or the directory of a Triton cache."
+        raise UsageError(f"{revision} is not a git revision, a file or a cache directory.", remedy)
     tree = directory / commit
     if tree.is_dir():
         os.utime(tree)
     else:
         _write_tree(git, Path(top), commit, tree)
-        _remove_oldest(directory)
+        trees = sorted(
+            (path for path in directory.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
+        )
+        for path in trees[:-MAX_REVISIONS]:
+            shutil.rmtree(path, ignore_errors=True)
     return Revision(commit, Path(top), tree)
 
 
@@ -105,21 +100,14 @@ def _write_tree(git: Path, top: Path, commit: str, tree: Path) -> None:
         try:
             _run_git(git, top, ["read-tree", commit], settings)
             stdin = b"".join(name + b"\0" for name in names)
-            _run_git(
-                git, top, ["checkout-index", "-q", "-z", "--stdin", f"--prefix={temporary_tree}/"], settings, stdin
-            )
+            options = ["-q", "-z", "--stdin", f"--prefix={temporary_tree}/"]
+            _run_git(git, top, ["checkout-index", *options], settings, stdin)
             temporary_tree.rename(tree)
         except OSError:
             if not tree.is_dir():  # another process may have been faster
                 raise
         finally:
             shutil.rmtree(temporary_tree, ignore_errors=True)
-
-
-def _remove_oldest(directory: Path) -> None:
-    trees = sorted((path for path in directory.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime)
-    for path in trees[:-MAX_REVISIONS]:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _git_output(git: Path, directory: Path, *arguments: str) -> str | None:
@@ -138,13 +126,10 @@ def _run_git(
     may_fail: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     try:
+        environment = {**os.environ, **settings, "GIT_OPTIONAL_LOCKS": "0"}
+        command = [str(git), "-C", str(directory), *arguments]
         process = subprocess.run(
-            [str(git), "-C", str(directory), *arguments],
-            env={**os.environ, **settings, "GIT_OPTIONAL_LOCKS": "0"},
-            input=stdin,
-            capture_output=True,
-            check=False,
-            timeout=TIMEOUT,
+            command, env=environment, input=stdin, capture_output=True, check=False, timeout=TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git {arguments[0]} failed: {error}.") from None

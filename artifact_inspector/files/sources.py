@@ -22,11 +22,9 @@ def source_line_reader(location: Frame | None, kernel: str, root: Path) -> Sourc
     """A reader for lines of the kernel's source file as it is in the working tree now.
 
     Lines are returned only if the kernel's `def` is still at the line that the kernel's files name.
-
-    Args:
-        location: source location of the kernel.
     """
-    lines = [] if location is None else _unchanged_lines(location, kernel, root)
+    text = "" if location is None else read_python_source(location.file, root) or ""
+    lines = text.splitlines() if location is not None and is_unchanged(text, location, kernel) else []
     name = "" if location is None else base_name(location.file)
 
     def read_line(source_line: str) -> str | None:
@@ -38,11 +36,6 @@ def source_line_reader(location: Frame | None, kernel: str, root: Path) -> Sourc
     return read_line
 
 
-def _unchanged_lines(location: Frame, kernel: str, root: Path) -> list[str]:
-    text = read_python_source(location.file, root) or ""
-    return text.splitlines() if is_unchanged(text, location, kernel) else []
-
-
 def is_unchanged(text: str, location: Frame, kernel: str) -> bool:
     """Whether the `def` of a kernel is still at the line that the kernel's files name."""
     nearby_lines = text.splitlines()[max(0, location.line - 1) : location.line + MAX_DECORATOR_LINES]
@@ -52,8 +45,7 @@ def is_unchanged(text: str, location: Frame, kernel: str) -> bool:
 def find_source(file: str, root: Path) -> str | None:
     """The path of a source file relative to the root, with `/`; None if it does not exist.
 
-    A cache names files by their paths at compile time. The longest suffix of that path that is a file here is
-    used.
+    A cache names files by their paths at compile time. The longest suffix of that path that is a file here is used.
     """
     components = [component for component in file.replace("\\", "/").split("/") if component not in ("", ".")]
     if ".." in components:
@@ -74,11 +66,9 @@ def read_python_source(file: str, root: Path) -> str | None:
     A cache is untrusted: files that are not Python are not read.
     """
     relative_path = find_source(file, root) if file.endswith(".py") else None
+    if relative_path is None:
+        return None
     try:
-        return (
-            None
-            if relative_path is None
-            else read_content(root / relative_path, MAX_SOURCE_BYTES).decode(errors="replace")
-        )
+        return read_content(root / relative_path, MAX_SOURCE_BYTES).decode(errors="replace")
     except (OSError, CacheError):
         return None

@@ -64,7 +64,6 @@ def store_arguments(
     Values that cannot be written stay in the arguments, so that nothing is lost.
 
     Args:
-        directory: of the record.
         references: `id` of a list → its reference; the caller keeps the lists alive.
     """
     return {name: _store_argument(directory, value, references) for name, value in arguments.items()}
@@ -125,12 +124,13 @@ def read_values(directory: Path, digest: str) -> bytes:
     """
     if not _DIGEST.fullmatch(digest):
         raise ValueError("the record has no valid reference to them")
+    name = f"{VALUES_DIRECTORY}/{digest[:12]}….npy"
     try:
         content = read_content(directory / VALUES_DIRECTORY / f"{digest}.npy", follow_links=False)
     except FileNotFoundError:
-        raise ValueError(f"{VALUES_DIRECTORY}/{digest[:12]}….npy is missing") from None
+        raise ValueError(f"{name} is missing") from None
     except OSError as error:
-        raise ValueError(f"{VALUES_DIRECTORY}/{digest[:12]}….npy cannot be read: {error.strerror or error}") from None
+        raise ValueError(f"{name} cannot be read: {error.strerror or error}") from None
     if hashlib.sha256(content).hexdigest() != digest:
-        raise ValueError(f"{VALUES_DIRECTORY}/{digest[:12]}….npy was changed")
+        raise ValueError(f"{name} was changed")
     return content

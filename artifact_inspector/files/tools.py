@@ -22,14 +22,15 @@ from artifact_inspector.errors import CacheError
 from artifact_inspector.files.lifetime import add_tool, remove_tool
 from artifact_inspector.files.process_limits import limit_tool
 from artifact_inspector.files.scratch import scratch_directory
-from artifact_inspector.model.limits import TOOL_SECONDS
+from artifact_inspector.model.limits import TOOL_MIB, TOOL_SECONDS
+
+WHEEL_DIRECTORIES = ("backends/nvidia/bin", "third_party/cuda/bin")
+"""Where Triton's wheel has NVIDIA's tools: of 3.x and 2.x."""
 
 
 def find_on_path(names: list[str]) -> Path | None:
     """The first of the named programs on PATH; relative PATH entries are ignored."""
-    directories = [
-        directory for directory in os.environ.get("PATH", "").split(os.pathsep) if Path(directory).is_absolute()
-    ]
+    directories = [path for path in os.environ.get("PATH", "").split(os.pathsep) if Path(path).is_absolute()]
     programs = (shutil.which(name, path=os.pathsep.join(directories)) for name in names)
     return next((Path(directory) for directory in programs if directory is not None), None)
 
@@ -51,11 +52,12 @@ def private_copy(content: bytes, name: str) -> Iterator[Path]:
         yield path
 
 
-def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[int, bytes]:
+def run_tool(command: list[str], limit: int, *, errors: bool = False, memory: float = 1.0) -> tuple[int, bytes]:
     """The exit status of a tool, and its standard output (or only its standard error).
 
     Args:
         limit: maximum bytes of output.
+        memory: share of the limit on memory that a tool may use.
 
     Raises:
         CacheError: the tool did not start, or was stopped because of its time or output limit.
@@ -71,7 +73,7 @@ def run_tool(command: list[str], limit: int, *, errors: bool = False) -> tuple[i
         )
     except OSError as error:
         raise CacheError(f"{command[0]} did not start ({error.strerror or error}).") from error
-    limit_tool(process.pid)
+    limit_tool(process.pid, int(TOOL_MIB.value * memory))
     add_tool(process.pid)
     timed_out = threading.Event()
 

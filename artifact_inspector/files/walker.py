@@ -21,11 +21,11 @@ from artifact_inspector.files.artifact import (
     sanitize,
 )
 from artifact_inspector.files.metadata import find_artifacts
-from artifact_inspector.files.reader import describe_error
+from artifact_inspector.files.reader import describe_error, scan_directory
 from artifact_inspector.files.records import MANIFEST, CompileRecord, read_entry_record, read_records
 from artifact_inspector.files.tensor_values import VALUES_DIRECTORY
 
-MAX_DEPTH = 6
+MAX_DEPTH = 64
 """Levels of directories that are searched."""
 
 
@@ -36,37 +36,39 @@ def walk(root: Path, contents: CacheContents) -> None:
     records: dict[str, CompileRecord] = {}
     while pending:
         directory, display_directory, depth = pending.pop()
+        names: list[str] = []
+        specials: list[tuple[str, bool]] = []
         try:
-            with os.scandir(directory) as listing:
+            with scan_directory(directory) as listing:
                 entries = list(listing)
+                for entry in entries:
+                    path = join_display_path(display_directory, sanitize(entry.name))
+                    try:
+                        if entry.is_dir():
+                            inside = _is_searchable(entry, path, contents)
+                            too_deep += inside and depth == MAX_DEPTH
+                            if inside and depth < MAX_DEPTH:
+                                pending.append((directory / entry.name, path, depth + 1))
+                        elif entry.is_file():
+                            names.append(entry.name)
+                        else:
+                            specials.append((entry.name, entry.is_symlink()))
+                    except OSError as error:
+                        contents.problems.append(Problem(path, describe_error(error)))
         except OSError as error:
-            contents.problems.append(Problem(display_directory, describe_error(error)))
+            contents.add_missing(display_directory, describe_error(error))
             continue
         if not entries and depth > 0:
             contents.others.append(OtherFile(display_directory, "empty directory"))
-        names: list[str] = []
-        specials: list[os.DirEntry[str]] = []
-        for entry in entries:
-            path = join_display_path(display_directory, sanitize(entry.name))
-            try:
-                if entry.is_dir():
-                    inside = _is_searchable(entry, path, contents)
-                    too_deep += inside and depth == MAX_DEPTH
-                    if inside and depth < MAX_DEPTH:
-                        pending.append((Path(entry.path), path, depth + 1))
-                elif entry.is_file():
-                    names.append(entry.name)
-                else:
-                    specials.append(entry)
-            except OSError as error:
-                contents.problems.append(Problem(path, describe_error(error)))
         if MANIFEST in names:
             records |= _read_manifest(directory, display_directory, contents)
         stems = _classify_files(directory, display_directory, names, records, contents)
-        for entry in specials:
-            _record_special_file(entry, join_display_path(display_directory, sanitize(entry.name)), stems, contents)
+        for name, is_link in specials:
+            is_broken = is_link and not os.path.exists(directory / name)  # noqa: PTH110 - False for a loop
+            path = join_display_path(display_directory, sanitize(name))
+            _record_special_file(name, path, stems, contents, is_broken=is_broken)
     if too_deep:
-        contents.problems.append(Problem(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep"))
+        contents.add_missing(".", f"{too_deep} directories are nested more than {MAX_DEPTH} levels deep")
 
 
 def _read_manifest(directory: Path, display_directory: str, contents: CacheContents) -> dict[str, CompileRecord]:
@@ -90,14 +92,14 @@ def _is_searchable(entry: os.DirEntry[str], path: str, contents: CacheContents) 
     return False
 
 
-def _record_special_file(entry: os.DirEntry[str], path: str, stems: set[str], contents: CacheContents) -> None:
+def _record_special_file(name: str, path: str, stems: set[str], contents: CacheContents, *, is_broken: bool) -> None:
     """Record a pipe, a device, a socket, or a link to one of them or to nothing.
 
     Args:
         stems: of the kernels in the directory; a special file in place of one of their stages is a problem.
     """
-    stem, _, suffix = entry.name.rpartition(".")
-    if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - a Path for each would cost
+    stem, _, suffix = name.rpartition(".")
+    if is_broken:
         contents.problems.append(Problem(path, "a broken link"))
     elif suffix in SUFFIXES and stem in stems:
         contents.problems.append(Problem(path, "not a regular file: it is not read"))
@@ -105,7 +107,6 @@ def _record_special_file(entry: os.DirEntry[str], path: str, stems: set[str], co
         contents.others.append(OtherFile(path, "not a regular file"))
 
 
-_OWN_FILES = (MANIFEST,)
 _TEMPORARY = "temporary file of a running or killed compile"
 _KNOWN_FILES = tuple(
     (re.compile(pattern), kind)
@@ -114,6 +115,7 @@ _KNOWN_FILES = tuple(
         (r"inspect-kernel\.json", "manifest of compiled kernels"),
         (r"lock|.*\.lock", "lock"),
         (r".*\.autotune\.json|.*\.best_config", "autotune results"),
+        (r".*\.launch_metadata", "launch metadata"),
         (r"(?:cuda|hip)_utils.*\.(?:so|pyd)", "driver utilities"),
         (r".*\.(?:so|pyd|dll|dylib)", "launcher"),
         (r".*\.hsaco_path", "path of a binary elsewhere, not followed"),
@@ -139,7 +141,7 @@ def _classify_files(
         stem, _, suffix = name.rpartition(".")
         if name.startswith("__grp__") and suffix == "json":
             continue  # a list of sibling names, or of paths on another machine
-        if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name not in _OWN_FILES:
+        if stem and suffix in SUFFIXES and not stem.endswith(".autotune") and name != MANIFEST:
             kernels.setdefault(stem, {})[suffix] = directory / name
             continue
         kind = next((kind for pattern, kind in _KNOWN_FILES if pattern.fullmatch(name)), None)
@@ -155,14 +157,13 @@ def _classify_files(
     if unknown_files and not kernels:
         contents.others.append(OtherFile(display_directory, "directory without Triton files"))
         return set()
-    unknown_suffixes = set()
     for name in unknown_files:
-        stem, _, suffix = name.rpartition(".")
-        contents.others.append(
-            OtherFile(join_display_path(display_directory, sanitize(name)), f"unknown: .{sanitize(suffix)}")
-        )
-        if stem in kernels:
-            unknown_suffixes.add(suffix)
+        suffix = sanitize(name.rpartition(".")[2])
+        path = join_display_path(display_directory, sanitize(name))
+        contents.others.append(OtherFile(path, f"unknown: .{suffix}"))
+    unknown_suffixes = {
+        suffix for stem, _, suffix in (name.rpartition(".") for name in unknown_files) if stem in kernels
+    }
     for suffix in sorted(unknown_suffixes):
         contents.problems.append(Problem(display_directory, f"unknown stage .{sanitize(suffix)} is ignored"))
     return set(kernels)

@@ -56,33 +56,16 @@ __all__ = [
     "find_launch_findings",
 ]
 
-RULES: tuple[Rule, ...] = (
-    clustered_loads.RULE,
-    pipeline_drained.RULE,
-    not_pipelined.RULE,
-    fma_instead_of_mma.RULE,
-    older_mma_than_target.RULE,
-    narrow_loads.RULE,
-    register_spill.RULE,
-    occupancy_limited.RULE,
-    layout_conversion_in_loop.RULE,
-    wgmma_serialised.RULE,
-    lost_cache_modifier.RULE,
-    contradiction.RULE,
-    does_not_fit.RULE,
-    redundant_matrix_work.RULE,
-    compiler_advisory.RULE,
-    bank_conflicts.RULE,
-    uncoalesced_access.RULE,
-    lanes_switched_off.RULE,
-    tail_wave.RULE,
-    too_many_threads.RULE,
-    scalar_spill.RULE,
-    waits_in_turn.RULE,
-    narrow_stores.RULE,
-    operands_word_by_word.RULE,
-    load_past_the_end.RULE,
-)
+RULES: tuple[Rule, ...] = tuple(
+    module.RULE
+    for module in (
+        clustered_loads, pipeline_drained, not_pipelined, fma_instead_of_mma, older_mma_than_target, narrow_loads,
+        register_spill, occupancy_limited, layout_conversion_in_loop, wgmma_serialised, lost_cache_modifier,
+        contradiction, does_not_fit, redundant_matrix_work, compiler_advisory, bank_conflicts, uncoalesced_access,
+        lanes_switched_off, tail_wave, too_many_threads, scalar_spill, waits_in_turn, narrow_stores,
+        operands_word_by_word, load_past_the_end,
+    )
+)  # fmt: skip
 """Every rule, by code; a code is never reused."""
 
 

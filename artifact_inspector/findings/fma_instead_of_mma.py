@@ -43,8 +43,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         )
 
 
-def _switches(kernel: KernelFacts) -> Iterator[Switch]:
-    yield Switch(SwitchKind.PRECISION, "input_precision", "tf32")
-
-
-RULE = Rule("AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=_switches)
+SWITCHES = (Switch(SwitchKind.PRECISION, "input_precision", "tf32"),)
+RULE = Rule(
+    "AI004", "fma-instead-of-mma", Severity.WARNING, Consequence.MATRIX, _look, __doc__, switches=lambda _: SWITCHES
+)

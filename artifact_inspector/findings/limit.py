@@ -56,7 +56,8 @@ def find_limit(kernel: KernelFacts, launch: Iterable[Finding] = ()) -> Limit:
     """
     first = find_first(find_findings(kernel), launch)
     if first is not None:
-        return _of_finding(first)
+        lead, remark = "What limits it" if first.severity is Severity.WARNING else "First to look at", first.remark
+        return Limit(LimitedBy.FINDING, lead, remark.message, first.code, remark.stage, remark.lines, remark.sources)
     return _of_work(kernel) or Limit(LimitedBy.UNKNOWN, "", _describe_no_limit(kernel))
 
 
@@ -73,12 +74,6 @@ def find_first(findings: Iterable[Finding], launch: Iterable[Finding] = ()) -> F
     if first is None or first.severity is not Severity.WARNING:
         return next((finding for finding in launch if finding.severity is Severity.WARNING), first)
     return first
-
-
-def _of_finding(finding: Finding) -> Limit:
-    lead = "What limits it" if finding.severity is Severity.WARNING else "First to look at"
-    remark = finding.remark
-    return Limit(LimitedBy.FINDING, lead, remark.message, finding.code, remark.stage, remark.lines, remark.sources)
 
 
 def _of_work(kernel: KernelFacts) -> Limit | None:

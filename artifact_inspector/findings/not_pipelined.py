@@ -36,7 +36,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
     last = kernel.last
     if last is None:
         return
-    outer_loops = _around_specialised(kernel)
+    outer_loops, target = _around_specialised(kernel), kernel.artifact.target
+    default_stages = None if target is None else BY_DEFAULT[target.backend]
     groups: dict[tuple[bool, str, bool], list[tuple[RegionFacts, Pipeline]]] = {}
     for name, pipeline in kernel.pipelines.items():
         region = last.region(name)
@@ -47,7 +48,7 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         if pipeline.unpipelined_reason is None or RegionId.parse(name).loop_id in outer_loops:
             continue
         has_dots = bool(find_dots(kernel, name)[1])
-        if not has_dots and pipeline.num_stages == _default_stages(kernel):
+        if not has_dots and pipeline.num_stages == default_stages:
             continue
         partly = region.verdict is OrderVerdict.PARTLY_PIPELINED
         key = (partly, pipeline.unpipelined_reason, has_dots)
@@ -69,12 +70,6 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             tuple(sources),
             is_minor=not has_dots,
         )
-
-
-def _default_stages(kernel: KernelFacts) -> int | None:
-    """Triton's default `num_stages` for the target."""
-    target = kernel.artifact.target
-    return None if target is None else BY_DEFAULT[target.backend]
 
 
 def _around_specialised(kernel: KernelFacts) -> set[str | None]:

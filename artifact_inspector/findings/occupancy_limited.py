@@ -35,15 +35,11 @@ LATENCY_HIDING = frozenset({OrderVerdict.PIPELINED, OrderVerdict.PARTLY_PIPELINE
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    occupancy, resources = kernel.occupancy, kernel.resources
-    if (
-        occupancy is None
-        or not occupancy.blocks
-        or occupancy.ratio is None
-        or occupancy.ratio >= SUFFICIENT
-        or _hides_latency(kernel)
-    ):
+    occupancy, resources, region = kernel.occupancy, kernel.resources, kernel.principal_region
+    if occupancy is None or not occupancy.blocks or occupancy.ratio is None or occupancy.ratio >= SUFFICIENT:
         return
+    if region is not None and region.matrix > 0 and region.verdict in LATENCY_HIDING:
+        return  # matrix work hides the latency of its loads
     fewer = _limit_for_one_more(kernel, occupancy)
     if fewer is None:
         return
@@ -57,12 +53,6 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         f"block{'s' if occupancy.blocks != 1 else ''}; {allowed} would allow {occupancy.blocks + 1}",
         None,
     )
-
-
-def _hides_latency(kernel: KernelFacts) -> bool:
-    """True if the kernel's main loop hides the latency of its loads behind matrix work."""
-    region = kernel.principal_region
-    return region is not None and region.matrix > 0 and region.verdict in LATENCY_HIDING
 
 
 def _limit_for_one_more(kernel: KernelFacts, occupancy: Occupancy) -> int | None:

@@ -21,7 +21,8 @@ from artifact_inspector.model import PipelineKind, Stage
 
 
 def _look(kernel: KernelFacts) -> Iterator[Remark]:
-    last = kernel.last
+    last, target, used = kernel.last, kernel.artifact.target, kernel.resources.shared.value
+    most = None if target is None else target.limits.shared_per_block
     for name, pipeline in kernel.pipelines.items():
         if last is None or pipeline.kind in (None, PipelineKind.REGISTERS):
             continue
@@ -34,8 +35,8 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             for wait in last.waits
             if wait.line in drains
         }
-        stage_bytes, free_bytes = _stage_bytes(kernel, name), _free_shared_bytes(kernel)
-        if stage_bytes is not None and free_bytes is not None and stage_bytes > free_bytes:
+        stage_bytes = _stage_bytes(kernel, name)
+        if stage_bytes is not None and most is not None and used is not None and stage_bytes > most - used:
             continue
         depth = f" at num_stages {pipeline.num_stages}" if pipeline.num_stages is not None else ""
         message = (
@@ -65,13 +66,6 @@ def _stage_bytes(kernel: KernelFacts, name: str) -> int | None:
         if not allocation.is_scratch
     ]
     return sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
-
-
-def _free_shared_bytes(kernel: KernelFacts) -> int | None:
-    """Bytes of shared memory that are left for a block."""
-    target, used = kernel.artifact.target, kernel.resources.shared.value
-    limit = None if target is None else target.limits.shared_per_block
-    return None if limit is None or used is None else limit - used
 
 
 RULE = Rule("AI002", "pipeline-drained", Severity.NOTE, Consequence.IN_FLIGHT, _look, __doc__, switches=deeper)

@@ -45,8 +45,10 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
         always = sum(wait.is_unconditional for wait in draining)
         if always < AT_LEAST * times:
             continue
+        maybe = len(draining) - always
+        conditional = f", and {maybe} conditional," if maybe else ""
         yield Remark(
-            f"{region.id}: {_describe(always, len(draining))} each leave no load in flight "
+            f"{region.id}: {always} waits in every iteration{conditional} each leave no load in flight "
             f"({', '.join(ops)}): each iteration pays the latency of memory up to {len(drains)} times"
             + (f" ({times} iterations of the program)" if times > 1 else ""),
             last.stage,
@@ -54,12 +56,6 @@ def _look(kernel: KernelFacts) -> Iterator[Remark]:
             tuple(dict.fromkeys(source for located_round in region.rounds for source in located_round.sources)),
             is_minor=region.id in outer_loops or always < SEVERAL * times,
         )
-
-
-def _describe(always: int, waits: int) -> str:
-    if always == waits:
-        return f"{waits} waits in every iteration"
-    return f"{always} waits in every iteration, and {waits - always} conditional,"
 
 
 RULE = Rule("AI023", "waits-in-turn", Severity.WARNING, Consequence.IN_FLIGHT, _look, __doc__)

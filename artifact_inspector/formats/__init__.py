@@ -1,9 +1,9 @@
 """The languages of the Triton cache, one folder each; `FORMATS` is the only list of them.
 
-Only this package spells opcodes, attributes and operands. Analysis queries an instruction through
-`model.Language`, as `code.language.…`. Each family of opcodes has one module: `mlir.dialects` (TTIR, TTGIR),
-`llvm.operations` (LLIR), `_nvidia` (PTX, also inside LLIR), `_amd` (AMDGCN, also inside LLIR),
-`sass.instructions`. `mlir.types` reads types and layouts. A new query takes one of three forms:
+Only this package spells opcodes, attributes and operands. Analysis queries an instruction through `model.Language`, as
+`code.language.…`. Each family of opcodes has one module: `mlir.dialects` (TTIR, TTGIR), `llvm.operations` (LLIR),
+`_nvidia` (PTX, also inside LLIR), `_amd` (AMDGCN, also inside LLIR), `sass.instructions`. `mlir.types` reads types and
+layouts. A new query takes one of three forms:
 
 - A property of an **opcode** is a member of `model.Trait`, with one row in `TRAITS` of each module that has
   such opcodes: `Trait.FUSED in code.language.traits(instruction.opcode)`.

@@ -28,6 +28,8 @@ _FORMATS = ("fp8", "bf8", "fp6", "bf6", "fp4")
 _FORMAT_OF_A = re.compile(r"\bcbsz:(\d)|matrix_a_fmt:MATRIX_FMT_(\w+)")
 _FORMAT_OF_B = re.compile(r"\bblgp:(\d)|matrix_b_fmt:MATRIX_FMT_(\w+)")
 _RESULT = re.compile(r"\s[av](?:\d+\b|\[(\d{1,4}):(\d{1,4})\])")
+_WAIT_BITS = {8: 0x0F7F, 9: 0xCF7F, 10: 0xFF7F, 11: 0xFFF7}
+"""Generation → the bits of an `s_waitcnt` that it uses."""
 _QUEUES = {"s_wait_asynccnt": Queue.COPIES, "s_wait_tensorcnt": Queue.TENSORS}
 
 
@@ -39,8 +41,7 @@ def wait_of(opcode: str, text: str, target: str) -> WaitOp | None:
         if named is not None:
             return wait_for_loads(parse_integer(named[1]))
         immediate = parse_integer(operands)
-        depth = None if immediate is None else loads_in_flight(immediate, target)
-        return None if depth is None else wait_for_loads(depth)
+        return None if immediate is None else wait_of_immediate(immediate, target)
     numbers = _NUMBER.findall(operands)
     count = parse_integer(numbers[-1]) if numbers else None
     if opcode == "s_wait_loadcnt_dscnt" and count is not None:
@@ -49,17 +50,28 @@ def wait_of(opcode: str, text: str, target: str) -> WaitOp | None:
 
 
 def wait_for_loads(depth: int | None) -> WaitOp:
-    """An `s_waitcnt` that counts vector-memory operations."""
+    """An `s_waitcnt` that counts vector-memory operations; the depth is None if unknown."""
     return WaitOp("s_waitcnt vmcnt", depth, Queue.LOADS, template="{op}({depth})")
 
 
-def loads_in_flight(immediate: int, target: str) -> int | None:
-    """Vector-memory operations that an `s_waitcnt` leaves in flight; None if it waits for none.
+def wait_of_immediate(immediate: int, target: str) -> WaitOp | None:
+    """What an encoded `s_waitcnt` waits for; None if it waits for no vector-memory operation.
 
-    Source: `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9 and
-    gfx10, 15:10 from gfx11 on; all bits set means no wait. An unknown target is read as gfx9.
+    Without a target, every generation counts whose encoding uses all bits that are set, or else every generation. The
+    depth is unknown if these do not agree.
+
+    Source: `encodeWaitcnt` and `decodeWaitcnt` in LLVM's AMDGPUBaseInfo.cpp: bits 3:0 up to gfx8, 3:0 and 15:14 on gfx9
+    and gfx10, 15:10 from gfx11 on; all bits set means no wait.
     """
-    major = generation(target)
+    arch = Arch.parse(target)
+    fitting = [major for major, used in _WAIT_BITS.items() if not immediate & ~used] or _WAIT_BITS
+    depths = {_depth(immediate, major) for major in (fitting if arch is None else (arch.generation,))}
+    if depths == {None}:
+        return None
+    return wait_for_loads(depths.pop() if len(depths) == 1 else None)
+
+
+def _depth(immediate: int, major: int) -> int | None:
     if major >= 11:
         depth, no_wait = immediate >> 10 & 63, 63
     elif major >= 9:
@@ -79,11 +91,11 @@ def generation(target: str) -> int:
 def transfer_of(opcode: str, text: str, target: str) -> Transfer | None:
     """What a vector-memory instruction moves; None for one that only accesses LDS (`ds_add`).
 
-    Up to gfx9, vmcnt counts all of them. From gfx10 on, stores and atomics without return have a separate
-    counter, but a load that writes LDS counts as a load.
+    Up to gfx9, vmcnt counts all of them. From gfx10 on, stores and atomics without return have a separate counter, but
+    a load that writes LDS counts as a load.
 
-    **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data
-    dependency resolution".
+    **Source** LLVM's SIInsertWaitcnts.cpp (`getVmemWaitEventType`); CDNA and RDNA ISA manuals, "Data dependency
+    resolution".
     """
     if opcode.startswith(("ds_", "s_")):
         return None
@@ -123,9 +135,9 @@ def _transfer_width(opcode: str) -> int | None:
 def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0)) -> MatrixOp | None:
     """What one issue computes, from an opcode name with `_` or `.` as separator.
 
-    Opcodes of gfx908 and gfx90a do not name the number of blocks of an MFMA; it is derived from the size of
-    the result over all 64 lanes. A sparse product counts as the dense product of its shape. **Source** CDNA3
-    ISA, "Matrix Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
+    Opcodes of gfx908 and gfx90a do not name the number of blocks of an MFMA; it is derived from the size of the result
+    over all 64 lanes. A sparse product counts as the dense product of its shape. **Source** CDNA3 ISA, "Matrix
+    Arithmetic Instructions"; LLVM IntrinsicsAMDGPU.td for `formats`.
 
     Args:
         registers: 32-bit registers per lane that the result takes, where known.
@@ -142,8 +154,7 @@ def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0
     family = "wmma" if "wmma" in unit else "mfma"
     blocks: int | None = int(match[8] or 1)
     if family == "mfma" and not match[7]:
-        bits = int(re.findall(r"\d+", result)[0])
-        result_bits = m * n * bits
+        result_bits = m * n * int(re.findall(r"\d+", result)[0])
         blocks = registers * 32 * 64 // result_bits if registers is not None and result_bits else None
     if not blocks:
         return None
@@ -153,9 +164,7 @@ def matrix_of(name: str, registers: int | None, formats: tuple[int, int] = (0, 0
 def result_registers(text: str) -> int | None:
     """Registers of the first operand."""
     match = _RESULT.search(text)
-    if match is None:
-        return None
-    return 1 if match[1] is None else int(match[2]) - int(match[1]) + 1
+    return None if match is None else 1 if match[1] is None else int(match[2]) - int(match[1]) + 1
 
 
 def operand_formats(text: str) -> tuple[int, int]:

@@ -115,16 +115,13 @@ class LineTableFiles:
         """
         if "@[" not in comment:
             return ()
-        positions = (
-            _parse_position(frame_text.strip(" ]\t")) for frame_text in comment.split("@[", self._max_callers + 1)[1:]
-        )
+        frames = comment.split("@[", self._max_callers + 1)[1:]
+        positions = (_parse_position(frame_text.strip(" ]\t")) for frame_text in frames)
         return tuple(Frame(self._resolve_path(name), line, column) for name, line, column in positions if line)
 
     def _resolve_path(self, name: str) -> str:
-        ending = f"/{name}"
-        paths = {
-            path for path in self._by_name.get(name.rpartition("/")[2], ()) if path == name or path.endswith(ending)
-        }
+        same_file = self._by_name.get(name.rpartition("/")[2], ())
+        paths = {path for path in same_file if path == name or path.endswith(f"/{name}")}
         return paths.pop() if len(paths) == 1 else name
 
 

@@ -1,11 +1,11 @@
 """Cache modifiers and eviction policies, compared across targets.
 
-On AMD, Triton lowers a modifier to a non-temporal or volatile access, or to bits of a buffer access. The back
-end translates these to the bits of each generation. ptxas uses the words in capitals.
+On AMD, Triton lowers a modifier to a non-temporal or volatile access, or to bits of a buffer access. The back end
+translates these to the bits of each generation. ptxas uses the words in capitals.
 
 Source: PTX ISA, "Cache Operators"; `getCtrlBitsForCacheModifierOnTarget` in Triton's
-third_party/amd/lib/TritonAMDGPUToLLVM/Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton
-3.6 and 3.9 for gfx908 to gfx1250, and with ptxas of CUDA 12 and 13 for sm_75 to sm_120.
+third_party/amd/lib/TritonAMDGPUToLLVM/Utility.cpp; LLVM's AMDGPUUsage, "Memory Model"; compiled with Triton 3.6 and 3.9
+for gfx908 to gfx1250, and with ptxas of CUDA 12 and 13 for sm_75 to sm_120.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Comparisons, conditions and masks of every language: what disables memory accesses.
 
 Source: PTX ISA, "setp", "selp" and "cp.async"; AMD's ISA manuals, "Vector compares" and "EXEC mask"; LLVM,
-`expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose factors
-just under 2³² and 2⁶⁴ scale the reciprocal of an integer.
+`expandDivRem32` in AMDGPUCodeGenPrepare.cpp and `LowerUDIVREM64` in AMDGPUISelLowering.cpp, whose factors just under
+2³² and 2⁶⁴ scale the reciprocal of an integer.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ class ConditionTable:
 
     def masking(self, instruction: Instruction) -> Masking:
         """How an access may be disabled, other than by a branch or the mask of active lanes."""
-        masking = Masking.NONE
-        if self._has_direct_mask(instruction):
-            masking |= Masking.DIRECT
+        masking = Masking.DIRECT if self._has_direct_mask(instruction) else Masking.NONE
         return masking | Masking.FOLDED if _is_folded(instruction) else masking
 
     def _has_direct_mask(self, instruction: Instruction) -> bool:
@@ -140,8 +138,7 @@ class ConditionTable:
         """How an instruction changes the mask of active lanes; None if it does not."""
         if _LANES.match(instruction.opcode) is None or _CHANGES_LANES.match(instruction.text) is None:
             return None
-        narrows = _NARROWS.match(instruction.text) is not None
-        return LaneChange.NARROWS if narrows else LaneChange.RESTORES
+        return LaneChange.NARROWS if _NARROWS.match(instruction.text) is not None else LaneChange.RESTORES
 
 
 def _role(family: _OpcodeFamily, instruction: Instruction) -> ConditionRole:
@@ -185,16 +182,13 @@ def _is_folded(instruction: Instruction) -> bool:
 
 def _is_constant_true(guard: str, text: str) -> bool:
     """True if the guard `$5` of inline assembly refers to a constant true."""
-    number = _ASM_OPERAND.search(guard)
-    if "i1 true" not in text or number is None or "$" not in guard:
+    number, call = _ASM_OPERAND.search(guard), _ASM_CALL.search(text)
+    if "i1 true" not in text or number is None or call is None or "$" not in guard or "!" in guard:
         return False
-    call = _ASM_CALL.search(text)
-    if call is None:
-        return False
-    outputs = sum(constraint.startswith("=") for constraint in call[1].split(","))
-    operands = call[2].split(", ")
+    outputs: int = sum(constraint.startswith("=") for constraint in call[1].split(","))
+    operands: list[str] = call[2].split(", ")
     operand_index = int(number[0]) - outputs
-    return "!" not in guard and 0 <= operand_index < len(operands) and operands[operand_index] == "i1 true"
+    return 0 <= operand_index < len(operands) and operands[operand_index] == "i1 true"
 
 
 PTX = ConditionTable(

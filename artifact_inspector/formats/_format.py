@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from artifact_inspector.formats._addresses import ADDRESSES
 from artifact_inspector.formats._cache_modifiers import has_cache_modifier, requested_cache_modifiers
 from artifact_inspector.formats._scheduling import loop_header, warp_request
 from artifact_inspector.model import EventKind, Instruction, Module, RegisterBank, Stage, Trait
 from artifact_inspector.model.address import SharedAddresses
-from artifact_inspector.model.figure import ResourceFigure, ResourceKey
-from artifact_inspector.model.language import LanguageSemantics
-from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
+from artifact_inspector.model.language import LanguageSemantics, LoopHeader, WarpRequest
+from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 from artifact_inspector.model.text import SourceText
 
+Result = TypeVar("Result")
 TRANSFER_KINDS = frozenset((EventKind.GLOBAL_LOAD, EventKind.GLOBAL_STORE, EventKind.ATOMIC, EventKind.ASYNC_COPY))
 """Kinds that move data between global memory and the block."""
 
@@ -27,8 +28,7 @@ class OpcodeTable:
     """Kinds by opcode prefix. The longest prefix wins, so the order of rows does not matter.
 
     Args:
-        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole
-            opcode.
+        rows: (kind, prefixes separated by white space); a prefix that ends in `$` matches only the whole opcode.
 
     Raises:
         ValueError: a prefix is in two rows.
@@ -101,6 +101,18 @@ class TraitTable:
                 traits |= table.lookup(opcode)
             self._traits[opcode] = traits
         return traits
+
+
+def once_per_module(read: Callable[[Module], Result]) -> Callable[[Module], Result]:
+    """The function, with its result for the last module kept."""
+    cached: list[tuple[Module, Result]] = []
+
+    def read_once(module: Module) -> Result:
+        if not cached or cached[0][0] is not module:
+            cached[:] = [(module, read(module))]
+        return cached[0][1]
+
+    return read_once
 
 
 _VALUE = re.compile(r'%(?:[\w.$#-]+|"[^"]*")', re.ASCII)

@@ -95,13 +95,11 @@ def transfer_of(opcode: str, text: str) -> Transfer | None:
     """What a memory operation or asynchronous copy moves; None for an atomic on shared memory."""
     width, cache = _modifiers(opcode)
     operands = text[text.find(opcode) + len(opcode) :].partition(";")[0]
+    size = None if ".tensor" in opcode else _SIZE.search(operands)
+    size_bytes = None if size is None else parse_integer(size[1])
     if opcode.startswith("mbarrier."):  # the bytes that a phase of the barrier expects
-        size = _SIZE.search(operands)
-        size_bytes = None if size is None else parse_integer(size[1])
         return Transfer(size_bytes, Queue.PHASE, is_per_block=True, barrier=_address_operand(operands, 0))
     if opcode.startswith("cp."):
-        size = None if ".tensor" in opcode else _SIZE.search(operands)
-        size_bytes = None if size is None else parse_integer(size[1])
         if ".bulk" not in opcode:
             return Transfer(size_bytes, Queue.GROUP, cache)
         if "mbarrier::complete_tx" not in opcode:
@@ -134,8 +132,8 @@ def _address_operand(operands: str, index: int) -> str | None:
 def matrix_of(opcode: str, descriptor: int | None) -> MatrixOp | None:
     """What one issue computes; the shape of `tcgen05.mma` is in its instruction descriptor.
 
-    A sparse product counts as the dense product of its shape. `mma.m8n8k4` on half precision is four
-    products, one for each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
+    A sparse product counts as the dense product of its shape. `mma.m8n8k4` on half precision is four products, one for
+    each quarter of the warp (PTX ISA, "Matrix Fragments for mma.m8n8k4").
     """
     match = _MATRIX.match(opcode)
     if match is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from artifact_inspector.errors import ParseError
-from artifact_inspector.model import Function
+from artifact_inspector.model import Function, Module, Stage
 from artifact_inspector.model.limits import PROBLEMS, InputLimit
 from artifact_inspector.model.text import SourceText
 
@@ -51,13 +51,22 @@ class ProblemLog:
             f"No compiler writes so much; set {limit.variable} to read it anyway.",
         )
 
-    def unique_functions(self, functions: Iterable[Function]) -> tuple[Function, ...]:
-        """The functions with distinct names; later duplicates are reported and dropped."""
+    def build_module(
+        self, stage: Stage, functions: Iterable[Function], attributes: dict[str, str], *, lacks: str, remedy: str
+    ) -> Module:
+        """The module of the file. Functions with the name of an earlier one are reported and dropped.
+
+        Raises:
+            ParseError: there are no functions; `lacks` names what the text does not have.
+        """
         by_name: dict[str, Function] = {}
         for function in functions:
             if by_name.setdefault(function.name, function) is not function:
                 self.report(function.line, f"duplicate function {function.name} is ignored")
-        return tuple(by_name.values())
+        if not by_name:
+            raise ParseError(lacks, self._source.position(0), remedy)
+        unique = tuple(by_name.values())
+        return Module(stage, self._source.name, unique, attributes, self.problems, is_complete=self.is_complete)
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -9,9 +9,8 @@ import math
 import re
 
 from artifact_inspector.model import Module
-from artifact_inspector.model.figure import ResourceFigure, ResourceKey
+from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 
-_EXTENT = re.compile(r"\d+")
 _MAX_DIGITS = 15
 _AMD_KEYS = (
     ResourceKey.VECTOR_REGISTERS, ResourceKey.ACCUMULATION_REGISTERS, ResourceKey.SCALAR_REGISTERS,
@@ -24,8 +23,8 @@ def ptx_figures(module: Module) -> dict[ResourceKey, ResourceFigure]:
     """Threads per block and bytes of local arrays."""
     figures: dict[ResourceKey, ResourceFigure] = {}
     for key in (ResourceKey.REQUIRED_THREADS, ResourceKey.MOST_THREADS):
-        text = module.attributes.get(key)
-        extents = [] if text is None else _EXTENT.findall(text)
+        text = module.attributes.get(key, "")
+        extents = re.findall(r"\d+", text)
         if extents and all(len(extent) <= _MAX_DIGITS for extent in extents):
             figures[key] = ResourceFigure(math.prod(map(int, extents)), f"ptx, .{key} {text}")
     local = _parse_number(module.attributes.get(ResourceKey.LOCAL, ""))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from artifact_inspector.model import Instruction
-from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
+from artifact_inspector.model.language import LoopHeader, WarpRequest
 
 _NUM_STAGES = re.compile(r"\btt\.num_stages = (-?\d{1,9})\b")
 _BOUNDS = re.compile(r"= (%[\w$.#-]+) to (%[\w$.#-]+) step (%[\w$.#-]+)")

@@ -24,15 +24,10 @@ WARPS_PER_WARPGROUP = 4
 _FIRST_ARCH = {
     MatrixUnit.MMA: {"f16": 70, "i8": 75, "bf16": 80, "tf32": 80, "f64": 80, "f8E4M3FN": 89, "f8E5M2": 89},
     MatrixUnit.MFMA: {
-        "f32": 0x908,
-        "f16": 0x908,
-        "bf16": 0x908,
-        "i8": 0x908,
+        **dict.fromkeys(("f32", "f16", "bf16", "i8"), 0x908),
         "f64": 0x90A,
-        "f8E4M3FNUZ": 0x942,
-        "f8E5M2FNUZ": 0x942,
-        "f8E4M3FN": 0x950,
-        "f8E5M2": 0x950,
+        **dict.fromkeys(("f8E4M3FNUZ", "f8E5M2FNUZ"), 0x942),
+        **dict.fromkeys(("f8E4M3FN", "f8E5M2"), 0x950),
     },
     MatrixUnit.WMMA: {"f16": 0x1100, "bf16": 0x1100, "i8": 0x1100, "f8E4M3FN": 0x1200, "f8E5M2": 0x1200, "f32": 0x1250},
 }

@@ -6,6 +6,8 @@ GA102, Jetson Orin, AD102, H100, Blackwell). Clocks are boost clocks.
 
 from __future__ import annotations
 
+from functools import partial
+
 from artifact_inspector.hardware.gpu import Caches, Gpu, Limits, Multiprocessor, Product, Rates
 
 _KIB = 1024
@@ -79,83 +81,73 @@ def _rates(
     )
 
 
+_gpu = partial(Gpu, caches=_CACHES)
 NVIDIA = {
-    "sm_70": Gpu(
+    "sm_70": _gpu(
         ("V100",),
         _cuda(96, 0, 64, 32, "mma"),
         Product("Tesla V100-SXM2-16GB", 80, 16, 6, 1530),
-        _CACHES,
-        _rates(64, 128, 32, addresses=32, f16=512),
+        rates=_rates(64, 128, 32, addresses=32, f16=512),
     ),
-    "sm_75": Gpu(
+    "sm_75": _gpu(
         ("T4", "RTX 20"),
         _cuda(64, 0, 32, 16, "mma"),
         Product("Tesla T4", 40, 16, 4, 1590),
-        _CACHES,
-        _rates(64, 128, 2, addresses=16, shared_bytes=64, f16=512, i8=1024),
+        rates=_rates(64, 128, 2, addresses=16, shared_bytes=64, f16=512, i8=1024),
     ),
-    "sm_80": Gpu(
+    "sm_80": _gpu(
         ("A100", "A30"),
         _cuda(164, 1, 64, 32, "mma"),
         Product("NVIDIA A100-SXM4-80GB", 108, 80, 40, 1410),
-        _CACHES,
-        _rates(64, 256, 32, addresses=32, f16=1024, tf32=512, i8=2048, f64=64),
+        rates=_rates(64, 256, 32, addresses=32, f16=1024, tf32=512, i8=2048, f64=64),
     ),
-    "sm_86": Gpu(
+    "sm_86": _gpu(
         ("RTX 30", "A10", "A40", "RTX A6000"),
         _cuda(100, 1, 48, 16, "mma"),
         Product("NVIDIA A10", 72, 24, 6, 1695),
-        _CACHES,
-        _rates(128, 128, 2, addresses=16, f16=512, tf32=256, i8=1024),
+        rates=_rates(128, 128, 2, addresses=16, f16=512, tf32=256, i8=1024),
     ),
-    "sm_87": Gpu(
+    "sm_87": _gpu(
         ("Jetson Orin",),
         _cuda(164, 1, 48, 16, "mma"),
         Product("Orin", 16, 64, 4, 1300),
-        _CACHES,
-        _rates(128, None, None, addresses=None),
+        rates=_rates(128, None, None, addresses=None),
     ),
-    "sm_89": Gpu(
+    "sm_89": _gpu(
         ("RTX 40", "L4", "L40", "RTX 6000 Ada"),
         _cuda(100, 1, 48, 24, "mma"),
         Product("NVIDIA GeForce RTX 4090", 128, 24, 72, 2520),
-        _CACHES,
-        _rates(128, 128, 2, addresses=16, f16=512, tf32=256, f8=1024, i8=1024),
+        rates=_rates(128, 128, 2, addresses=16, f16=512, tf32=256, f8=1024, i8=1024),
     ),
-    "sm_90": Gpu(
+    "sm_90": _gpu(
         ("H100", "H200", "GH200", "H20", "H800"),
         _cuda(228, 1, 64, 32, "wgmma", 64),
         Product("NVIDIA H100 80GB HBM3", 132, 80, 50, 1830),
-        _CACHES,
-        _rates(128, 256, 64, addresses=32, f16=2048, tf32=1024, f8=4096, i8=4096, f64=128),
+        rates=_rates(128, 256, 64, addresses=32, f16=2048, tf32=1024, f8=4096, i8=4096, f64=128),
     ),
-    "sm_100": Gpu(
+    "sm_100": _gpu(
         ("B200", "GB200", "B100"),
         _cuda(228, 1, 64, 32, "tcgen05", 64),
         Product("NVIDIA B200", 148, 180, 126, None),
-        _CACHES,
-        _rates(128, 128, 64, addresses=None, f16=4096, tf32=2048, f8=8192, f4=16384),
+        rates=_rates(128, 128, 64, addresses=None, f16=4096, tf32=2048, f8=8192, f4=16384),
     ),
-    "sm_103": Gpu(
+    "sm_103": _gpu(
         ("B300", "GB300"),
         _cuda(228, 1, 64, 32, "tcgen05", 64),
         Product("NVIDIA B300", 148, 268, 126, None),
-        _CACHES,
-        _rates(128, 128, None, addresses=None, special=None),
+        rates=_rates(128, 128, None, addresses=None, special=None),
     ),
-    "sm_120": Gpu(
+    "sm_120": _gpu(
         ("RTX 50", "RTX PRO 6000"),
         _cuda(100, 1, 48, 24, "mma", 24),
         Product("NVIDIA GeForce RTX 5090", 170, 32, 96, 2407),
-        _CACHES,
-        _rates(128, 128, 2, addresses=16, integer=128, f16=512, tf32=256, f8=1024, f4=2048),
+        rates=_rates(128, 128, 2, addresses=16, integer=128, f16=512, tf32=256, f8=1024, f4=2048),
     ),
-    "sm_121": Gpu(
+    "sm_121": _gpu(
         ("DGX Spark", "GB10"),
         _cuda(100, 1, 48, 24, "mma", 24),
         Product("NVIDIA GB10", 48, 120, 24, None),
-        _CACHES,
-        _rates(128, 128, 2, addresses=None, integer=128),
+        rates=_rates(128, 128, 2, addresses=None, integer=128),
     ),
 }
 """Oldest first."""

@@ -28,10 +28,7 @@ class Peaks:
 
         The compiler widens a type that the device lacks; the peak is that of the wider type.
         """
-        for wider in _WIDER_TYPES[element_type]:
-            if wider in self.flops:
-                return wider, self.flops[wider]
-        return None
+        return next(((wider, self.flops[wider]) for wider in _WIDER_TYPES[element_type] if wider in self.flops), None)
 
     def ridge(self, element_type: str) -> float | None:
         """Arithmetic intensity of the roofline's ridge point in FLOP per byte; None if unknown."""
@@ -50,10 +47,7 @@ PEAK_TYPES = {
     "f16": "fp16",
     "bf16": "fp16",
     "f32": "tf32",
-    "f8E4M3FN": "fp8",
-    "f8E5M2": "fp8",
-    "f8E4M3FNUZ": "fp8",
-    "f8E5M2FNUZ": "fp8",
+    **dict.fromkeys(("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"), "fp8"),
 }
 """Element type of a dot → the type of its peak; 32-bit operands of a matrix unit are `tf32`."""
 
@@ -142,9 +136,8 @@ def peaks_of_product(name: str) -> Peaks | None:
     peaks = find_peaks(name.strip().upper()) or find_peaks(name.strip())
     if peaks is not None or not re.fullmatch(r"\d{3,5}", name.strip()):
         return peaks
-    return next(
-        (candidate for _, candidate in _PRODUCTS if name.strip() in re.findall(r"\d+", candidate.product)), None
-    )
+    numbered = (peaks for _, peaks in _PRODUCTS if name.strip() in re.findall(r"\d+", peaks.product))
+    return next(numbered, None)
 
 
 def bandwidth_only_peaks(bandwidth: float) -> Peaks:

@@ -86,8 +86,6 @@ def matrix_rate(rates: Rates, product: str, operand: str, accumulator: str) -> i
     """Dense multiply-adds of matrix instructions per SM and cycle; None where no source states a number.
 
     Args:
-        rates: of the architecture.
-        product: name of the product.
         operand: type of the operands: `f16` (also bf16), `tf32`, `f8`, `f4`, `i8`, `f32`, `f64`.
         accumulator: type of the sums: `f16`, `f32`, `s32` …
 

@@ -16,15 +16,9 @@ from artifact_inspector.hardware.nvidia import NVIDIA
 from artifact_inspector.model import Arch, Backend
 
 __all__ = [
-    "KNOWN_TARGETS",
-    "STAGES_WITH_TARGET",
-    "Limits",
-    "Multiprocessor",
-    "Target",
-    "parse_metadata_target",
-    "parse_stage_target",
-    "parse_target",
-]
+    "KNOWN_TARGETS", "STAGES_WITH_TARGET", "Limits", "Multiprocessor", "Target", "parse_metadata_target",
+    "parse_stage_target", "parse_target",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ class Target:
 
         Source: LLVM, AMDGPU.td, FeatureGFX90AInsts.
         """
-        return self.arch.version == (9, 4) or self.arch.version == (9, 5) or self.arch == "gfx90a"
+        return self.arch == "gfx90a" or self.arch.version in ((9, 4), (9, 5))
 
     @property
     def has_workgroup_processors(self) -> bool:
@@ -106,7 +100,13 @@ def parse_target(text: str) -> Target:
                 product_of = product.removeprefix("rtx")
             if re.fullmatch(known_as + _SUFFIXES, product_of):
                 return parse_target(arch_name)
-    raise UsageError(f"{reprlib.repr(text)} is not a known GPU target.", _suggest_targets(lowered))
+    known_names = (*_GPUS, *(name for gpu in _GPUS.values() for name in gpu.product_names))
+    names = {name.lower(): name for name in known_names}
+    matches = [names[name] for name in get_close_matches(lowered, names, n=3, cutoff=0.5)]
+    remedy = "Name an architecture (sm_80, gfx942) or a product (A100, MI300X)."
+    if matches:
+        remedy = f"Did you mean {' or '.join(matches)}?"
+    raise UsageError(f"{reprlib.repr(text)} is not a known GPU target.", remedy)
 
 
 def parse_metadata_target(metadata: Mapping[str, object]) -> Target | None:
@@ -182,17 +182,6 @@ def _elf_target(head: bytes) -> str | None:
         # ABI 8 (sm_100 and later, sm_90 from Triton 3.9) shifted the number by one byte.
         return f"sm_{flags >> 8 & 0xFF if head[8] >= 8 else flags & 0xFF}"
     return _AMDGPU_MACH.get(flags & 0xFF) if machine == EM_AMDGPU else None
-
-
-def _suggest_targets(text: str) -> str:
-    names = {
-        marketing_name.lower(): marketing_name
-        for marketing_name in (*_GPUS, *(n for gpu in _GPUS.values() for n in gpu.product_names))
-    }
-    matches = [names[name] for name in get_close_matches(text, names, n=3, cutoff=0.5)]
-    if matches:
-        return f"Did you mean {' or '.join(matches)}?"
-    return "Name an architecture (sm_80, gfx942) or a product (A100, MI300X)."
 
 
 KNOWN_TARGETS = tuple(parse_target(arch) for arch in _GPUS)

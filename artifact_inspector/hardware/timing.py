@@ -49,17 +49,13 @@ class TimingParameters:
     """A matrix product of register operands until its result can be read, in addition to the issue cycle.
     Measured: equal for fp16, tf32 and int8."""
     warpgroup: int = 59
-    """A warpgroup's product including fence and wait, in addition to the time in the tensor pipe.
-    Measured."""
+    """A warpgroup's product including fence and wait, in addition to the time in the tensor pipe. Measured."""
     tma: int = 73
-    """Additional latency of a tensor memory accelerator copy over a load. Measured: 1024 bytes without a
-    tensor map."""
+    """Additional latency of a tensor memory accelerator copy over a load. Measured: 1024 bytes without a tensor map."""
     cta_launch: int = 157
-    """Minimum time between the starts of two CTAs on one multiprocessor. Measured: empty CTAs of 1 to 16
-    warps."""
+    """Minimum time between the starts of two CTAs on one multiprocessor. Measured: empty CTAs of 1 to 16 warps."""
     cta_launch_per_warp: int = 7
-    """Minimum time between CTA starts per warp of the CTA, where larger. Measured: 222 cycles for 32
-    warps."""
+    """Minimum time between CTA starts per warp of the CTA, where larger. Measured: 222 cycles for 32 warps."""
     cta_turnaround: int = 331
     """From the start of an empty CTA to the start of its successor in the same slot. Measured: CTAs with 200
     KiB of shared memory each, and half of it where two are resident."""

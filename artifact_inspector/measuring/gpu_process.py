@@ -1,14 +1,22 @@
 """The process that uses the GPU: launches each configuration of a kernel, checks it and times it.
 
-Only this module of the package imports torch and Triton. A launch that crashes ends this process only; the
-calling process sees that the pipe is closed.
+Only this module of the package imports torch and Triton. A launch that crashes ends this process only; the calling
+process sees that the pipe is closed. A result is compared with the expected one, which is computed without the kernel.
 
 Source: triton/testing.py, `do_bench`; triton/runtime/autotuner.py, `Autotuner.run`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from artifact_inspector.compiling.reference import Workload
 import gc
+import importlib.util
 import os
 import random
 import subprocess
@@ -17,18 +25,17 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from artifact_inspector.compiling.arguments import describe_arguments
 from artifact_inspector.compiling.reference import Workload
 from artifact_inspector.errors import CompileError, DeviceError, InspectorError, UsageError
 from artifact_inspector.hardware.targets import parse_target
-from artifact_inspector.measuring.check import fill_with_poison, relative_error
-from artifact_inspector.measuring.job import Job, JobMessage, MeasurementRow
-from artifact_inspector.measuring.measurement import MeasuredDevice, Measurement
+from artifact_inspector.measuring.measurement import Job, MeasuredDevice, Measurement, MeasurementRow
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MILLISECONDS = 25
@@ -43,16 +50,12 @@ TimeFunction = Callable[[Callable[[], object], float], tuple[float, float, float
 
 def run_job(job: Job, answers: Connection) -> None:
     """Run a job and send the device, then a row for each configuration, or an error, over a pipe."""
-
-    def send(message: JobMessage) -> None:
-        answers.send(message)
-
     try:
-        send(describe_device())
+        answers.send(describe_device())
         for row in measure_rows(job, _time_launch):
-            send(row)
+            answers.send(row)
     except InspectorError as error:
-        send(error)
+        answers.send(error)
     finally:
         answers.close()
 
@@ -68,9 +71,8 @@ def describe_device() -> MeasuredDevice:
         import torch
         import triton
     except ImportError as error:
-        raise DeviceError(
-            f"Kernels cannot be launched here: {error}.", "Install torch and Triton for the GPU of this machine."
-        ) from None
+        remedy = "Install torch and Triton for the GPU of this machine."
+        raise DeviceError(f"Kernels cannot be launched here: {error}.", remedy) from None
     if not torch.cuda.is_available():
         build = "" if torch.version.cuda or torch.version.hip else " (a build for CPUs)"
         raise DeviceError(f"No GPU that torch {torch.__version__}{build} can use was found.", remedy)
@@ -144,15 +146,12 @@ def _record_launches(launch: Callable[[], object]) -> list[dict[str, Any]]:
         kernel = run(function, *args, **options)
         grid = options.get("grid")
         if kernel is not None and grid is not None and not options.get("warmup"):
-            extents = grid(_bind_arguments(function, args, options)) if callable(grid) else grid
-            launch_records.append(
-                {
-                    "hash": kernel.hash,
-                    "kernel": function.__name__,
-                    "grid": [*map(int, extents), *(1,) * (3 - len(extents))],
-                    "args": record,
-                }
-            )
+            if callable(grid):  # it gets argument → value
+                defaults = {argument.name: argument.default for argument in function.params if argument.has_default}
+                grid = grid({**defaults, **options, **dict(zip(function.arg_names, args, strict=False))})
+            whole_grid = [*map(int, grid), *(1,) * (3 - len(grid))]
+            launch = {"hash": kernel.hash, "kernel": function.__name__, "grid": whole_grid, "args": record}
+            launch_records.append(launch)
         return kernel
 
     JITFunction.run = record_launch
@@ -161,12 +160,6 @@ def _record_launches(launch: Callable[[], object]) -> list[dict[str, Any]]:
     finally:
         JITFunction.run = run
     return launch_records[-MAX_RECORDED_LAUNCHES:]
-
-
-def _bind_arguments(function: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Argument → value, as Triton passes them to a grid function."""
-    defaults = {argument.name: argument.default for argument in function.params if argument.has_default}
-    return {**defaults, **options, **dict(zip(function.arg_names, args, strict=False))}
 
 
 def find_workload(module: Any, kernel: str, function_name: str | None) -> Workload:
@@ -178,11 +171,12 @@ def find_workload(module: Any, kernel: str, function_name: str | None) -> Worklo
     names = [function_name] if function_name else [f"{kernel}_workload", "workload"]
     makers = [name for name in names if callable(getattr(module, name, None))]
     if not makers:
-        raise UsageError(
-            f"{module.__file__} has no function {' or '.join(f'{name}()' for name in names)}.",
-            "Write one that returns artifact_inspector.Workload(launch=…): how the kernel is launched.",
-        )
-    _seed()
+        problem = f"{module.__file__} has no function {' or '.join(f'{name}()' for name in names)}."
+        remedy = "Write one that returns artifact_inspector.Workload(launch=…): how the kernel is launched."
+        raise UsageError(problem, remedy)
+    random.seed(SEED)  # a workload has the same data in every run
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(SEED)
     workload = getattr(module, makers[0])()
     if isinstance(workload, Mapping):
         try:
@@ -192,19 +186,9 @@ def find_workload(module: Any, kernel: str, function_name: str | None) -> Worklo
     if callable(workload):
         workload = Workload(launch=workload)
     if not isinstance(workload, Workload):
-        raise UsageError(
-            f"{makers[0]}() returns a {type(workload).__name__}, not a Workload.",
-            "Let it return artifact_inspector.Workload(launch=…).",
-        )
+        problem = f"{makers[0]}() returns a {type(workload).__name__}, not a Workload."
+        raise UsageError(problem, "Let it return artifact_inspector.Workload(launch=…).")
     return workload
-
-
-def _seed() -> None:
-    """Seed the random number generators, so that a workload has the same data in every run."""
-    random.seed(SEED)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(SEED)
 
 
 def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[Any]:
@@ -212,7 +196,6 @@ def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[
 
     Args:
         workload: has the configurations of a kernel without an autotuner.
-        tuned: the autotuner of the kernel, or None.
         selection: `all`, a number, or None.
 
     Raises:
@@ -222,28 +205,22 @@ def find_configs(workload: Workload, tuned: Any, selection: str | None) -> list[
         return [None]
     available_configs = list(workload.configs) or list(getattr(tuned, "configs", ()))
     if not available_configs:
-        raise UsageError(
-            "The kernel has no configurations to compare.",
-            "Add configs=[{…}, …] to its workload, add an autotuner, or remove --configs.",
-        )
+        remedy = "Add configs=[{…}, …] to its workload, add an autotuner, or remove --configs."
+        raise UsageError("The kernel has no configurations to compare.", remedy)
     count = len(available_configs) if selection == "all" else min(int(selection), len(available_configs))
     return [available_configs[position * len(available_configs) // count] for position in range(count)]
 
 
 def _make_launcher(workload: Workload, tuned: Any, config: Any) -> Callable[[], object]:
-    """A function that launches one configuration."""
-    if config is None:
-        return workload.launch
     if isinstance(config, Mapping):
         return lambda: workload.launch(**config)
-    # an autotuner with a single configuration launches it
-    tuned.configs = [config]
-    tuned.cache.clear()
+    if config is not None:  # an autotuner with a single configuration launches it
+        tuned.configs = [config]
+        tuned.cache.clear()
     return workload.launch
 
 
 def _config_as_json(config: Any) -> dict[str, Any]:
-    """A configuration as JSON values."""
     if config is None:
         return {}
     if isinstance(config, Mapping):
@@ -256,9 +233,6 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
     if job.file is None:
         module = import_module(job.module)
         return module, module.REFERENCE.kernel
-    import importlib.util
-    import sys
-
     path = Path(job.file)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -269,9 +243,8 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001 - a file of somebody else's may raise anything
-        raise CompileError(
-            f"{path} cannot be imported: {type(error).__name__}: {error}.", "It must import on its own."
-        ) from None
+        problem = f"{path} cannot be imported: {type(error).__name__}: {error}."
+        raise CompileError(problem, "It must import on its own.") from None
     kernel = getattr(module, job.kernel, None)
     if not hasattr(_unwrap_kernel(kernel), "arg_names"):
         raise UsageError(f"{path} has no kernel {job.kernel!r}.", "Name a function under @triton.jit.")
@@ -279,17 +252,12 @@ def _import_kernel(job: Job) -> tuple[Any, Any]:
 
 
 def _unwrap_kernel(kernel: Any) -> Any:
-    """The `@triton.jit` function under its decorators."""
-    while hasattr(kernel, "fn") and not hasattr(kernel, "device_caches"):
-        inner = kernel.fn
-        if not hasattr(inner, "arg_names"):
-            break
-        kernel = inner
+    while hasattr(kernel, "fn") and not hasattr(kernel, "device_caches") and hasattr(kernel.fn, "arg_names"):
+        kernel = kernel.fn
     return kernel
 
 
 def _find_autotuner(kernel: Any) -> Any:
-    """The autotuner among a kernel's decorators, or None."""
     while kernel is not None:
         if hasattr(kernel, "configs") and hasattr(kernel, "fn"):
             return kernel
@@ -324,3 +292,40 @@ def _driver_version() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return completed.stdout.splitlines()[0].strip() if completed.stdout.strip() else None
+
+
+def fill_with_poison(workload: Workload) -> None:
+    """Fill the result with values that a launch must overwrite, or with zeros if the kernel adds to it."""
+    for tensor in _as_tensors(workload.result):
+        if workload.adds:
+            tensor.zero_()
+        elif tensor.is_floating_point():
+            tensor.fill_(float("nan"))
+        else:
+            tensor.fill_(-1 if tensor.is_signed() else 1)
+
+
+def relative_error(workload: Workload, expected: Any) -> float:
+    """The relative error ‖result − expected‖ / ‖expected‖; the largest of several results.
+
+    It is infinite if a result has NaNs or another shape.
+    """
+    import torch
+
+    largest_error = 0.0
+    actual, expected_tensors = _as_tensors(workload.result), _as_tensors(expected)
+    if [tensor.shape for tensor in actual] != [tensor.shape for tensor in expected_tensors]:
+        return float("inf")
+    for ours, theirs in zip(actual, expected_tensors, strict=True):
+        difference = torch.linalg.vector_norm(ours.double() - theirs.to(ours.device).double())
+        size = torch.linalg.vector_norm(theirs.double())
+        ratio = float(difference / size) if size else float(difference)
+        # a comparison with NaN is false, and would pass
+        largest_error = max(largest_error, ratio if ratio == ratio else float("inf"))
+    return largest_error
+
+
+def _as_tensors(value: torch.Tensor | Sequence[torch.Tensor] | None) -> list[torch.Tensor]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]  # type: ignore[list-item]

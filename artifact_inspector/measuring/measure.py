@@ -21,8 +21,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.facts.modules import Disassemble
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.measuring import gpu_process
-from artifact_inspector.measuring.job import Job, JobMessage, MeasurementRow
-from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
+from artifact_inspector.measuring.measurement import Bench, Job, JobMessage, MeasuredDevice, Measurement, MeasurementRow
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -55,29 +54,17 @@ def plan_jobs(
                 raise UsageError(f"There is no file {file}.", "Name a kernel as FILE.py:KERNEL.")
             module, path = "", str(Path(file).resolve())
         elif kernel_path.endswith(".py"):
-            raise UsageError(
-                f"{kernel_path} names a file but no kernel.", f"Name one of its kernels: {kernel_path}:KERNEL."
-            )
+            remedy = f"Name one of its kernels: {kernel_path}:KERNEL."
+            raise UsageError(f"{kernel_path} names a file but no kernel.", remedy)
         elif kernel_path in REFERENCE_KERNELS:
             name, module, path = kernel_path, REFERENCE_KERNELS[kernel_path], None
         else:
-            raise UsageError(
-                f"Unknown reference kernel {kernel_path!r}.",
-                f"Expected FILE.py:KERNEL for your own kernel, or one of {', '.join(REFERENCE_KERNELS)}.",
-            )
+            remedy = f"Expected FILE.py:KERNEL for your own kernel, or one of {', '.join(REFERENCE_KERNELS)}."
+            raise UsageError(f"Unknown reference kernel {kernel_path!r}.", remedy)
         if module and workload is not None:
             raise UsageError("--workload is for a FILE.py:KERNEL.", f"{kernel_path} has a workload of its own.")
-        jobs.append(
-            Job(
-                kernel=name,
-                module=module,
-                file=path,
-                workload=workload,
-                configs=configs,
-                directory=str(out_dir.resolve() / name),
-                milliseconds=milliseconds,
-            )
-        )
+        directory = str(out_dir.resolve() / name)
+        jobs.append(Job(name, module, path, workload, configs, directory, milliseconds))
     return jobs
 
 
@@ -91,7 +78,6 @@ def measure(
     """Launch, check and time every job, and inspect the compiled kernels.
 
     Args:
-        jobs: the jobs, as `plan_jobs` returns them.
         disassemble: returns a disassembler for the kernels of a directory, or None.
         progress: called with each kernel's name before it is measured.
         time_limit: seconds for one configuration.
@@ -101,8 +87,10 @@ def measure(
         UsageError: a file has no such kernel or workload.
         CompileError: a file cannot be imported.
     """
-    context = multiprocessing.get_context(_start_method())
-    if _start_method() == "forkserver":
+    # with torch already imported, if possible
+    is_preloaded = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if is_preloaded else "spawn")
+    if is_preloaded:
         # imported once, before the processes are forked; neither import uses the GPU
         context.set_forkserver_preload(["torch", "triton", gpu_process.__name__])
     device: MeasuredDevice | None = None
@@ -118,19 +106,12 @@ def measure(
             else:
                 rows.append(replace(message.measurement, facts=_read_facts(message, disassemble)))
                 if message.launches and device is not None:
-                    target_field = {"target": str(device.target)}
-                    add_to_manifest(
-                        Path(message.directory), (), [{**launch, **target_field} for launch in message.launches]
-                    )
+                    target = {"target": str(device.target)}
+                    launches = [{**launch, **target} for launch in message.launches]
+                    add_to_manifest(Path(message.directory), (), launches)
     if device is None:
         raise DeviceError("The process that launches kernels ended before it found a GPU.")
     return Bench(device, tuple(rows))
-
-
-def _start_method() -> str:
-    """How the process that uses the GPU is started: with torch already imported, if possible."""
-    methods = multiprocessing.get_all_start_methods()
-    return "forkserver" if "forkserver" in methods else "spawn"
 
 
 def _run_job(context: Any, job: Job, time_limit: float) -> Iterator[JobMessage]:
@@ -140,8 +121,7 @@ def _run_job(context: Any, job: Job, time_limit: float) -> Iterator[JobMessage]:
     child = context.Process(target=gpu_process.run_job, args=(job, sender), daemon=True)
     child.start()
     sender.close()
-    received_rows, expected = 0, 1
-    has_device = False
+    received_rows, expected, has_device = 0, 1, False
     try:
         while received_rows < expected:
             if not receiver.poll(time_limit):
@@ -151,9 +131,8 @@ def _run_job(context: Any, job: Job, time_limit: float) -> Iterator[JobMessage]:
                 message: JobMessage = receiver.recv()
             except EOFError:
                 child.join(10)
-                if not has_device:
-                    return
-                yield _failed_row(job, f"the process that launched it ended with {child.exitcode}")
+                if has_device:
+                    yield _failed_row(job, f"the process that launched it ended with {child.exitcode}")
                 return
             yield message
             if isinstance(message, InspectorError):
@@ -179,8 +158,7 @@ def _read_facts(row: MeasurementRow, disassemble: Callable[[Path], Disassemble |
     if row.measurement.message is not None:
         return None
     try:
-        entries = open_cache(directory).entries
+        entries = [entry for entry in open_cache(directory).entries if entry.stem == row.function]
     except CacheError:
         return None
-    matching_entries = [entry for entry in entries if entry.stem == row.function]
-    return inspect_artifact(matching_entries[-1], disassemble(directory)) if matching_entries else None
+    return inspect_artifact(entries[-1], disassemble(directory)) if entries else None

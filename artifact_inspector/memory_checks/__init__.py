@@ -2,5 +2,5 @@
 
 `launch_check` simulates a launch once and applies the checks. A second run records intervals, and only for
 tensors whose marks do not already rule out a race. `access_log` receives the accesses. One module per check:
-`out_of_bounds`, `races`, `misalignment`, `coverage`, `shared_hazards`.
+`out_of_bounds` (with misaligned accesses), `races`, `coverage`, `shared_hazards`.
 """

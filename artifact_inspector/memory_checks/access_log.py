@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,14 @@ MOST_INTERVALS = 1 << 25
 """Intervals of a launch that are compared."""
 _ROW_SHIFT = 42
 """Bits of an offset within a tensor: 4 TiB."""
-READ, WRITE, ATOMIC = 0, 1, 2
-"""Kinds of an interval."""
+
+
+class AccessKind(Enum):
+    """What the accesses of an interval do."""
+
+    READ = "reads"
+    WRITE = "writes"
+    ATOMIC = "updates by an atomic"
 
 
 def is_atomic(step: ProgramStep) -> bool:
@@ -44,7 +51,7 @@ class TensorIntervals:
     starts: list[NDArray[np.int64]] = field(default_factory=list)
     stops: list[NDArray[np.int64]] = field(default_factory=list)
     ctas: list[NDArray[np.int64]] = field(default_factory=list)
-    kinds: list[int] = field(default_factory=list)
+    kinds: list[AccessKind] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
 
 
@@ -101,22 +108,16 @@ class AccessLog:
         elif not ((active + offsets[0]) & low_bits).any() and not ((offsets - offsets[0]) & low_bits).any():
             return
         else:
-            residues, counts = np.unique(offsets & low_bits, return_counts=True)
-            wrong = sum(
-                int(np.count_nonzero((active + residue) & low_bits)) * int(count)
-                for residue, count in zip(residues, counts, strict=True)
-            )
-        if not wrong:
-            return
-        index = access.step.index
-        self.misaligned_lanes[index] = self.misaligned_lanes.get(index, 0) + wrong
-        if index not in self.misaligned:
-            self.misaligned[index] = _first_misaligned(access)
+            rows = zip(*np.unique(offsets & low_bits, return_counts=True), strict=True)
+            wrong = sum(int(np.count_nonzero((active + residue) & low_bits)) * int(count) for residue, count in rows)
+        if wrong:
+            index = access.step.index
+            self.misaligned_lanes[index] = self.misaligned_lanes.get(index, 0) + wrong
+            if index not in self.misaligned:
+                self.misaligned[index] = _first_misaligned(access)
 
     def _add_stored(self, access: GlobalAccess, active: NDArray[np.int64]) -> None:
-        low, high = int(active.min()), int(active.max())
-        if access.cta_offsets is not None:
-            low, high = low + int(access.cta_offsets.min()), high + int(access.cta_offsets.max())
+        low, high = _bounds(access, active)
         stored = active.size * access.repeats * access.size
         for start, stop, name in self._tensors:
             if high < start or low >= stop:
@@ -132,10 +133,7 @@ class AccessLog:
         active = access.active_addresses
         if not active.size or self.interval_count > MOST_INTERVALS:
             return
-        offsets = access.cta_offsets
-        low, high = int(active.min()), int(active.max())
-        if offsets is not None:
-            low, high = low + int(offsets.min()), high + int(offsets.max())
+        low, high = _bounds(access, active)
         for start, stop, name in self._tensors:
             if name in self._recorded and low < stop and high >= start:
                 self._record_in_tensor(access, name, start, stop, is_inside=low >= start and high < stop)
@@ -163,7 +161,9 @@ class AccessLog:
             stops = starts + (runs.stops - runs.starts)
         if not len(starts):
             return
-        kind = (ATOMIC if is_atomic(access.step) else WRITE) if access.is_write else READ
+        kind = (
+            (AccessKind.ATOMIC if is_atomic(access.step) else AccessKind.WRITE) if access.is_write else AccessKind.READ
+        )
         intervals = self.intervals.setdefault(name, TensorIntervals())
         intervals.starts.append(starts)
         intervals.stops.append(stops)
@@ -171,6 +171,14 @@ class AccessLog:
         intervals.kinds.append(kind)
         intervals.steps.append(access.step.index)
         self.interval_count += len(starts)
+
+
+def _bounds(access: GlobalAccess, active: NDArray[np.int64]) -> tuple[int, int]:
+    """The lowest and the highest address of an access by all CTAs."""
+    low, high = int(active.min()), int(active.max())
+    if access.cta_offsets is None:
+        return low, high
+    return low + int(access.cta_offsets.min()), high + int(access.cta_offsets.max())
 
 
 def _first_misaligned(access: GlobalAccess) -> MisalignedAccess:

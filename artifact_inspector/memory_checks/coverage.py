@@ -19,8 +19,6 @@ def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> 
     """The coverage of each tensor that is written.
 
     Args:
-        run: of the launch.
-        log: of its accesses.
         is_decided: whether all addresses are known.
     """
     rows = []
@@ -34,25 +32,14 @@ def find_coverage(run: SimulatedLaunch, log: AccessLog, *, is_decided: bool) -> 
         is_once: bool | None = log.stored_bytes.get(region.name, 0) == count
         if is_updated or (not is_once and run.counters.out_of_bounds_lanes):
             is_once = None
-        tiles = _count_tiles(elements, written, run.launch.ctas) if is_once and is_decided else None
-        rows.append(
-            TensorCoverage(
-                region.name,
-                elements,
-                written if is_decided else None,
-                is_once if is_decided else None,
-                None if tiles is None else tiles[0],
-                None if tiles is None else tiles[1],
-                is_updated,
-            )
-        )
+        tile, remainder = divmod(written, run.launch.ctas)
+        # each CTA writes one tile, and tiles divide the tensor
+        has_tiles = is_once and is_decided and tile and not remainder and not elements % tile
+        tiles, written_tiles = (elements // tile, run.launch.ctas) if has_tiles else (None, None)
+        is_once = is_once if is_decided else None
+        share = written if is_decided else None
+        rows.append(TensorCoverage(region.name, elements, share, is_once, tiles, written_tiles, is_updated))
     return rows
-
-
-def _count_tiles(elements: int, written: int, ctas: int) -> tuple[int, int] | None:
-    """Tiles of a tensor, and those written, if each CTA writes one tile and tiles divide the tensor."""
-    tile, remainder = divmod(written, ctas)
-    return None if remainder or not tile or elements % tile else (elements // tile, ctas)
 
 
 def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -> list[MemoryProblem]:
@@ -60,7 +47,8 @@ def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -
 
     An output that the kernel also reads is updated in place, which is no error.
     """
-    if _depends_on_data(run):
+    # the kernel reads a tensor whose values are known, so that addresses may depend on them
+    if any(region.tensor.values is not None and region.read_marks.any() for region in run.memory.tensors):
         return []
     problems = []
     regions = {region.name: region for region in run.memory.tensors}
@@ -69,15 +57,9 @@ def find_partial_outputs(run: SimulatedLaunch, coverage: list[TensorCoverage]) -
         is_partial = row.written_elements is not None and row.written_elements < row.elements
         if not is_partial or row.is_updated or region.read_marks.any():
             continue
-        problems.append(
-            MemoryProblem(
-                Check.COVERAGE,
-                describe_coverage(row),
-                _store_site(run),
-                row.tensor,
-                suggestion="Check the grid, the strides and the store mask, or pass the part that is written.",
-            )
-        )
+        remedy = "Check the grid, the strides and the store mask, or pass the part that is written."
+        message = describe_coverage(row)
+        problems.append(MemoryProblem(Check.COVERAGE, message, _store_site(run), row.tensor, suggestion=remedy))
     return problems
 
 
@@ -102,8 +84,3 @@ def _store_site(run: SimulatedLaunch) -> InstructionSite:
     stores = [step for step in run.loaded.program.steps if step.kind == "global_store"]
     stores = [step for step in stores if run.counters.warps_executed[step.index]] or stores
     return site_of(stores[-1] if stores else run.loaded.program.steps[-1])
-
-
-def _depends_on_data(run: SimulatedLaunch) -> bool:
-    """Whether the kernel reads a tensor whose values are known, so that addresses may depend on them."""
-    return any(region.tensor.values is not None and region.read_marks.any() for region in run.memory.tensors)

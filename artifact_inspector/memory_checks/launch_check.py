@@ -10,8 +10,7 @@ from artifact_inspector.execution.launch import FIRST_ADDRESS, KernelLaunch, Ten
 from artifact_inspector.execution.simulation import SimulatedLaunch, simulate_launch
 from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.coverage import find_coverage, find_partial_outputs
-from artifact_inspector.memory_checks.misalignment import find_misaligned
-from artifact_inspector.memory_checks.out_of_bounds import find_out_of_bounds
+from artifact_inspector.memory_checks.out_of_bounds import find_misaligned, find_out_of_bounds
 from artifact_inspector.memory_checks.problems import MemoryProblem, MemoryReport, site_of
 from artifact_inspector.memory_checks.races import find_races, find_suspects, synchronizing_opcode
 from artifact_inspector.memory_checks.shared_hazards import check_shared_memory
@@ -27,8 +26,6 @@ def check_launch(loaded: LoadedKernel, launch: KernelLaunch, *, steps: int = 50_
     """The memory errors of a launch.
 
     Args:
-        loaded: the kernel.
-        launch: its grid and arguments.
         steps: instructions after which the kernel counts as endless.
 
     Raises:
@@ -80,24 +77,32 @@ def _spread_tensors(launch: KernelLaunch) -> KernelLaunch:
     if not has_room or any(tensor.pointer is not None for tensor in tensors.values()):
         return launch
     addresses = {name: FIRST_ADDRESS + number * _SPACING for number, name in enumerate(tensors)}
-    arguments = {
-        name: replace(argument, pointer=addresses[name]) if isinstance(argument, Tensor) else argument
-        for name, argument in launch.arguments.items()
-    }
+    arguments = dict(launch.arguments)
+    for name, argument in arguments.items():
+        if isinstance(argument, Tensor):
+            arguments[name] = replace(argument, pointer=addresses[name])
     return replace(launch, arguments=arguments)
 
 
 def _compare_ctas(run: SimulatedLaunch, suspects: list[str], steps: int) -> tuple[list[MemoryProblem], list[str]]:
     """Races in some tensors, from a second run that records intervals; and what remains undecided."""
     log = AccessLog(run.launch, suspects, checks_alignment=False)
-    simulate_launch(run.loaded, run.launch, limit=steps, observer=log)
+    second_run = simulate_launch(run.loaded, run.launch, limit=steps, observer=log)
+    subject = f"races in {', '.join(suspects)}"
     if not log.is_complete:
-        return [], [f"races in {', '.join(suspects)}: too many accesses to compare"]
+        return [], [f"{subject}: too many accesses to compare"]
+    known_reasons = {reason for end in run.unfinished for reason in end.reasons}
+    unresolved = [
+        f"{subject}: {reason}"
+        for end in second_run.unfinished  # it may end earlier than the first run, by the budget
+        for reason in end.reasons
+        if reason not in known_reasons
+    ]
     races = find_races(run, log)
     opcode = synchronizing_opcode(run) if races else None
     if opcode is None:
-        return races, []
-    return [], [f"{race.site}: {race.message}; {opcode} may order the CTAs" for race in races]
+        return races, unresolved
+    return [], unresolved + [f"{race.site}: {race.message}; {opcode} may order the CTAs" for race in races]
 
 
 def _describe_unknown(run: SimulatedLaunch) -> Iterator[str]:
@@ -106,7 +111,9 @@ def _describe_unknown(run: SimulatedLaunch) -> Iterator[str]:
     tensors: list[str] = []
     for end in run.unfinished:
         tensors += [reason for reason in end.reasons if reason.startswith("values of ")]
-        yield f"{site_of(end.step)}: {end.ctas:,} CTAs stop here, which depends on {', '.join(end.reasons)}"
+        is_limit = run.counters.budget is not None and run.counters.budget.reason in end.reasons
+        link = ":" if is_limit else ", which depends on"
+        yield f"{site_of(end.step)}: {end.ctas:,} CTAs stop here{link} {', '.join(end.reasons)}"
     for index, bits in run.counters.missing_inputs.items():
         if steps[index].kind.startswith(_SHARED_KINDS) or index in run.counters.unknown_pointers:
             continue

@@ -1,4 +1,9 @@
-"""Accesses outside of every tensor, with the mask that may be missing; and 32-bit offsets that wrapped."""
+"""Accesses outside of every tensor or misaligned, with the mask that may be missing; 32-bit offsets that wrapped.
+
+**Source** CUDA C++ Programming Guide, "Device Memory Accesses": an access must be aligned to its size, else the GPU
+faults. AMD GPUs run with unaligned access enabled, so there is no such error (LLVM, AMDGPU usage,
+`unaligned-access-mode`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory, TensorMemory
 from artifact_inspector.execution.launch import KernelLaunch
 from artifact_inspector.execution.simulation import SimulatedLaunch
+from artifact_inspector.memory_checks.access_log import AccessLog
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
 
 _WRAP = 1 << 32
@@ -33,7 +39,9 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
             site_of(step), region.name, access.cta, access.thread, access.address, lanes,
             suggestion="Compute the offset in 64 bits, for example with .to(tl.int64).",
         )  # fmt: skip
-    nearest = _nearest_region(run.memory, access.address)
+    nearest = min(
+        run.memory.regions, key=lambda r: min(abs(access.address - r.start), abs(access.address - r.stop)), default=None
+    )
     if nearest is None:
         return MemoryProblem(
             Check.OUT_OF_BOUNDS, f"{access.kind} at {access.address:#x}: {access.nearest_tensor}", site_of(step),
@@ -49,21 +57,18 @@ def _describe(run: SimulatedLaunch, access: OutOfBoundsAccess) -> MemoryProblem:
     )  # fmt: skip
 
 
-def _nearest_region(memory: GlobalMemory, address: int) -> TensorMemory | None:
-    return min(memory.regions, key=lambda r: min(abs(address - r.start), abs(address - r.stop)), default=None)
-
-
 def _distance(region: TensorMemory, address: int) -> str:
     """How far an address is outside of a tensor.
 
     The first byte behind a tensor is at distance 0, as a reader of compute-sanitizer expects.
     """
     shape = "×".join(map(str, region.tensor.shape)) or "scalar"
+    tensor = f"{region.name} ({region.tensor.dtype} {shape})"
     if address >= region.stop:
-        return f"{address - region.stop:,} bytes behind the end of {region.name} ({region.tensor.dtype} {shape})"
+        return f"{address - region.stop:,} bytes behind the end of {tensor}"
     if address < region.start:
-        return f"{region.start - address:,} bytes before the start of {region.name} ({region.tensor.dtype} {shape})"
-    return f"across the end of {region.name} ({region.tensor.dtype} {shape})"
+        return f"{region.start - address:,} bytes before the start of {tensor}"
+    return f"across the end of {tensor}"
 
 
 def _find_wrapped(memory: GlobalMemory, address: int) -> tuple[TensorMemory, int] | None:
@@ -92,11 +97,8 @@ def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, h
     index, extent = (address - region.start) // stride_bytes, tensor.shape[axis]
     if 0 <= index < extent:
         return None
-    names = [
-        name
-        for name, value in launch.arguments.items()
-        if type(value) is int and value == extent and value != 1 and not name.startswith("num_")
-    ]
+    arguments = launch.arguments.items()
+    names = [x for x, value in arguments if type(value) is int and value == extent != 1 and not x.startswith("num_")]
     limit = names[0] if len(names) == 1 else f"{extent}"
     name = "index" if len(tensor.shape) == 1 else f"index of dimension {axis}"
     bound = f"{name} >= 0" if index < 0 else f"{name} < {limit}"
@@ -106,3 +108,27 @@ def _suggest_mask(region: TensorMemory, address: int, launch: KernelLaunch, *, h
         True: f"Its mask lets it through; it needs `{bound}`.",
     }[has_mask]
     return f"The {name} is {index:,}, the extent {extent:,}. {remedy}"
+
+
+def find_misaligned(log: AccessLog, memory: GlobalMemory) -> list[MemoryProblem]:
+    """One error for each instruction with misaligned lanes."""
+    problems = []
+    for index, first in log.misaligned.items():
+        region = memory.region_of(first.address)
+        name = None if region is None else region.name
+        place = f"{first.address:#x}" if region is None else f"byte {first.address - region.start:,} of {region.name}"
+        problems.append(
+            MemoryProblem(
+                Check.MISALIGNED,
+                f"{first.size}-byte access at {place}, which is not a multiple of {first.size}: the GPU faults",
+                site_of(first.step),
+                name,
+                first.cta,
+                first.thread,
+                first.address,
+                log.misaligned_lanes[index],
+                suggestion="Check tl.multiple_of, tl.max_contiguous, and the strides and pointers that Triton "
+                "specialized on.",
+            )
+        )
+    return problems

@@ -1,7 +1,6 @@
 """Races between CTAs: two access one byte, and at least one writes without an atomic.
 
-CTAs of a launch have no order. Only atomics and fences can order them; where a kernel uses these, a race is
-undecided.
+CTAs of a launch have no order. Only atomics and fences can order them; where a kernel uses these, a race is undecided.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from artifact_inspector.execution.interpreter.global_memory import TensorMemory
 from artifact_inspector.execution.interpreter.intervals import sorted_distinct
 from artifact_inspector.execution.simulation import SimulatedLaunch
-from artifact_inspector.memory_checks.access_log import ATOMIC, READ, WRITE, AccessLog, TensorIntervals
+from artifact_inspector.memory_checks.access_log import AccessKind, AccessLog, TensorIntervals
 from artifact_inspector.memory_checks.coverage import written_bytes
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, site_of
 
@@ -43,10 +42,8 @@ def _has_common_granule(region: TensorMemory) -> bool:
     """Whether an element is both read and written."""
     region.mark_pending()
     read, written = region.read_marks, region.written_marks
-    return any(
-        bool((read[start : start + _BLOCK] & written[start : start + _BLOCK]).any())
-        for start in range(0, len(read), _BLOCK)
-    )
+    starts = range(0, len(read), _BLOCK)
+    return any(bool((read[at : at + _BLOCK] & written[at : at + _BLOCK]).any()) for at in starts)
 
 
 class _Accesses(NamedTuple):
@@ -62,7 +59,7 @@ class _Conflict(NamedTuple):
     """Two accesses to one byte."""
 
     address: int
-    kinds: tuple[int, int]
+    kinds: tuple[AccessKind, AccessKind]
     ctas: tuple[int, int]
     steps: tuple[int, int]
     bytes: int
@@ -71,11 +68,11 @@ class _Conflict(NamedTuple):
 
 def find_races(run: SimulatedLaunch, log: AccessLog) -> list[MemoryProblem]:
     """One error for each tensor and kind of race."""
-    problems = []
-    for name, intervals in log.intervals.items():
-        conflicts = _find_conflicts(intervals)
-        problems += [_describe(run, name, conflict) for conflict in conflicts]
-    return problems
+    return [
+        _describe(run, name, conflict)
+        for name, intervals in log.intervals.items()
+        for conflict in _find_conflicts(intervals)
+    ]
 
 
 def synchronizing_opcode(run: SimulatedLaunch) -> str | None:
@@ -91,9 +88,9 @@ def synchronizing_opcode(run: SimulatedLaunch) -> str | None:
     return None
 
 
-def _accesses_of(intervals: TensorIntervals, kind: int) -> _Accesses:
+def _accesses_of(intervals: TensorIntervals, kind: AccessKind) -> _Accesses:
     """The intervals of a kind, merged per CTA."""
-    chosen = [at for at, value in enumerate(intervals.kinds) if value == kind]
+    chosen = [at for at, value in enumerate(intervals.kinds) if value is kind]
     if not chosen:
         empty = np.empty(0, np.int64)
         return _Accesses(empty, empty, empty, empty)
@@ -116,23 +113,20 @@ def _accesses_of(intervals: TensorIntervals, kind: int) -> _Accesses:
 
 def _find_conflicts(intervals: TensorIntervals) -> list[_Conflict]:
     """The first conflict of each pair of kinds: write and write, write and read, write and atomic, atomic and read."""
-    by_kind = {kind: _accesses_of(intervals, kind) for kind in (READ, WRITE, ATOMIC)}
-    points = sorted_distinct(
-        np.concatenate([array for rows in by_kind.values() for array in (rows.starts, rows.stops)])
-    )
+    read, write, atomic = AccessKind
+    by_kind = {kind: _accesses_of(intervals, kind) for kind in AccessKind}
+    points = sorted_distinct(np.concatenate([ends for rows in by_kind.values() for ends in (rows.starts, rows.stops)]))
     counts, owners = {}, {}
     for kind, rows in by_kind.items():
         counts[kind] = _sum_over(points, rows, np.ones(len(rows.starts), np.int64))
         owners[kind] = _sum_over(points, rows, rows.ctas)
     conflicts = []
     lengths = np.append(np.diff(points), 0)
-    for first, second in ((WRITE, WRITE), (WRITE, READ), (WRITE, ATOMIC), (ATOMIC, READ)):
-        if first == second:
-            is_conflict = counts[first] > 1
-        else:
-            both = (counts[first] > 0) & (counts[second] > 0)
+    for first, second in ((write, write), (write, read), (write, atomic), (atomic, read)):
+        is_conflict = counts[first] > 1
+        if first is not second:
             is_same_cta = (counts[first] == 1) & (counts[second] == 1) & (owners[first] == owners[second])
-            is_conflict = both & ~is_same_cta
+            is_conflict = (counts[first] > 0) & (counts[second] > 0) & ~is_same_cta
         if is_conflict.any():
             address = int(points[is_conflict.argmax()])
             pair = _pick_pair(by_kind[first], by_kind[second], address)
@@ -153,7 +147,6 @@ def _sum_over(points: NDArray[np.int64], rows: _Accesses, weights: NDArray[np.in
 
 
 def _pick_pair(first: _Accesses, second: _Accesses, address: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """(CTA, step) of two accesses to an address by different CTAs."""
     rows = [np.flatnonzero((group.starts <= address) & (address < group.stops)) for group in (first, second)]
     for at in rows[0].tolist():
         others = rows[1][second.ctas[rows[1]] != first.ctas[at]]
@@ -163,20 +156,17 @@ def _pick_pair(first: _Accesses, second: _Accesses, address: int) -> tuple[tuple
     return None
 
 
-_VERBS = {READ: "reads", WRITE: "writes", ATOMIC: "updates by an atomic"}
-
-
 def _describe(run: SimulatedLaunch, name: str, conflict: _Conflict) -> MemoryProblem:
     steps = run.loaded.program.steps
     region = run.memory.region_of(conflict.address)
     element = 0 if region is None else (conflict.address - region.start) * 8 // region.tensor.bits
     site, other_site = (site_of(steps[at]) for at in conflict.steps)
     first, second = conflict.kinds
-    if first == second:
+    if first is second:
         action = f"CTAs {conflict.ctas[0]} and {conflict.ctas[1]} write the same bytes of {name}"
         suggestion = "Give each CTA its own elements, or use tl.atomic_add where results are to be added."
     else:
-        action = f"CTA {conflict.ctas[0]} {_VERBS[first]} bytes of {name} that CTA {conflict.ctas[1]} {_VERBS[second]}"
+        action = f"CTA {conflict.ctas[0]} {first.value} bytes of {name} that CTA {conflict.ctas[1]} {second.value}"
         suggestion = "CTAs have no order: use an atomic, or a second kernel for the reads."
     return MemoryProblem(
         check=Check.RACE,

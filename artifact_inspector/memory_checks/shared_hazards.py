@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,7 +46,6 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
     """Errors in the shared memory of the first and the last CTA of a launch.
 
     Args:
-        loaded: the kernel.
         launch: with an address for every tensor.
     """
     steps = loaded.program.steps
@@ -68,7 +66,9 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
         spent += counters.spent
         for key, (hazard, lanes) in watch.state.hazards.items():
             hazards.setdefault(key, (cta, hazard, lanes))
-        undecided += [*_describe_unknown(watch, counters)]
+        undecided += watch.undecided
+        for names in dict.fromkeys(watch.unknown.values()):
+            undecided.append(f"shared memory: an address depends on {', '.join(names)}")
         if counters.spent > MOST_STEPS:
             notes.append(f"shared memory: the first {MOST_STEPS:,} instructions of CTA {cta} were checked")
     problems = tuple(_describe(steps, *row) for row in hazards.values())
@@ -78,24 +78,21 @@ def check_shared_memory(loaded: LoadedKernel, launch: KernelLaunch) -> SharedMem
 def _is_not_modelled(step: ProgramStep, loaded: LoadedKernel) -> bool:
     if loaded.initial_state is not None:  # AMD: direct copies into LDS have no modelled address
         return step.kind == "copy" or re.search(r" lds\b|_lds_", step.text) is not None
-    return (
-        _NOT_MODELLED.match(step.opcode.removeprefix("U") if step.opcode.startswith("US") else step.opcode) is not None
-    )
+    opcode = step.opcode.removeprefix("U") if step.opcode.startswith("US") else step.opcode
+    return _NOT_MODELLED.match(opcode) is not None
 
 
 class _SharedWatch:
-    """Observes the shared memory of one CTA."""
-
     def __init__(self, threads: int, warp_size: int) -> None:
         self.state = SharedState(threads, warp_size)
         self.unknown: dict[int, tuple[str, ...]] = {}
         """Step with unknown addresses → the inputs that they depend on."""
+        self.undecided: list[str] = []
 
     def observe_global(self, access: GlobalAccess) -> None:
         """Ignore an access to global memory."""
 
     def observe_shared(self, access: SharedMemoryAccess) -> None:
-        """Record an access to shared memory."""
         step, addresses = access.step, access.addresses[0]
         threads = np.arange(len(addresses)) if access.mask is None else np.flatnonzero(access.mask[0])
         is_atomic = step.kind == "shared_atomic"
@@ -114,7 +111,9 @@ def _run_cta(loaded: LoadedKernel, launch: KernelLaunch, cta: int) -> tuple[_Sha
     setup = set_up_launch(replace(loaded, program=program), launch, counters, runs_in_parallel=False)
     setup.memory.observer = watch
     setup.memory.tracks_touches = False
-    run_machines(setup.machine(np.array([cta], np.int64)))
+    ends = run_machines(setup.machine(np.array([cta], np.int64)))
+    if counters.budget is not None and any(counters.budget.reason in end.reasons for end in ends):
+        watch.undecided.append(f"shared memory of CTA {cta}: {counters.budget.reason}")
     for index, bits in counters.missing_inputs.items():
         if program.steps[index].kind.startswith(("shared", "matrix")):
             watch.unknown[index] = setup.input_names.names_in(bits)
@@ -161,30 +160,21 @@ def _threads_of(machine: Machine) -> NDArray[np.int64]:
     return np.flatnonzero(np.broadcast_to(machine.active_mask, (1, machine.threads))[0])
 
 
-def _describe_unknown(watch: _SharedWatch, counters: StepCounters) -> Iterator[str]:
-    for names in dict.fromkeys(watch.unknown.values()):
-        yield f"shared memory: an address depends on {', '.join(names)}"
-
-
 def _describe(steps: tuple[ProgramStep, ...], cta: int, hazard: Hazard, lanes: int) -> MemoryProblem:
     action = "writes" if hazard.is_store else "reads"
     other = None if hazard.other_step is None else site_of(steps[hazard.other_step])
     if hazard.check is Check.UNINITIALIZED:
         message = f"warp {hazard.warp} reads byte {hazard.address:,} of shared memory, which nothing has written"
         suggestion = "Store to the buffer first, or check the buffer index."
-    elif hazard.check is Check.UNAWAITED_COPY:
-        message = (
-            f"warp {hazard.warp} {action} byte {hazard.address:,} of shared memory while an asynchronous copy "
-            f"of warp {hazard.other_warp} may still write it"
-        )
-        suggestion = "Wait for the copy (cp.async.wait_group), then synchronize the CTA."
     else:
-        earlier = "wrote" if hazard.is_other_store else "read"
-        message = (
-            f"warp {hazard.warp} {action} byte {hazard.address:,} of shared memory, which warp "
-            f"{hazard.other_warp} {earlier} without a barrier in between"
-        )
-        suggestion = "A barrier of the CTA is missing between the two."
+        action = f"warp {hazard.warp} {action} byte {hazard.address:,} of shared memory"
+        if hazard.check is Check.UNAWAITED_COPY:
+            message = f"{action} while an asynchronous copy of warp {hazard.other_warp} may still write it"
+            suggestion = "Wait for the copy (cp.async.wait_group), then synchronize the CTA."
+        else:
+            earlier = "wrote" if hazard.is_other_store else "read"
+            message = f"{action}, which warp {hazard.other_warp} {earlier} without a barrier in between"
+            suggestion = "A barrier of the CTA is missing between the two."
     return MemoryProblem(
         check=hazard.check,
         message=message,

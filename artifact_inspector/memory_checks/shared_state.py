@@ -49,12 +49,7 @@ class _ByteOwners:
 
 
 class SharedState:
-    """The accesses to one CTA's shared memory.
-
-    Args:
-        threads: of the CTA.
-        warp_size: lanes of a warp.
-    """
+    """The accesses to one CTA's shared memory."""
 
     def __init__(self, threads: int, warp_size: int) -> None:
         self._warp_size = warp_size
@@ -83,9 +78,6 @@ class SharedState:
         """Let warps arrive at a barrier; it joins their clocks once enough threads have arrived.
 
         Args:
-            barrier: name of the barrier.
-            warps: that arrive.
-            threads: that arrive.
             needed: threads that complete the barrier.
             waits: whether they wait for the others.
         """
@@ -181,10 +173,8 @@ class SharedState:
     def _is_unordered(self, owners: _ByteOwners, at: NDArray[np.int64], warps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether another warp owns a byte, and no barrier orders the warp behind it."""
         others = owners.warps[at].astype(np.int64)
-        unordered: NDArray[np.bool_] = (
-            (others >= 0) & (others != warps) & (owners.times[at] > self._clocks[warps, others])
-        )
-        return unordered
+        is_later = owners.times[at] > self._clocks[warps, others]
+        return np.asarray(is_later & (others >= 0) & (others != warps))
 
     def _report(
         self,
@@ -203,11 +193,9 @@ class SharedState:
         steps = np.full(len(rows), -1) if other_steps is None else other_steps[at[rows]]
         for other in np.unique(steps).tolist():
             of_step = rows[steps == other]
-            count = len(np.unique(lanes[of_step]))
             first, other_step = int(of_step[0]), None if other < 0 else int(other)
-            thread = int(lanes[first])
-            hazard = Hazard(
-                check, step, other_step, *stores, thread // self._warp_size, int(others[first]), thread, int(at[first])
-            )
-            old = self.hazards.get((check, step, other_step))
-            self.hazards[check, step, other_step] = (hazard, count) if old is None else (old[0], old[1] + count)
+            thread, key = int(lanes[first]), (check, step, other_step)
+            warps = thread // self._warp_size, int(others[first])
+            hazard = Hazard(check, step, other_step, *stores, *warps, thread, int(at[first]))
+            old_hazard, old_count = self.hazards.get(key, (hazard, 0))
+            self.hazards[key] = (old_hazard, old_count + len(np.unique(lanes[of_step])))

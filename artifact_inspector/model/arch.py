@@ -1,15 +1,38 @@
-"""The architecture of a GPU, by the name that compilers use."""
+"""The architecture of a GPU, by the name that compilers use; vendors, Triton backends, kinds of multiprocessors."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from artifact_inspector.model.target import Backend, Vendor
+from artifact_inspector.model.string_enum import StringEnum
 
 _CUDA = re.compile(r"(?:cuda:)?(?:sm_?)?(\d{2,3})[af]?")
 _HIP = re.compile(r"(?:hip:)?(gfx(?:\d{1,2}\d[0-9a-f]|\d{1,2}(?:-\d)*-generic))(?::[a-z]+[+-])*")
 _GENERIC = re.compile(r"gfx(\d+)(?:-(\d))?")
+
+
+class Vendor(StringEnum):
+    """The vendor of a GPU."""
+
+    NVIDIA = "NVIDIA"
+    AMD = "AMD"
+
+
+class Backend(StringEnum):
+    """Triton's name for the part that compiles for a vendor."""
+
+    CUDA = "cuda"
+    HIP = "hip"
+
+
+class MultiprocessorKind(StringEnum):
+    """The hardware unit that a block of threads runs on."""
+
+    SM = "SM"
+    CU = "CU"
+    WGP = "WGP"
+    """A workgroup processor: two CUs of an RDNA GPU that share a block."""
 
 
 class Arch(str):

@@ -72,11 +72,10 @@ class AxisOperation(NamedTuple):
     pointee: int | None = None
     """Bytes of the element that a pointer points at."""
     grows_with_left: bool | None = None
-    """For a comparison: True if it can turn true as the left side grows, False if it can turn false, None for
-    equality."""
+    """For a comparison: True if it can turn true as the left side grows, False if false, None for equality."""
     holds_below: bool | None = None
-    """For a comparison: True if it holds when the left side is below the right (`<`, `<=`), False if above,
-    None for equality."""
+    """For a comparison: True if it holds when the left side is below the right (`<`, `<=`), False if above, None for
+    equality."""
     variable: str = ""
     """Loop variable."""
     loop_operands: tuple[str, ...] = ()

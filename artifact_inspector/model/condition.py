@@ -30,8 +30,7 @@ class ConditionRole(StringEnum):
     WIDE_RECIPROCAL = "wide reciprocal"
     """Scales the reciprocal of a 64-bit integer, to divide by it."""
     RECIPROCAL = "reciprocal"
-    """Scales the reciprocal of a 32-bit integer, where the reciprocal itself does not show an integer
-    operand."""
+    """Scales the reciprocal of a 32-bit integer, where the reciprocal itself does not show an integer operand."""
 
 
 class Masking(Flag):

@@ -8,8 +8,7 @@ from enum import Enum
 class EventKind(Enum):
     """The role of an instruction in the order of loads and computes.
 
-    Each member is (letter in a signature, name in the counts). Kinds that do not appear in a signature have
-    an empty letter.
+    Each member is (letter in a signature, name in the counts). Kinds that do not appear in a signature have no letter.
     """
 
     letter: str
@@ -46,8 +45,7 @@ class EventKind(Enum):
     UNKNOWN = ("?", "unknown")
 
     def __init__(self, letter: str, count_name: str) -> None:
-        self.letter = letter
-        self.count_name = count_name
+        self.letter, self.count_name = letter, count_name
 
     # Members are singletons. Enum's own hash is a Python call, and kinds are looked up per instruction.
     __hash__ = object.__hash__

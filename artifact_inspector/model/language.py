@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from artifact_inspector.model.address import SharedAddresses
 from artifact_inspector.model.axes import AxisOperation, AxisRole
@@ -13,7 +14,6 @@ from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.matrix import MatrixOp
 from artifact_inspector.model.memory import AccessOperands, PointerUse, Queue, Transfer, WaitOp
 from artifact_inspector.model.module import Module
-from artifact_inspector.model.scheduling import LoopHeader, WarpRequest
 from artifact_inspector.model.shared import LaunchParameters, SharedRole, SharedUse
 from artifact_inspector.model.tensor import TensorType
 from artifact_inspector.model.trait import Trait
@@ -21,6 +21,28 @@ from artifact_inspector.model.trait import Trait
 _NO_USE = SharedUse(SharedRole.NONE)
 _NO_OPERATION = AxisOperation(AxisRole.NONE)
 _NO_LAUNCH = LaunchParameters("", None, None, None, None, None)
+
+
+class LoopHeader(NamedTuple):
+    """Attributes of the operation that opens a loop of tensor-level IR."""
+
+    num_stages: int | None = None
+    """The pipeline stages that the loop itself requests."""
+    bounds: tuple[str, str, str] | None = None
+    """Lower bound, upper bound and step."""
+    is_flattened: bool = False
+    """True if the loop is to be flattened with the loop inside it (`tl.range(…, flatten=True)`)."""
+
+
+class WarpRequest(NamedTuple):
+    """What one operation requests for the warps that run it, or that it starts."""
+
+    registers: tuple[int, ...] = ()
+    """Registers per thread for each partition that it starts; or the limit that the instruction sets."""
+    warps: Mapping[str, int] = {}
+    """Number of warps by partition number."""
+    priority: int | None = None
+    """Priority of the wavefront from this instruction on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,7 @@ METADATA = InputLimit("metadata_mib", 1, "MiB of a kernel's metadata")
 DIGITS = InputLimit("digits", 18, "digits of a number")
 """18 digits fit into 64 bits. A longer number is unknown."""
 FRAMES = InputLimit("frames", 256, "callers of a source line, each inlined into the next")
-"""A location with more callers is unknown. Triton inlines every `@triton.jit` function: some tens of
-levels."""
+"""A location with more callers is unknown. Triton inlines every `@triton.jit` function: some tens of levels."""
 NESTING = InputLimit("nesting", 1000, "loops and branches, each inside the one before")
 RESULTS = InputLimit("results", 1024, "values that one operation defines")
 EDGES = InputLimit("edges", 1_000_000, "edges between the blocks of a function")
@@ -58,6 +57,14 @@ LAYOUT = InputLimit("layout", 1_000_000, "characters of expanded layout aliases 
 PROBLEMS = InputLimit("problems", 100, "problems of one file that are reported one by one")
 VALUES_MIB = InputLimit("values_mib", 1024, "MiB of recorded tensor values that one command reads")
 """A captured tensor has 0.5 MiB of values at most."""
+ARCHIVE_MIB = InputLimit("archive_mib", 1024, "MiB that an archive or a trace is unpacked to")
+ARCHIVE_RATIO = InputLimit("archive_ratio", 200, "bytes that one byte of an archive may become, from 64 MiB on")
+"""IR and assembly become a tenth to a thirtieth."""
+ARCHIVE_MEMBERS = InputLimit("archive_members", 500_000, "files of an archive")
+"""31,693 kernels have 290,000."""
+ARCHIVE_LAYERS = InputLimit("archive_layers", 4, "archives and compressed files, each inside the one before")
+TRACE_LINE_MIB = InputLimit("trace_line_mib", 32, "MiB of one event of a trace")
+"""A parsed event takes up to 25 times as much memory."""
 CTAS = InputLimit("ctas", 1 << 22, "CTAs of a launch that is simulated")
 LAUNCHES = InputLimit("launches", 1000, "launches of one record that are simulated")
 """`capture` and `bench` keep as many launches of one directory."""

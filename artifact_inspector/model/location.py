@@ -17,8 +17,7 @@ class Frame(NamedTuple):
 Location = tuple[Frame, ...]
 """An inline chain, innermost frame first; the last frame is the line in the kernel itself.
 
-PTX keeps only part of it: the innermost frame (until Triton 3.3), or that frame and its caller.
-"""
+PTX keeps only part of it: the innermost frame (until Triton 3.3), or that frame and its caller."""
 
 
 class SourceLine(str):
@@ -52,7 +51,8 @@ class SourceLine(str):
     @classmethod
     def from_location(cls, location: Location) -> SourceLine:
         """The innermost line outside Triton's own library, with the lines that it was called from."""
-        user_frames = [frame for frame in location if not _is_triton_library(frame)] or list(location[-1:])
+        user_frames = [x for x in location if not any(name in x.file.replace("\\", "/") for name in _LIBRARY)]
+        user_frames = user_frames or list(location[-1:])
         return cls(tuple(f"{base_name(frame.file)}:{frame.line}" for frame in user_frames))
 
     @property
@@ -78,10 +78,6 @@ class SourceLine(str):
 
 _LIBRARY = ("/triton/language/", "/triton/runtime/", "/triton/tools/", "/triton/experimental/")
 """Directories of Triton's own Python code, whose lines do not describe the kernel."""
-
-
-def _is_triton_library(frame: Frame) -> bool:
-    return any(directory in frame.file.replace("\\", "/") for directory in _LIBRARY)
 
 
 @lru_cache(maxsize=256)

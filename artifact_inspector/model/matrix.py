@@ -49,8 +49,7 @@ class MatrixOp(NamedTuple):
     types: str
     """Element types of a, b and the result: `f16×f16→f32`."""
     issuer: str
-    """The issuing threads: `warp`, `warpgroup`, `CTA`, `CTA pair`, `wavefront`; `block` in tensor-level
-    IR."""
+    """The issuing threads: `warp`, `warpgroup`, `CTA`, `CTA pair`, `wavefront`; `block` in tensor-level IR."""
 
     @property
     def operands(self) -> tuple[str, str]:

@@ -85,8 +85,7 @@ class WaitOp(NamedTuple):
     op: str
     """The usual opcode: `cp.async.wait_group`, `s_waitcnt vmcnt`, `ttg.async_wait`."""
     depth: int | None
-    """Younger members of the queue that may still be in flight after the wait; None for a wait without a
-    count (a barrier phase)."""
+    """Younger members of the queue that may still be in flight after the wait; None for a barrier phase."""
     queue: Queue
     barrier: str | None = None
     """For a wait for a barrier phase, the value that names the barrier."""

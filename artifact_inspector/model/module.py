@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from artifact_inspector.model.control import ControlInfo
-from artifact_inspector.model.instruction import Instruction
+from artifact_inspector.model.instruction import ControlInfo, Instruction
 from artifact_inspector.model.location import Location
 from artifact_inspector.model.stage import Stage
 
@@ -20,8 +19,8 @@ class Flow(NamedTuple):
     instruction_index: int
     """Index of the instruction that passes the value (the `scf.for`, `scf.yield`, `cf.br` …)."""
     owner: int
-    """Owner of the target: the index of the operation whose result or region argument it is, or -1 - b for an
-    argument of block b. Sibling regions reuse names; (owner, target) is unique."""
+    """Owner of the target: the index of the operation whose result or region argument it is, or -1 - b for an argument
+    of block b. Sibling regions reuse names; (owner, target) is unique."""
     is_back_edge: bool
     """True along a loop's back edge: the value arrives one iteration later."""
 
@@ -65,14 +64,11 @@ class Function:
     divisibility: Mapping[str, int] = field(default_factory=dict)
     """Argument → a number that divides it, as specified to the compiler; tensor-level IR only."""
     signature: tuple[str, ...] = ()
-    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer divisible by 16; tensor-level IR
-    only."""
+    """Types of the arguments in Triton's notation, `*fp16:16` for a pointer divisible by 16; tensor-level IR only."""
     source_names: Mapping[str, str] = field(default_factory=dict)
-    """Argument → its source name, where the text has the name of an identical variable; tensor-level IR
-    only."""
+    """Argument → its source name, where the text has the name of an identical variable; tensor-level IR only."""
     clause_followers: frozenset[int] = frozenset()
-    """Loads that follow another in one clause (`s_clause`); their line may be wrongly that of the first
-    load."""
+    """Loads that follow another in one clause (`s_clause`); their line may be wrongly that of the first load."""
     inline_asm_lines: Mapping[int, int] = field(default_factory=dict)
     """Loads of inline asm → their line in the file's line table, where the compiler counts lines from that of
     the asm call."""

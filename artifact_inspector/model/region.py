@@ -28,8 +28,7 @@ class RegionId(NamedTuple):
     """Line of the loop header, or the loop's number; None if it is not a loop."""
     is_line: bool
     suffix: str
-    """Disambiguating suffix: `#2` on one line, `/2` or `/loads` of one loop; the whole ID if it is not a
-    loop."""
+    """Disambiguating suffix: `#2` on one line, `/2` or `/loads` of one loop; the whole ID if it is not a loop."""
 
     @property
     def is_loop(self) -> bool:

@@ -1,4 +1,4 @@
-"""Severity and origin of remarks and findings."""
+"""Severity and origin of remarks and findings; topics of differences between two kernels."""
 
 from __future__ import annotations
 
@@ -29,3 +29,32 @@ class CompilerTool(StringEnum):
 
     TRITON = "triton"
     PTXAS = "ptxas"
+
+
+class Consequence(StringEnum):
+    """Topic of a difference; members are listed in the order in which users should read them."""
+
+    FIT = "does not fit"
+    LAUNCH = "cannot launch"
+    SPILLS = "spills"
+    MATRIX = "matrix unit lost"
+    DRAIN = "pipeline drains"
+    ACCESS = "access width"
+    EXCHANGE = "exchange between warps"
+    OCCUPANCY = "occupancy"
+    IN_FLIGHT = "in flight"
+    ORDER = "order"
+    OTHER = "the rest"
+
+    @property
+    def rank(self) -> int:
+        """Position in the order of importance; 0 is the most important.
+
+        Example:
+            >>> Consequence.FIT.rank < Consequence.SPILLS.rank < Consequence.OTHER.rank
+            True
+        """
+        return _RANKS[self]
+
+
+_RANKS = {member: rank for rank, member in enumerate(Consequence)}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from artifact_inspector.model.arch import Arch
+from artifact_inspector.model.arch import Arch, Vendor
 from artifact_inspector.model.string_enum import StringEnum
-from artifact_inspector.model.target import Vendor
 
 
 class SharedRole(StringEnum):
@@ -22,8 +21,7 @@ class SharedRole(StringEnum):
     ATOMIC = "result of an atomic"
     TENSOR_MAP = "tensor map"
     MATRIX_BARRIER = "mbarrier of the matrix operation"
-    """A matrix operation whose lowering allocates and waits for its own barrier, since none is among its
-    operands."""
+    """A matrix operation whose lowering allocates and waits for its own barrier, since none is among its operands."""
     CALL = "frame of a function"
     PARTITIONS = "values captured by partitions"
     BUFFER = "one buffer of several"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from artifact_inspector.model.encoding import Encoding
@@ -18,8 +19,7 @@ class TensorType(NamedTuple):
     layout: str
     """The layout attribute with aliases resolved; empty if absent."""
     is_memory: bool
-    """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for
-    registers."""
+    """True for memory (`!ttg.memdesc`; until Triton 2.3 a tensor with a shared layout), False for registers."""
     encoding: Encoding | None = None
     """The parsed layout; None if absent or damaged."""
 
@@ -31,10 +31,7 @@ class TensorType(NamedTuple):
     @property
     def elements(self) -> int:
         """Number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def size(self) -> int:

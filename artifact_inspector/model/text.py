@@ -12,12 +12,12 @@ from artifact_inspector.model.limits import DIGITS
 
 EXCERPT_WIDTH = 160
 _DIGITS = DIGITS.value
+_NEWLINE = re.compile("\n")
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[(\[{<,)\]}]|(?<!-)>', re.S)
 _OPENING = "([{<"
 _MAX_NESTING = 32
-"""Nesting limit of brackets. Deeper brackets count as unclosed, which keeps splitting of nested lists
-linear."""
+"""Nesting limit of brackets. Deeper brackets count as unclosed, which keeps splitting of nested lists linear."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,7 @@ class SourceText:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first character of every line; computed on first use."""
-        starts = [0]
-        find = self.text.find
-        at = find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = find("\n", at + 1)
-        return starts
+        return [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
 
     def line_at(self, offset: int) -> int:
         """The 1-based line of the character at `offset`."""
@@ -126,9 +120,6 @@ def split_closed_list(text: str, at: int) -> list[str]:
 
 def split_brackets(text: str, brackets: Collection[int]) -> dict[int, list[str]]:
     """The elements of several bracketed lists of a text, nested or not, in one pass.
-
-    Args:
-        brackets: offsets of the brackets.
 
     Returns:
         Bracket → its elements; an unclosed bracket is omitted.

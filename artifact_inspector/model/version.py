@@ -8,6 +8,7 @@ from functools import lru_cache
 Release = tuple[int, int]
 """Major and minor number: (3, 2) for 3.2.0."""
 
+_ALL_NUMBERS = re.compile(r"\d+")
 _NUMBERS = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d+)?")
 
 
@@ -17,9 +18,21 @@ class TritonVersion(str):
     Example:
         >>> TritonVersion("3.0/3.1").since((3, 1)) is None, TritonVersion("3.10.0").since((3, 2))
         (True, True)
+        >>> TritonVersion("3.10.0").numbers > TritonVersion("3.9.0+git1a2b").numbers > (3, 5)
+        True
     """
 
     __slots__ = ()
+
+    @property
+    def candidates(self) -> list[str]:
+        """Every possible version, as written."""
+        return self.split("/")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names one version, not only its release: `3.2.0`."""
+        return "/" not in self and self.count(".") >= 2
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -30,6 +43,11 @@ class TritonVersion(str):
     def release(self) -> Release | None:
         """The oldest possible release."""
         return next(iter(self.releases), None)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of a single version, to be ordered by: (3, 2, 0) for `3.2.0` and `3.2.0+git1a2b`."""
+        return tuple(int(number) for number in _ALL_NUMBERS.findall(self.partition("+")[0]))
 
     def since(self, release: Release) -> bool | None:
         """Whether it is that release or a later one; None if unknown."""
@@ -47,7 +65,7 @@ class TritonVersion(str):
         """
         return any(
             TritonVersion(version).matches(requested) or TritonVersion(requested).matches(version)
-            for version in self.split("/")
+            for version in self.candidates
         )
 
 

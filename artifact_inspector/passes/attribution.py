@@ -14,7 +14,7 @@ from artifact_inspector.files.cache import Artifact
 from artifact_inspector.passes.dump_facts import Topic, topic_of
 from artifact_inspector.passes.dumped_compile import NoticeCallback
 from artifact_inspector.passes.subject import subject_of_entry, trace_passes
-from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
+from artifact_inspector.passes.trace import FactChange, PassRun
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS, FactKey
 
@@ -71,22 +71,14 @@ def find_passes(
     *,
     notice: NoticeCallback = lambda sentence: None,
 ) -> PassAttribution:
-    """Find the passes that made some facts of an entry.
-
-    Args:
-        artifact: the entry.
-        queries: the facts.
-        values: the entry's values by key.
-        notice: called with a sentence before a slow step.
-    """
+    """Find the passes that made some facts of an entry."""
     query_list = tuple(queries)
     try:
         pass_trace = trace_passes(subject_of_entry(artifact), {query.topic for query in query_list}, notice=notice)
     except InspectorError as error:
         return PassAttribution({}, error.message.splitlines()[0])
-    return PassAttribution({query.key: _find_pass(pass_trace, query, values.get(query.key)) for query in query_list})
-
-
-def _find_pass(pass_trace: PassTrace, query: FactQuery, value: Value) -> tuple[PassRun, FactChange] | None:
-    last_change = pass_trace.last_change({query.name}, query.step)
-    return last_change if last_change is not None and last_change[1].value_after == value else None
+    passes: dict[str, tuple[PassRun, FactChange] | None] = {}
+    for query in query_list:
+        change = pass_trace.last_change({query.name}, query.step)
+        passes[query.key] = change if change is not None and change[1].value_after == values.get(query.key) else None
+    return PassAttribution(passes)

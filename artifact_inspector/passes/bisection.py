@@ -91,11 +91,7 @@ def bisect(
     A release that refuses the kernel is recorded, and the search continues with its neighbours.
 
     Args:
-        subject: the kernel.
-        topics: the facts.
         releases: two ends, between which the known releases are bisected, or all releases to compile.
-        notice: called with a sentence before an environment is created.
-        progress: called with each release before it is compiled.
         comparer: compares all facts instead of those of `topics`.
 
     Raises:
@@ -114,17 +110,10 @@ def bisect(
         search.decisive_keys = comparer.find_decisive_keys(first.triton, last.triton)
     changed = search.find_change(release_line, is_list=len(releases) > 2)
     tried = tuple(search.results[release] for release in release_line if release in search.results)
-    differences: tuple[ReleaseDifference, ...] = ()
-    if changed is not None:
-        differences = search.find_differences(*changed)
-    return Bisection(
-        subject.name or PurePath(subject.request["place"]).name,
-        str(subject.target),
-        () if comparer is not None else tuple(topics),
-        tried,
-        changed,
-        differences,
-    )
+    differences = () if changed is None else search.find_differences(*changed)
+    name = subject.name or PurePath(subject.request["place"]).name
+    compared_topics = () if comparer is not None else tuple(topics)
+    return Bisection(name, str(subject.target), compared_topics, tried, changed, differences)
 
 
 class _ReleaseSearch:
@@ -144,16 +133,12 @@ class _ReleaseSearch:
         self.traces: dict[str, PassTrace] = {}
 
     def result_of(self, release: str) -> ReleaseResult:
-        """Compile the kernel with a release, once."""
         if release not in self.results:
             self.progress(release)
             try:
                 with self.subject.compile_without_dumps(self.notice, release) as artifact:
-                    values = (
-                        self._read_values(artifact)
-                        if self.comparer is None
-                        else self.comparer.read_values(release, artifact)
-                    )
+                    comparer = self.comparer
+                    values = comparer.read_values(release, artifact) if comparer else self._read_values(artifact)
                 self.results[release] = ReleaseResult(release, values, None)
             except CompileError as error:
                 self.results[release] = ReleaseResult(release, {}, error.message)
@@ -179,8 +164,7 @@ class _ReleaseSearch:
         if is_list:
             for release in line:
                 self.result_of(release)
-            compiled_releases = [release for release in line if self.results[release].message is None]
-            pairs = pairwise(compiled_releases)
+            pairs = pairwise(release for release in line if self.results[release].message is None)
             return next(((a, b) for a, b in pairs if not self._has_equal_facts(a, b)), None)
         low, high = 0, len(line) - 1
         if self._has_equal_facts(line[low], line[high]):
@@ -205,39 +189,24 @@ class _ReleaseSearch:
             signed = self.comparer.list_differences(older, newer)
             return tuple(self._attribute(difference, older, newer) for difference in signed)
         older_values, newer_values = self.results[older].values, self.results[newer].values
-        difference_list = []
+        differences = []
         for name in dict.fromkeys((*older_values, *newer_values)):
-            if older_values.get(name) == newer_values.get(name):
-                continue
-            stage, _, key = name.partition(" ")
-            difference_list.append(
-                ReleaseDifference(
-                    stage,
-                    key,
-                    older_values.get(name),
-                    newer_values.get(name),
-                    self._trace(older).last_change({key}, stage),
-                    self._trace(newer).last_change({key}, stage),
-                )
-            )
-        return tuple(difference_list)
+            values = older_values.get(name), newer_values.get(name)
+            if values[0] != values[1]:
+                stage, _, key = name.partition(" ")
+                traces = self._trace(older), self._trace(newer)
+                passes = traces[0].last_change({key}, stage), traces[1].last_change({key}, stage)
+                differences.append(ReleaseDifference(stage, key, *values, *passes))
+        return tuple(differences)
 
     def _attribute(self, difference: SignedDifference, older: str, newer: str) -> ReleaseDifference:
         key, category, older_value, newer_value, direction = difference
-        return ReleaseDifference(
-            FactKey(key).step or "",
-            key,
-            older_value,
-            newer_value,
-            self._find_pass(older, FactKey(key), category),
-            self._find_pass(newer, FactKey(key), category),
-            direction,
-        )
-
-    def _find_pass(self, release: str, key: FactKey, category: str) -> tuple[PassRun, FactChange] | None:
-        if topic_of(category) is None or topic_of(category) not in self.topics:
-            return None
-        return self._trace(release).last_change({key.without_step}, key.step)
+        fact_key, topic = FactKey(key), topic_of(category)
+        passes: tuple[tuple[PassRun, FactChange] | None, tuple[PassRun, FactChange] | None] = (None, None)
+        if topic is not None and topic in self.topics:
+            keys, traces = {fact_key.without_step}, (self._trace(older), self._trace(newer))
+            passes = traces[0].last_change(keys, fact_key.step), traces[1].last_change(keys, fact_key.step)
+        return ReleaseDifference(fact_key.step or "", key, older_value, newer_value, *passes, direction)
 
     def _trace(self, release: str) -> PassTrace:
         if release not in self.traces:

@@ -40,19 +40,16 @@ class Topic(StringEnum):
     REGISTERS = "registers"
 
 
-_TOPIC_OF_CATEGORY = {
-    Category.VERDICT: Topic.ORDER,
-    Category.WAITS: Topic.PIPELINE,
-    Category.IN_FLIGHT: Topic.PIPELINE,
-    Category.LOADS: Topic.WIDTHS,
-    Category.STORES: Topic.WIDTHS,
-    Category.CONVERSIONS: Topic.LAYOUTS,
-    Category.BARRIERS: Topic.LAYOUTS,
-    Category.SHARED: Topic.SHARED,
-    Category.MMA: Topic.MATRIX,
-    Category.REGISTERS: Topic.REGISTERS,
-    Category.SPILLS: Topic.REGISTERS,
+_CATEGORIES = {
+    Topic.ORDER: (Category.VERDICT,),
+    Topic.PIPELINE: (Category.WAITS, Category.IN_FLIGHT),
+    Topic.WIDTHS: (Category.LOADS, Category.STORES),
+    Topic.LAYOUTS: (Category.CONVERSIONS, Category.BARRIERS),
+    Topic.SHARED: (Category.SHARED,),
+    Topic.MATRIX: (Category.MMA,),
+    Topic.REGISTERS: (Category.REGISTERS, Category.SPILLS),
 }
+_TOPIC_OF_CATEGORY = {category: topic for topic, categories in _CATEGORIES.items() for category in categories}
 _TRACED_FACTS = tuple(fact for fact in FACTS if fact.category in _TOPIC_OF_CATEGORY)
 
 
@@ -85,16 +82,10 @@ def read_dump_facts(
 
     Args:
         artifact: the compiled kernel; its earlier stages define the program's rounds.
-        stage: the stage of the dump.
         text: the dump; None for the artifact's own text of that stage.
-        topics: the topics of facts to return.
-        disassemble: disassembles machine code.
     """
-    files = {
-        at: file
-        for at, file in artifact.files.items()
-        if any(at == earlier_stage.value and earlier_stage.order < stage.order for earlier_stage in Stage)
-    }
+    earlier = {earlier_stage.value for earlier_stage in Stage if earlier_stage.order < stage.order}
+    files = {at: file for at, file in artifact.files.items() if at in earlier}
     suffix = "cubin" if stage is Stage.SASS else stage.value
     name = f"{artifact.stem}.{stage.value}"
     source_file = artifact.files.get(suffix) if text is None else MemoryFile(name, text.encode())
@@ -124,8 +115,7 @@ def _row_facts(kernel: KernelFacts, stage: Stage) -> Iterator[DumpFact]:
 def _region_facts(stage_facts: StageFacts, names: dict[str, str]) -> Iterator[DumpFact]:
     loops = []
     for region in stage_facts.regions:
-        name = names.get(region.id)
-        if name is None:
+        if (name := names.get(region.id)) is None:
             continue
         if region.named_signature:
             key, label = f"{name}.order", f"{name} order"
@@ -153,10 +143,8 @@ def _layout_widths(text: str) -> Iterator[DumpFact]:
                 widths.setdefault(line, set()).add(min(contiguous_bytes, MAX_ACCESS_BYTES))
                 break
     for line, line_widths in widths.items():
-        width_texts = tuple(f"{width}" for width in sorted(line_widths))
-        yield DumpFact(
-            Topic.WIDTHS, f"load {line}.bytes", f"load at {line}", "contiguous B per thread in its layout", width_texts
-        )
+        key, unit = f"load {line}.bytes", "contiguous B per thread in its layout"
+        yield DumpFact(Topic.WIDTHS, key, f"load at {line}", unit, tuple(map(str, sorted(line_widths))))
 
 
 def _kernel_region_names(names: dict[str, str], artifact: Artifact) -> dict[str, str]:

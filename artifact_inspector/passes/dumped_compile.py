@@ -18,8 +18,7 @@ from artifact_inspector.compiling.ask.process import current_interpreter, run_re
 from artifact_inspector.errors import CompileError, UsageError
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import Target
-from artifact_inspector.passes.dumps import Dump, read_dumps
-from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.dumps import Dump, PassTimes, read_dumps
 
 TIME_LIMIT_SECONDS = 600.0
 
@@ -57,7 +56,6 @@ def compile_with_dumps(
 
     Args:
         request: the request as `KernelRequest.as_json` returns it; its place may also be a saved `.ttir`.
-        target: the GPU.
         triton: the version to compile with, as `parse_triton` reads it; by default the installed one.
         directory: an empty directory for the caches and dumps of these compiles.
         notice: called with a sentence before an environment is created, which takes a minute.
@@ -66,16 +64,12 @@ def compile_with_dumps(
         UsageError, CompileError: as `compile_kernels`, with the compiler's message.
     """
     mlir, llvm, times = (directory / name for name in ("mlir.txt", "llvm.txt", "times.txt"))
-    dump_variables = {
-        "MLIR_ENABLE_DUMP": "1",
-        "MLIR_DUMP_PATH": str(mlir),
-        "LLVM_IR_ENABLE_DUMP": "1",
-        "DISABLE_LLVM_OPT": "print-module-scope",
-    }
-    timing_variables = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}
+    dumps = {"MLIR_ENABLE_DUMP": "1", "MLIR_DUMP_PATH": str(mlir), "LLVM_IR_ENABLE_DUMP": "1"}
+    dumps["DISABLE_LLVM_OPT"] = "print-module-scope"
+    timings = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}
     requests = [
-        {**request, "out": str(directory / name), "environment": environment, "output": str(output_path)}
-        for name, environment, output_path in (("written", dump_variables, llvm), ("timed", timing_variables, times))
+        {**request, "out": str(directory / name), "environment": environment, "output": str(output)}
+        for name, environment, output in (("written", dumps, llvm), ("timed", timings, times))
     ]
     entry, timing = _compile_requests(requests, target, triton, notice)
     texts = tuple(file for file in (mlir, llvm) if file.exists())
@@ -103,10 +97,7 @@ def _compile_requests(
     requests: Sequence[Mapping[str, Any]], target: Target, triton: str | None, notice: NoticeCallback
 ) -> list[dict[str, Any]]:
     """Compile requests for one target; returns their rows in order."""
-    version_and_python = None if triton is None else parse_triton(triton)
-    interpreter = (
-        current_interpreter() if version_and_python is None else find_interpreter(*version_and_python, notice=notice)
-    )
+    interpreter = current_interpreter() if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
     rows: dict[int, dict[str, Any]] = {}
     worker_requests = [{**ask, "targets": [str(target)]} for ask in requests]
     for row in run_requests(interpreter, worker_requests, workers=len(worker_requests), time_limit=TIME_LIMIT_SECONDS):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.resources.occupancy import Occupancy
 from artifact_inspector.analysis.resources.usage import Resources
-from artifact_inspector.compiling.ask.recompile import recompile_texts
+from artifact_inspector.compiling.ask.compile import recompile_texts
 from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.facts.kernel import KernelFacts

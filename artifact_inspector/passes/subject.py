@@ -47,12 +47,7 @@ class TraceSubject:
 
     @contextmanager
     def compile_with_dumps(self, notice: NoticeCallback, triton: str | None = None) -> Iterator[DumpedCompile]:
-        """Compile it with all dumps, in a temporary directory that is removed when the block ends.
-
-        Args:
-            notice: as in `compile_with_dumps`.
-            triton: a version that overrides the subject's.
-        """
+        """Compile it with all dumps, in a temporary directory that is removed when the block ends."""
         with self._prepare_request() as (ask, directory):
             yield compile_with_dumps(ask, self.target, triton or self.triton, directory, notice=notice)
 
@@ -85,10 +80,6 @@ def subject_of_request(request: KernelRequest, target: Target, triton: str | Non
 def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubject:
     """The subject of a cache entry, which is compiled from its TTIR with its own options.
 
-    Args:
-        artifact: the entry.
-        triton: a version that overrides its own.
-
     Raises:
         UsageError: its TTIR, target or Triton version is unknown.
         CacheError: its TTIR cannot be read, or holds assembler directives that open files.
@@ -104,7 +95,7 @@ def subject_of_entry(artifact: Artifact, triton: str | None = None) -> TraceSubj
     notes = ["compiled from the TTIR of the cache: passes before TTIR are not traced"]
     if triton is None:
         assert version is not None
-        candidates = str(version).split("/")
+        candidates = version.candidates
         triton = candidates[-1]
         if "=" in triton:  # VERSION=PYTHON runs that Python, which only the user may choose
             raise UsageError(f"{version!r} is not a version of Triton.", "Name it: --triton 3.6.0.")
@@ -132,12 +123,8 @@ def trace_passes(
     """Compile a kernel and report what each pass changed.
 
     Args:
-        subject: the kernel.
-        topics: the topics of facts to follow.
-        triton: a version that overrides the subject's.
         on_change: called with each dump that a pass changed.
         dump_directory: a directory for all output of the compiler.
-        notice: called with a sentence before a slow step.
 
     Raises:
         UsageError, CompileError: as `compile_kernels`.

@@ -12,8 +12,7 @@ from artifact_inspector.formats.amdgcn.machine_ir import machine_order
 from artifact_inspector.model import Stage
 from artifact_inspector.model.string_enum import StringEnum
 from artifact_inspector.passes.dump_facts import DumpFact, Topic, read_dump_facts
-from artifact_inspector.passes.dumps import Dump, DumpLanguage
-from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.dumps import Dump, DumpLanguage, PassTimes
 from artifact_inspector.vocabulary.fact import Value
 from artifact_inspector.vocabulary.names import STEPS
 
@@ -42,14 +41,9 @@ _STAGE_OF_LEVEL = {
     PassLevel.BACK_END: Stage.LLIR,
 }
 _STAGE_NAME_OF_LEVEL = {
-    PassLevel.TTIR: "ttir",
-    PassLevel.TTGIR: "ttgir",
-    PassLevel.LOWERING: "llir",
-    PassLevel.LLVM: "llir",
-    PassLevel.BACK_END: "assembly",
-    PassLevel.MACHINE: "assembly",
-    PassLevel.ASSEMBLY: "assembly",
-    PassLevel.SASS: "sass",
+    **dict.fromkeys((PassLevel.LOWERING, PassLevel.LLVM), "llir"),
+    **dict.fromkeys((PassLevel.BACK_END, PassLevel.MACHINE, PassLevel.ASSEMBLY), "assembly"),
+    **{level: level.value for level in (PassLevel.TTIR, PassLevel.TTGIR, PassLevel.SASS)},
 }
 """Level → the stage that its passes produce, by the name common to both vendors."""
 MACHINE_ORDER = "machine.order"
@@ -108,16 +102,14 @@ class PassTrace:
         """The last pass that changed one of the given facts, and the change; None if no pass did.
 
         Args:
-            keys: keys of the facts.
             until: the last stage whose passes count, by the name common to both vendors; None for all.
         """
         end = len(STEPS) if until is None else STEPS.index(until)
         for step in reversed(self.steps):
-            if STEPS.index(_STAGE_NAME_OF_LEVEL[step.level]) > end:
-                continue
-            for change in step.changes:
-                if change.key in keys:
-                    return step, change
+            if STEPS.index(_STAGE_NAME_OF_LEVEL[step.level]) <= end:
+                for change in step.changes:
+                    if change.key in keys:
+                        return step, change
         return None
 
 
@@ -136,10 +128,6 @@ def trace_dumps(
     """Find what each pass changed, with one pair of dumps in memory at a time.
 
     Args:
-        artifact: the cache entry of the compile.
-        dumps: the dumps of the compile, in order.
-        topics: the topics of facts to follow.
-        on_change: called with the changed dumps.
         disassemble: disassembles a cubin, to include the changes by ptxas.
     """
     walk = _DumpTracer(artifact, frozenset(topics), times, on_change, disassemble)
@@ -150,8 +138,6 @@ def trace_dumps(
 
 @dataclass(frozen=True, slots=True)
 class _DumpState:
-    """A dump between two passes, with its facts."""
-
     level: PassLevel
     text: str
     facts: dict[str, DumpFact]
@@ -181,14 +167,10 @@ class _DumpTracer:
     def add_dump(self, dump: Dump) -> None:
         """Process the next dump: in MLIR the one before a pass, in LLVM the one after it."""
         level = _level_of(dump, self.state)
-        if level is PassLevel.LOWERING or (level is PassLevel.MACHINE and not self._is_amd):
-            self._skip_dump(dump, level)
-            return
-        if (
-            level is not PassLevel.MACHINE
-            and dump.language is DumpLanguage.LLVM
-            and "\ndefine " not in f"\n{dump.text}"
-        ):
+        is_amd, is_llvm = Stage.AMDGCN.value in self.artifact.files, dump.language is DumpLanguage.LLVM
+        is_skipped = level is PassLevel.LOWERING or (level is PassLevel.MACHINE and not is_amd)
+        self.skipped_levels[level] += is_skipped
+        if is_skipped or (level is not PassLevel.MACHINE and is_llvm and "\ndefine " not in f"\n{dump.text}"):
             self._finish_mlir_pass(None, level)
             self._add_step(dump, level, None, ())
             return
@@ -205,22 +187,11 @@ class _DumpTracer:
         for at, seconds_of_step in zip(self.mlir_step_indices, seconds, strict=True):
             self.steps[at] = replace(self.steps[at], seconds=seconds_of_step)
         self._add_final_steps()
-        target, final = self.artifact.target, self.state.facts if self.state is not None else {}
-        return PassTrace(
-            self.artifact.display_name,
-            "" if target is None else str(target),
-            None if self.artifact.triton_version is None else str(self.artifact.triton_version),
-            tuple(self.steps),
-            tuple(final.values()),
-            tuple(self._describe_limits()),
-        )
-
-    # -- one pass ----------------------------------------------------------------------
-
-    def _skip_dump(self, dump: Dump, level: PassLevel) -> None:
-        self._finish_mlir_pass(None, level)
-        self.skipped_levels[level] += 1
-        self._add_step(dump, level, None, ())
+        artifact, final = self.artifact, self.state.facts if self.state is not None else {}
+        target = "" if artifact.target is None else str(artifact.target)
+        version = None if artifact.triton_version is None else str(artifact.triton_version)
+        limits, facts = tuple(self._describe_limits()), tuple(final.values())
+        return PassTrace(artifact.display_name, target, version, tuple(self.steps), facts, limits)
 
     def _finish_mlir_pass(self, text: str | None, level: PassLevel) -> None:
         """Finish the open MLIR pass: the dump after it is the one before the next pass."""
@@ -236,7 +207,6 @@ class _DumpTracer:
         self._record_change(dump, level, text)
 
     def _record_change(self, dump: Dump, level: PassLevel, text: str) -> None:
-        """Record a pass with the dump after it."""
         previous_state = self.machine if level is PassLevel.MACHINE else self.state
         if previous_state is not None and previous_state.text == text:
             self._add_step(dump, level, False, ())
@@ -261,36 +231,27 @@ class _DumpTracer:
 
     def _read_state(self, level: PassLevel, text: str) -> _DumpState:
         if level is PassLevel.MACHINE:
-            order_fact = {} if Topic.ORDER not in self.topics else {MACHINE_ORDER: _machine_fact(text)}
-            return _DumpState(level, text, order_fact)
+            fact = DumpFact(Topic.ORDER, MACHINE_ORDER, "order in machine code", "", " ".join(machine_order(text)))
+            return _DumpState(level, text, {MACHINE_ORDER: fact} if Topic.ORDER in self.topics else {})
         if level is PassLevel.TTIR and text.count("tt.func ") > 1:
             return _DumpState(level, text, {})  # calls are not yet inlined
         return _DumpState(level, text, read_dump_facts(self.artifact, _STAGE_OF_LEVEL[level], text, self.topics))
-
-    @property
-    def _is_amd(self) -> bool:
-        return Stage.AMDGCN.value in self.artifact.files
-
-    # -- after the last pass ------------------------------------------------------------
 
     def _add_final_steps(self) -> None:
         """Add steps for the whole code generator and for ptxas, by their output."""
         files = self.artifact.files
         for stage in (Stage.PTX, Stage.AMDGCN):
             if stage.value in files:
-                next_state = _DumpState(
-                    PassLevel.ASSEMBLY, "", read_dump_facts(self.artifact, stage, None, self.topics)
-                )
-                changes = () if self.state is None else tuple(_compare_states(self.state, next_state))
-                number = len(self.steps) + 1
-                self.steps.append(PassRun(number, CODE_GENERATOR, None, PassLevel.ASSEMBLY, 0, True, None, changes))
-                self.state = next_state
+                facts = read_dump_facts(self.artifact, stage, None, self.topics)
+                self._add_final_step(CODE_GENERATOR, _DumpState(PassLevel.ASSEMBLY, "", facts))
         if "cubin" in files and self.disassemble is not None:
             facts = read_dump_facts(self.artifact, Stage.SASS, None, self.topics, self.disassemble)
-            next_state = _DumpState(PassLevel.SASS, "", facts)
-            changes = () if self.state is None or not facts else tuple(_compare_states(self.state, next_state))
-            self.steps.append(PassRun(len(self.steps) + 1, PTXAS, None, PassLevel.SASS, 0, True, None, changes))
-            self.state = next_state
+            self._add_final_step(PTXAS, _DumpState(PassLevel.SASS, "", facts))
+
+    def _add_final_step(self, name: str, state: _DumpState) -> None:
+        changes = () if self.state is None else tuple(_compare_states(self.state, state))
+        self.steps.append(PassRun(len(self.steps) + 1, name, None, state.level, 0, True, None, changes))
+        self.state = state
 
     def _describe_limits(self) -> Iterator[str]:
         for level, limitation in (
@@ -321,9 +282,8 @@ def _compare_states(old_state: _DumpState, new_state: _DumpState) -> Iterator[Fa
     """Yield the facts that differ; between two stages, only facts that both have are compared."""
     if not old_state.facts or not new_state.facts:
         return  # one of them could not be parsed
-    is_other_stage = _STAGE_OF_LEVEL.get(old_state.level, old_state.level) is not _STAGE_OF_LEVEL.get(
-        new_state.level, new_state.level
-    )
+    old_stage, new_stage = (_STAGE_OF_LEVEL.get(state.level, state.level) for state in (old_state, new_state))
+    is_other_stage = old_stage is not new_stage
     for key, fact in new_state.facts.items():
         old_fact = old_state.facts.get(key)
         if old_fact is None:
@@ -343,10 +303,6 @@ def _is_comparable(old_fact: DumpFact, new_fact: DumpFact, level: PassLevel) -> 
         return True
     is_figure = isinstance(old_fact.value, int) or (old_fact.value is None and new_fact.topic is Topic.REGISTERS)
     return level is PassLevel.SASS and is_figure and isinstance(new_fact.value, int)
-
-
-def _machine_fact(text: str) -> DumpFact:
-    return DumpFact(Topic.ORDER, MACHINE_ORDER, "order in machine code", "", " ".join(machine_order(text)))
 
 
 _COMPARABLE_TOPICS = frozenset({Topic.ORDER, Topic.LOOPS})

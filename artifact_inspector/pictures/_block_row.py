@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from artifact_inspector.facts.lane import Event
 from artifact_inspector.model import LOADS, EventKind
-from artifact_inspector.pictures._canvas import ADVANCE, SIZE
-from artifact_inspector.pictures._colours import FAMILY_OF
+from artifact_inspector.pictures._canvas import ADVANCE, FAMILY_OF, SIZE
 from artifact_inspector.vocabulary.letters import LETTERS
 
 MAX_PERIOD = 8
@@ -178,7 +177,6 @@ def _fold_repeats(events: Sequence[Event]) -> tuple[list[Block], list[BlockRepea
 
 
 def _find_repeat(keys: Sequence[object], at: int) -> tuple[int, int]:
-    """Length and count of the repeating pattern at an index."""
     best = (1, 1)
     for period in range(1, MAX_PERIOD + 1):
         times = 1

@@ -1,13 +1,95 @@
-"""Builds SVG from shapes; escapes every text and gives every colour a class."""
+"""Builds SVG from shapes: escapes every text and gives every colour a class, in light and dark mode.
+
+Text on fills is dark in both modes. Every colour comes with a letter, a word or a pattern, so that no information
+depends only on colour.
+
+Source: Okabe and Ito, Color Universal Design (2008), eight colours that colour-blind readers can distinguish;
+WCAG 2.2 §1.4.3 and §1.4.11 for contrast (4.5 for text, 3 for shapes).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 
+from artifact_inspector.model import EventKind
 from artifact_inspector.model.escaping import escape_unprintable
-from artifact_inspector.pictures._colours import DARK, FAMILIES, INK, LIGHT
+
+INK = "#111111"
+"""Colour of text on any fill, in both modes."""
+
+LIGHT = {
+    "paper": "#ffffff",
+    "text": "#1f2328",
+    "faint": "#59636e",
+    "line": "#7a828b",
+    "accent": "#0060a8",
+    "alarm": "#a63d00",
+}
+"""Background, text and lines of the light mode."""
+
+DARK = {
+    "paper": "#14181d",
+    "text": "#e9edf1",
+    "faint": "#aab4be",
+    "line": "#8b949e",
+    "accent": "#6cb8f0",
+    "alarm": "#ff9d5c",
+}
+"""The same for the dark mode."""
+
+FAMILIES = {
+    "load": "#56b4e9",
+    "wait": "#e69f00",
+    "shared": "#1fae86",
+    "matrix": "#e8743b",
+    "float": "#f0e442",
+    "store": "#a9b1ba",
+    "barrier": "#d98cb8",
+    "other": "#d3d8dd",
+}
+"""Fills of event families, equal in both modes."""
+
+NUMBERED_FILLS = ("load", "float", "matrix", "shared", "barrier", "wait", "store", "other")
+"""Fills for numbered items; neighbours differ most, and each shows its number."""
+
+FAMILY_OF = {
+    EventKind.GLOBAL_LOAD: "load",
+    EventKind.ASYNC_COPY: "load",
+    EventKind.COMMIT: "other",
+    EventKind.WAIT: "wait",
+    EventKind.SHARED_LOAD: "shared",
+    EventKind.SHARED_STORE: "shared",
+    EventKind.MATRIX: "matrix",
+    EventKind.FLOAT: "float",
+    EventKind.BARRIER: "barrier",
+    EventKind.LAYOUT_CONVERSION: "barrier",
+    EventKind.SCHEDULE_HINT: "other",
+    EventKind.GLOBAL_STORE: "store",
+    EventKind.ATOMIC: "store",
+}
+"""The family of each event kind; letters distinguish its members."""
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast of two colours, 1 to 21.
+
+    Source: WCAG 2.2, definitions of relative luminance and contrast ratio.
+
+    Example:
+        >>> contrast("#000000", "#ffffff")
+        21.0
+    """
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
 
 SIZE = 11
 """Font size, in pixels."""
@@ -18,7 +100,6 @@ _MAX_LENGTH = 400
 
 
 def _rules(colours: dict[str, str]) -> str:
-    """Fills and strokes of the light or dark mode."""
     fills = {"paper": "paper", "faint": "faint", "accent": "accent", "alarm": "alarm", "solid": "text"}
     strokes = {"rule": "line", "edge": "text", "go": "accent", "stop": "alarm"}
     rules = [f".ai-pic text{{fill:{colours['text']}}}", f".ai-pic .area{{fill:{colours['accent']}}}"]
@@ -96,14 +177,31 @@ class Canvas:
             attributes = (f' class="{classes}"' if classes else "") + (f' text-anchor="{anchor}"' if anchor else "")
             self._elements.append(f'<text x="{_number(x)}" y="{_number(y)}"{attributes}>{_escape_text(text)}</text>')
 
-    def arrow(self, x: float, y: float, direction: int, classes: str = "solid", size: float = 5) -> None:
+    def arrow(self, x: float, y: float, direction: int, classes: str = "solid") -> None:
         """A small triangle with its tip at (x, y), pointing right (1) or left (-1)."""
-        back = x - direction * size
-        tail, half = _number(back), size * 0.7
+        tail, half = _number(x - 5 * direction), 3.5
         self._elements.append(
             f'<path d="M{_number(x)} {_number(y)}L{tail} {_number(y - half)}L{tail} {_number(y + half)}Z" '
             f'class="{classes}"/>'
         )
+
+    def flow(self, texts: Iterable[str], x: float, y: float, width: float) -> float:
+        """Small texts side by side, in as many lines as they need; returns the top of the last line."""
+        left = x
+        for text in texts:
+            room = width_of(text, 9) + 16
+            if x + room > width - left:
+                x, y = left, y + 13
+            self.text(x, y + 8, text, "small faint")
+            x += room
+        return y
+
+    def notes(self, notes: Iterable[str], x: float, y: float, width: float, classes: str = "small faint") -> float:
+        """A line for each note, cut to the width of the picture; returns the bottom."""
+        for note in notes:
+            self.text(x, y, cut_text(note, width - 2 * x, 9), classes)
+            y += 13
+        return y
 
     @contextmanager
     def group(self, title: str, *, focus: bool = True, location: str = "") -> Iterator[None]:

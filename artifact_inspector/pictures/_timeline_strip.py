@@ -66,11 +66,16 @@ def load_label(lane: Lane, loadings: Sequence[LoadSpan]) -> str:
     """A short label of some loads: `A5 80 B +3`."""
     flight = loadings[0].flight
     loads = sum(loading.flight.loads for loading in loadings)
-    sizes = [loading.flight.bytes for loading in loadings]
-    known_sizes = [size for size in sizes if size is not None]
-    bytes_ = f" {format_bytes(sum(known_sizes))} B" if len(known_sizes) == len(sizes) else ""
+    size = _total_bytes(loadings)
+    bytes_ = "" if size is None else f" {size} B"
     later = f" +{flight.back_edges}" if flight.back_edges else ""
     return f"{lane.events[flight.step].letter}{loads}{bytes_}{later}{' ?' if flight.end is None else ''}"
+
+
+def _total_bytes(loadings: Sequence[LoadSpan]) -> str | None:
+    """Bytes per thread; None if some are unknown."""
+    sizes = [loading.flight.bytes for loading in loadings if loading.flight.bytes is not None]
+    return format_bytes(sum(sizes)) if len(sizes) == len(loadings) else None
 
 
 def format_bytes(amount: float) -> str:
@@ -173,27 +178,24 @@ class StripPainter:
         merged = sum(row.merged for row in self.rows)
         if merged:
             canvas.text(MARGIN, top + 47, f"{merged:,} runs merged", "small alarm")
-        unknown_stretches = [
-            stretch
-            for stretch in self.lane.spans
-            if stretch.unknown_reason and self._contains(stretch.start, stretch.stop)
-        ]
-        if unknown_stretches and area is None:
+        spans = [x for x in lane.spans if x.unknown_reason and self.start <= x.start and x.stop <= self.stop]
+        if spans and area is None:
             canvas.text(MARGIN, top + 47, "in flight: unknown", "small alarm")
         if area is not None:
             canvas.text(MARGIN, area + AREA - 13, "in flight", "small faint")
-            canvas.text(MARGIN, area + AREA - 2, f"≤ {self._describe_peak()}", "small faint")
+            canvas.text(MARGIN, area + AREA - 2, f"≤ {describe_peak(lane, self.start, self.stop)}", "small faint")
 
     # -- events ----------------------------------------------------------------------------------------
 
     def _draw_blocks(self, row: BlockRow, top: float) -> None:
+        has_rounds = any((event.step.round or 0) > 1 for event in self.lane.events)
         for block in row.blocks:
             location = f"{self.lane.stage.value}:{block.events[0].first.line}"
             with self.canvas.group(describe_block(block), location=location):
                 self.canvas.rect(block.x + 0.5, top, block.width - 1, BOX, f"box edge {block.family}", round_=2)
                 middle = block.x + block.width / 2
                 number = block.events[0].step.round if len(block.events) == 1 else None
-                if number is None or not self._has_rounds:
+                if number is None or not has_rounds:
                     self.canvas.text(middle, top + 16, block.label, "ink", "middle")
                 else:
                     self.canvas.text(middle, top + 11, block.label, "ink", "middle")
@@ -203,11 +205,6 @@ class StripPainter:
             left, right = first.x + 1, last.x + last.width - 1
             self.canvas.path(f"M{left:.1f} {top - 1:.1f}v-3H{right:.1f}v3", "line rule")
             self.canvas.text((left + right) / 2, top - 6, f"×{repeat.times}", "small", "middle")
-
-    @property
-    def _has_rounds(self) -> bool:
-        """True if there are several rounds."""
-        return any((event.step.round or 0) > 1 for event in self.lane.events)
 
     def _draw_back_edges(self, y: float) -> float:
         """Draw the back edges of loops, outer ones above; returns their height."""
@@ -223,11 +220,8 @@ class StripPainter:
             left, right = self.x_of(loop.start) + 2, self.x_of(loop.stop) - 2
             bottom = y + 6 + (deepest - least + 1) * ARC
             with self.canvas.group(f"{loop.region}: back edge", focus=False):
-                right_edge, top_edge = (
-                    f"M{right:.1f} {bottom:.1f}V{at + 3:.1f}q0 -3 -3 -3",
-                    f"H{left + 3:.1f}q-3 0 -3 3",
-                )
-                self.canvas.path(f"{right_edge}{top_edge}V{bottom:.1f}", "line go")
+                right_edge = f"M{right:.1f} {bottom:.1f}V{at + 3:.1f}q0 -3 -3 -3"
+                self.canvas.path(f"{right_edge}H{left + 3:.1f}q-3 0 -3 3V{bottom:.1f}", "line go")
                 if right - left > 90:
                     self.canvas.arrow(left + (right - left) / 2 - 4, at, -1, "accent")
                 self.canvas.text(left + 8, at - 2, cut_text(loop.region, right - left - 16, 9), "small accent")
@@ -238,7 +232,6 @@ class StripPainter:
     # -- loads in flight ---------------------------------------------------------------------------------
 
     def _bars(self) -> tuple[list[list[LoadBar]], int]:
-        """The loads in flight by row, and the number of loads without a row."""
         groups = group_loads(self.lane, self.start, self.stop)
         rows: list[list[LoadBar]] = []
         omitted = 0
@@ -285,7 +278,6 @@ class StripPainter:
                 canvas.arrow(bar.segments[0][0] + 1, y + 5.5, 1)
 
     def _draw_waits(self, top: float, bottom: float) -> None:
-        """Draw a line down from every wait that completes loads."""
         ends = {
             loading.flight.end
             for loading in self.lane.load_spans
@@ -298,12 +290,6 @@ class StripPainter:
 
     # -- how much is in flight ---------------------------------------------------------------------------
 
-    def _contains(self, start: int, stop: int) -> bool:
-        return self.start <= start and stop <= self.stop
-
-    def _describe_peak(self) -> str:
-        return describe_peak(self.lane, self.start, self.stop)
-
     def _draw_area(self, y: float) -> None:
         steps, base = amounts_in_flight(self.lane, self.start, self.stop)[0], y + AREA - 1
         peak = max(amount for _, amount in steps)
@@ -315,18 +301,17 @@ class StripPainter:
             peaks[x] = (max(amount, peaks.get(x, (0.0, 0.0))[0]), amount)
         for x, heights in peaks.items():
             path += [f"H{x:.1f}V{base - (AREA - 6) * height / peak:.1f}" for height in dict.fromkeys(heights)]
-        with self.canvas.group(f"in flight: at most {self._describe_peak()}", focus=False):
+        title = f"in flight: at most {describe_peak(self.lane, self.start, self.stop)}"
+        with self.canvas.group(title, focus=False):
             self.canvas.path("".join(path) + f"H{right:.1f}V{base:.1f}Z", "area line edge box")
         self.canvas.line(left, base, right, base, "line rule")
 
 
 def _describe_bar(bar: LoadBar) -> str:
-    """The tooltip of a bar."""
     flight, first = bar.loadings[0].flight, bar.loadings[0]
     loads = sum(loading.flight.loads for loading in bar.loadings)
-    sizes = [loading.flight.bytes for loading in bar.loadings]
-    known_sizes = [size for size in sizes if size is not None]
-    size_text = f", {format_bytes(sum(known_sizes))} bytes per thread" if len(known_sizes) == len(sizes) else ""
+    size = _total_bytes(bar.loadings)
+    size_text = "" if size is None else f", {size} bytes per thread"
     lines = sorted({loading.issue.line for loading in bar.loadings})
     noun = "load" if loads == 1 else "loads"
     text = f"{loads} {noun} issued from line {lines[0]}{size_text}\n{first.issue.text}"

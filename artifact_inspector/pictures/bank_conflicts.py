@@ -13,8 +13,7 @@ from artifact_inspector.execution.interpreter.banks import (
 from artifact_inspector.execution.interpreter.counters import WarpAccess
 from artifact_inspector.execution.launch_counters import NOT_ON_AMD
 from artifact_inspector.execution.prediction import LinePrediction, Prediction, SharedAccess
-from artifact_inspector.pictures._canvas import Canvas, cut_text
-from artifact_inspector.pictures._colours import NUMBERED_FILLS
+from artifact_inspector.pictures._canvas import NUMBERED_FILLS, Canvas, cut_text
 
 MARGIN, LEFT, TOP = 14, 112, 84
 MAX_BANK_WIDTH, ROW = 26, 15
@@ -95,14 +94,11 @@ def bank_conflicts(
     column = min(float(MAX_BANK_WIDTH), (width - LEFT - MARGIN) / BANKS)
     bottom = _draw_lanes(canvas, warp, served_words, column)
     bottom = _draw_bank_bars(canvas, served_words, bottom, column)
-    for note in _notes(warp):
-        canvas.text(MARGIN, bottom, cut_text(note, width - 2 * MARGIN, 9), "small faint")
-        bottom += 13
+    bottom = canvas.notes(_notes(warp), MARGIN, bottom, width)
     return canvas.render(width, bottom, f"Bank conflicts of {line.opcode}", summary, style=style)
 
 
 def _describe_launch(access: SharedAccess) -> str:
-    """The wavefronts of all warps of the launch at this line."""
     line = access.line
     if line.wavefronts is None or line.wavefronts_ideal is None:
         return "wavefronts of all warps: unknown, because some addresses are unknown"
@@ -149,7 +145,6 @@ def _draw_lanes(canvas: Canvas, warp: WarpAccess, served_words: tuple[WordReques
 
 
 def _describe_lane(served_words: list[WordRequest]) -> str:
-    """The banks and wavefronts of a lane."""
     banks = [served_word.bank for served_word in served_words]
     waves = sorted({served_word.wavefront + 1 for served_word in served_words})
     bank_text = f"bank {banks[0]}" if len(banks) == 1 else f"banks {banks[0]} to {banks[-1]}"
@@ -173,7 +168,6 @@ def _draw_bank_bars(canvas: Canvas, served_words: tuple[WordRequest, ...], top: 
 
 
 def _notes(warp: WarpAccess) -> list[str]:
-    """The legend."""
     notes = ["box: a 4-byte word that a lane accesses, with its wavefront; a bank serves one word per wavefront"]
     if warp.operands:
         notes.append("atomics: lanes that access the same word are served in separate wavefronts")

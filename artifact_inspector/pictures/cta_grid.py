@@ -7,8 +7,7 @@ from itertools import groupby
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.cta_order import CtaOrder, Wave
 from artifact_inspector.execution.prediction import Prediction
-from artifact_inspector.pictures._canvas import Canvas, cut_text
-from artifact_inspector.pictures._colours import NUMBERED_FILLS
+from artifact_inspector.pictures._canvas import NUMBERED_FILLS, Canvas, cut_text
 
 MARGIN, TOP, SIDE = 14, 64, 380
 MAX_TILES = 128

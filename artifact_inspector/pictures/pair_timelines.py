@@ -101,7 +101,6 @@ def _select_steps(rows: _Rows, divergence_step: str) -> _Rows:
 
 
 def _rows(scenes: Sequence[Scene]) -> _Rows:
-    """The lanes of both by compiler stage, each with its side and cut into its rounds."""
     steps = dict.fromkeys(
         step_of(stage) for stage in Stage if any(lane.stage is stage for scene in scenes for lane in scene.lanes)
     )

@@ -48,7 +48,6 @@ def residency(model: Residency, *, width: float = 960, style: bool = True) -> st
 
 
 def _draw_axis(canvas: Canvas, model: Residency, scale: float, width: float) -> float:
-    """Draw the cycle axis; returns its bottom."""
     step = 1
     while model.cycles / step > 8:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -62,7 +61,6 @@ def _draw_axis(canvas: Canvas, model: Residency, scale: float, width: float) -> 
 
 
 def _draw_lanes(canvas: Canvas, model: Residency, scale: float, y: float) -> float:
-    """Draw rows for some warps of each CTA; returns the bottom."""
     ctas = min(model.resident_ctas, MAX_ROWS)
     warps = max(1, min(model.warps_per_cta, MAX_ROWS // ctas))
     for cta in range(ctas):
@@ -142,7 +140,4 @@ def _draw_legend(canvas: Canvas, model: Residency, width: float, y: float) -> fl
         notes.append(
             f"drawn: the first {model.modelled_instructions:,} of {model.warp_instructions:,} instructions of each warp"
         )
-    for note in (*notes, *model.notes):
-        y += 13
-        canvas.text(MARGIN, y, cut_text(note, width - 2 * MARGIN, 9), "small faint")
-    return y
+    return canvas.notes((*notes, *model.notes), MARGIN, y + 13, width) - 13

@@ -7,8 +7,7 @@ from math import ceil, floor, log10
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.roofline import Roofline
-from artifact_inspector.pictures._canvas import Canvas, cut_text
-from artifact_inspector.pictures._colours import NUMBERED_FILLS
+from artifact_inspector.pictures._canvas import NUMBERED_FILLS, Canvas, cut_text
 
 MARGIN, LEFT, TOP, TALL = 14, 84, 44, 300
 

@@ -13,7 +13,7 @@ from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.model import EventKind, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
 from artifact_inspector.pictures._block_row import needed_width
-from artifact_inspector.pictures._canvas import Canvas, cut_text, width_of
+from artifact_inspector.pictures._canvas import Canvas, cut_text
 from artifact_inspector.pictures._timeline_strip import GUTTER, MARGIN, StripPainter, TimelineStrip, events_in
 from artifact_inspector.vocabulary.letters import LETTERS
 
@@ -64,7 +64,6 @@ def draw_scene(scene: Scene, *, width: float = 960, style: bool = True) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    """A description of the picture."""
     lane_texts = []
     for lane in scene.lanes:
         letters = " ".join(f"{event.letter}{event.step.repetitions}" for event in lane.events[:60])
@@ -140,18 +139,8 @@ def draw_legend(canvas: Canvas, scenes: Sequence[Scene], y: float, width: float)
     if any(loading.flight.back_edges for lane in lanes for loading in lane.load_spans):
         texts.append("+n: complete n iterations later")
     notes = list(dict.fromkeys(note for scene in scenes for note in scene_notes(scene)))
-    x = float(MARGIN)
-    for text in texts:
-        room = width_of(text, 9) + 16
-        if x + room > width - MARGIN:
-            x, y = float(MARGIN), y + 13
-        canvas.text(x, y + 8, text, "small faint")
-        x += room
-    y += 14
-    for note in notes:
-        canvas.text(MARGIN, y + 8, cut_text(note, width - 2 * MARGIN, 9), "small alarm")
-        y += 13
-    return y
+    y = canvas.flow(texts, MARGIN, y, width) + 14
+    return canvas.notes(notes, MARGIN, y + 8, width, "small alarm") - 8
 
 
 def scene_notes(scene: Scene) -> list[str]:

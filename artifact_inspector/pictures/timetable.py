@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from artifact_inspector.facts.timetable import Timetable, find_timetable
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
-from artifact_inspector.pictures._canvas import Canvas, cut_text, width_of
-from artifact_inspector.pictures._colours import FAMILY_OF
+from artifact_inspector.pictures._canvas import FAMILY_OF, Canvas, cut_text, width_of
 from artifact_inspector.vocabulary.letters import LETTERS
 
 if TYPE_CHECKING:
@@ -25,12 +24,7 @@ def timetable(kernel: KernelFacts, region: str | None = None, *, width: float = 
     Raises:
         UsageError: the loop is not pipelined.
     """
-    return draw_timetable(find_timetable(kernel, region), width=width, style=style)
-
-
-def draw_timetable(table: Timetable, *, width: float = 960, style: bool = True) -> str:
-    """A timetable as SVG."""
-    return _TimetablePainter(table, width).render(style=style)
+    return _TimetablePainter(find_timetable(kernel, region), width).render(style=style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +89,6 @@ class _TimetablePainter:
         return LEFT + self.column * (trip + 1 + gap)
 
     def _slot(self, trip: int, kinds: frozenset[EventKind]) -> tuple[float, float]:
-        """The part of a trip for some kinds of events."""
         at = next((n for n, kind in enumerate(self.table.order) if kind in kinds), 0)
         slot_width = self.column / self.slot_count
         return self._x(trip) + at * slot_width + 1, slot_width - 2
@@ -194,17 +187,8 @@ class _TimetablePainter:
         texts += ["thin bar: in flight", "dashed: complete, not yet used"]
         texts += ["vertical line: wait"] if EventKind.WAIT in table.order else []
         texts += ["blue: being filled; green: complete"] if table.buffers else []
-        x = float(MARGIN)
-        for text in texts:
-            room = width_of(text, 9) + 16
-            if x + room > self.width - MARGIN:
-                x, y = float(MARGIN), y + 13
-            canvas.text(x, y + 8, text, "small faint")
-            x += room
-        for note in table.notes[:4]:
-            y += 13
-            canvas.text(MARGIN, y + 8, cut_text(note, self.width - 2 * MARGIN, 9), "small faint")
-        return y + 14
+        y = canvas.flow(texts, MARGIN, y, self.width)
+        return canvas.notes(table.notes[:4], MARGIN, y + 21, self.width) - 7
 
 
 _WAITS = frozenset({EventKind.WAIT})

@@ -36,17 +36,19 @@ class AdviceReport:
             if cause.kind is not CauseKind.BOUND:
                 yield Text(f"Also {cause.text[0].lower() if cause.line is None else cause.text[0]}{cause.text[1:]}")
         if search is not None:
-            yield from _describe_remedies(search)
+            yield from _describe_remedies(search, is_brief=self.is_brief)
         if not self.is_brief:
             yield Text(_describe_launch(diagnosis), style="dim")
         for note in diagnosis.notes:
             yield Text(f"{note[0].upper()}{note[1:]}.", style="dim")
 
 
-def _describe_remedies(search: RemedySearch) -> Iterator[Text]:
+def _describe_remedies(search: RemedySearch, *, is_brief: bool) -> Iterator[Text]:
     for remedy in search.remedies:
         costs = f" It costs {', '.join(remedy.costs)}." if remedy.costs else ""
         yield Text(f"Change {remedy.change}: predicted {remedy.gain:.2f}× as fast.{costs}")
+        if remedy.patch is not None and not is_brief:
+            yield Text(remedy.patch.rstrip(), style="dim")
     if not search.remedies:
         yield Text(search.reason)
 

@@ -9,15 +9,14 @@ from itertools import groupby
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement as Width
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
-from artifact_inspector.report.layout import phrase_text
+from artifact_inspector.report.layout import phrase_text, plain_table
 from artifact_inspector.report.phrases import mma_count
+from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.report.waits import load_depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,6 @@ def _describe_peaks(device: MeasuredDevice) -> str:
 
 
 def _source_order(rows: Sequence[Measurement]) -> str:
-    """The order of loads and computes in the source of one kernel."""
     orders = {next(iter(row.verdicts.values()), "") for row in rows}
     return f", {' or '.join(sorted(orders))} in the source" if orders - {""} else ""
 
@@ -76,7 +74,6 @@ def _source_order(rows: Sequence[Measurement]) -> str:
 def _configurations(
     rows: Sequence[Measurement], device: MeasuredDevice, console: Console, options: ConsoleOptions
 ) -> RenderableType:
-    """One kernel: a column for each parameter of its configurations."""
     keys = list(dict.fromkeys(key for row in rows for key in row.config))
     return _fit_table(rows, device, ([_parameter_column(key) for key in keys],), console, options)
 
@@ -108,7 +105,7 @@ def _fit_table(
     """
     for columns in column_choices:
         for padding in (2, 1):
-            table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="dim")
+            table = plain_table(gap=padding)
             for heading, right in (*(heading for heading, _ in columns), *_FACTS, *_TIMES):
                 table.add_column(heading, justify="right" if right else "left", no_wrap=True)
             for row in rows:

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.artifact import LINKED_DIRECTORY
 from artifact_inspector.files.autotuning import EntryTiming
 from artifact_inspector.files.cache import Cache, Problem
+from artifact_inspector.findings import Finding, Severity, find_findings
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.console import is_width_limited
+from artifact_inspector.report.kernel_blocks import timing_cell
 from artifact_inspector.report.kernel_rows import (
-    KernelRow,
+    MAX_NAME_WIDTH,
     RenderedColumn,
     blocks_text,
     fit_table,
+    kernel_cells,
     make_columns,
     make_lines,
     make_rows,
     make_table,
     short_hashes,
+    shorten,
 )
+from artifact_inspector.report.layout import WrappedTexts, folded_column, number_column, plain_table, text_column
 from artifact_inspector.report.phrases import TERMS, describe_notes, describe_unknown, describe_verdict, plural
-from artifact_inspector.report.tuning import timing_cell
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
 MAX_PROBLEMS = 20
@@ -62,16 +66,14 @@ class CacheReport:
     @staticmethod
     def view(kernel: KernelFacts) -> None:
         """Compute the facts that the row of a kernel shows."""
-        KernelRow.of(kernel)
+        kernel_cells(kernel)
         _ = kernel.program  # for the label of its variant
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown_kernels = self.kernels[: self._max_rows(console)]
         if not self.kernels:
-            yield Text(f"No kernels in {self.cache.root}.")
+            yield Text(f"No kernels in {self.cache.title}.")
         elif len(shown_kernels) < len(self.kernels) and not (self.is_narrowed or self.is_sorted):
-            from artifact_inspector.report.overview import Overview  # on a terminal only
-
             yield self._title()
             yield Overview(self.kernels, len(shown_kernels))
             shown_kernels = self.kernels
@@ -98,12 +100,11 @@ class CacheReport:
     def _title(self) -> Text:
         count, total = len(self.kernels), len(self.cache.entries)
         text = f"{count} {plural('kernel', count)}" if count == total else f"{count} of {total} kernels"
-        return Text(f"{text} in {self.cache.root}", "bold", no_wrap=True, overflow="ignore")
+        return Text(f"{text} in {self.cache.title}", "bold", no_wrap=True, overflow="ignore")
 
     def _rows(
         self, console: Console, options: ConsoleOptions, kernels: Sequence[KernelFacts]
     ) -> tuple[RenderableType, frozenset[str]]:
-        """The table and its headings."""
         labels = label_forms([Compiled(x.artifact, x.program) for x in kernels], find_varying(self.cache.entries))
         rows, title = make_rows(kernels, labels), self._title()
         further = [
@@ -114,7 +115,7 @@ class CacheReport:
             further.append(("ms", times))
         if not is_width_limited(console):
             columns, _ = make_columns(rows, further, compact=False)
-            return Group(title, "", UncutTable(columns)), _headings(columns)
+            return Group(title, "", UncutTable(columns)), frozenset(column.heading for column in columns)
         fitted = fit_table(rows, further, options.max_width)
         lead = Text(f" · {fitted.constants}" if fitted.constants else "").join([title, Text()])
         columns_of_row: list[RenderableType] = [lead, "", fitted.table]
@@ -122,10 +123,6 @@ class CacheReport:
             hidden = f"Hidden at this width: {', '.join(fitted.hidden)}. --json has every column."
             columns_of_row += [Text(f"\n{hidden}", "dim")]
         return Group(*columns_of_row), fitted.headings
-
-
-def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:
-    return frozenset(column.heading for column in columns)
 
 
 MIN_ROWS, NON_ROW_LINES = 20, 16
@@ -164,14 +161,11 @@ def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]
 
 
 def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> RenderableType:
-    """The legend: verdicts and columns of the table."""
     regions = [region for region in (kernel.principal_region for kernel in kernels) if region is not None]
     if not regions:
         return Text()
-    rows = [KernelRow.of(kernel) for kernel in kernels]
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    rows = [kernel_cells(kernel) for kernel in kernels]
+    grid = Table.grid(text_column(), folded_column(), padding=(0, 2, 0, 0))
     meanings = {verdict: describe_verdict(verdict) for verdict in sorted({region.verdict for region in regions})}
     grid.add_row("verdict", "how the main loop orders its loads and computes:")
     for verdict, meaning in meanings.items():
@@ -181,9 +175,9 @@ def _legend(kernels: Sequence[KernelFacts], headings: frozenset[str]) -> Rendera
     if any(region.unroll_factor > 1 for region in regions):
         grid.add_row("×u", "the compiler unrolled the loop u times; d counts iterations of the source")
     columns = dict(_COLUMN_KEYS)
-    if any(row.mma.startswith("0, FMA") for row in rows):
+    if any(str(row["MMA"]).startswith("0, FMA") for row in rows):
         columns["MMA"] += "; FMA: scalar instructions instead"
-    if any(row.wait == "phase" for row in rows):
+    if any(row["wait"] == "phase" for row in rows):
         columns["wait"] += '; "phase": waits on an mbarrier'
     for heading, meaning in columns.items():
         if heading in headings:
@@ -231,3 +225,111 @@ def problems_block(kernels: Sequence[KernelFacts], problems: Sequence[Problem]) 
         yield Padding(Text.assemble((problem.path, "bold"), ": ", problem.problem, overflow="fold"), (0, 0, 0, 2))
     if len(all_problems) > MAX_PROBLEMS:
         yield Text(f"  and {len(all_problems) - MAX_PROBLEMS} more; --json lists all", "dim")
+
+
+MAX_VALUES = 3
+"""Words in a cell; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The summary, then as many kernel names as fit."""
+
+    kernels: Sequence[KernelFacts]
+    max_groups: int
+    """Groups to show."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield ""
+        yield _summary(self.kernels)
+        groups: dict[str, list[KernelFacts]] = {}
+        for kernel in self.kernels:
+            groups.setdefault(kernel.artifact.display_name, []).append(kernel)
+        shown_groups = list(groups.items())[: self.max_groups]
+        yield Padding(_fitting_groups(shown_groups, console, options), (1, 0, 0, 0))
+        omitted_count = sum(len(variants) for _, variants in list(groups.items())[self.max_groups :])
+        if omitted_count:
+            names = len(groups) - len(shown_groups)
+            kernels = f"{omitted_count} {plural('kernel', omitted_count)}"
+            omitted_text = f"Not shown: {names} more {plural('name', names)} with {kernels}"
+            yield Text(f"\n{omitted_text}", "bold")
+        yield Text(
+            "List the variants of one kernel with a NAME, every kernel with --limit 0. Filter and sort with "
+            "--finding AI007, --verdict serial, --sort spills, --newest.",
+            "dim",
+        )
+
+
+def _summary(kernels: Sequence[KernelFacts]) -> Table:
+    grid = Table.grid(Column(no_wrap=True, style="dim"), "", padding=(0, 2, 0, 0))
+    artifacts = [kernel.artifact for kernel in kernels]
+    grid.add_row("targets", WrappedTexts(_count_values(str(x.target or "unknown") for x in artifacts)))
+    grid.add_row("Triton", WrappedTexts(_count_values(str(x.triton_version or "unknown") for x in artifacts)))
+    grid.add_row("verdicts", WrappedTexts(_count_values(kernel.verdict or "none" for kernel in kernels)))
+    kinds_by_kernel = [list(dict.fromkeys(map(_kind, find_findings(kernel)))) for kernel in kernels]
+    counts = Counter(kind for kinds in kinds_by_kernel for kind in kinds)
+    if counts:
+        ordered = sorted(counts, key=lambda kind: (kind[0] is not Severity.WARNING, -counts[kind]))
+        texts = [
+            Text(f"{code} {name} {counts[severity, code, name]}", _STYLES[severity]) for severity, code, name in ordered
+        ]
+        grid.add_row("findings", WrappedTexts(texts))
+    return grid
+
+
+_STYLES = {Severity.WARNING: "yellow", Severity.NOTE: ""}
+
+
+def _kind(finding: Finding) -> tuple[Severity, str, str]:
+    return finding.severity, finding.code, finding.name
+
+
+_LAYOUTS = (
+    *((descriptions, MAX_NAME_WIDTH) for descriptions in range(MAX_VALUES, 0, -1)),
+    *((1, width) for width in (30, 24, 16, 10)),
+)
+"""Words per cell and characters of a name, the most complete table first."""
+
+
+def _fitting_groups(
+    groups: Sequence[tuple[str, Sequence[KernelFacts]]], console: Console, options: ConsoleOptions
+) -> Table:
+    """The table with as many words per cell as fit, and with shorter names if not even one fits."""
+    for max_words, name_width in _LAYOUTS:
+        table = _groups(groups, max_words, name_width)
+        if Measurement.get(console, options.update(width=UNBOUNDED), table).maximum <= options.max_width:
+            break
+    return table
+
+
+def _groups(groups: Iterable[tuple[str, Sequence[KernelFacts]]], max_words: int, name_width: int) -> Table:
+    table = plain_table(
+        text_column("kernel"),
+        number_column("variants"),
+        text_column("targets"),
+        text_column("verdicts"),
+        number_column("spilled"),
+        Column("findings", no_wrap=True, style="dim"),
+    )
+    for name, kernels in groups:
+        spills = [kernel.resources.spill_bytes.value or 0 for kernel in kernels]
+        codes = Counter(finding.code.removeprefix("AI") for x in kernels for finding in find_findings(x))
+        table.add_row(
+            shorten(name, name_width),
+            str(len(kernels)),
+            _most_frequent((str(x.artifact.target or "unknown") for x in kernels), max_words),
+            _most_frequent((x.verdict or "none" for x in kernels), max_words),
+            f"{max(spills)} B" if any(spills) else "",
+            _most_frequent(sorted(codes), max_words),
+        )
+    return table
+
+
+def _count_values(values: Iterable[str]) -> list[str]:
+    return [f"{text} {count}" for text, count in Counter(values).most_common()]
+
+
+def _most_frequent(values: Iterable[str], max_values: int) -> str:
+    distinct_values = [text for text, _ in Counter(values).most_common()]
+    ellipsis = f" +{len(distinct_values) - max_values}" if len(distinct_values) > max_values else ""
+    return ", ".join(distinct_values[:max_values]) + ellipsis

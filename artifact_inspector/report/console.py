@@ -76,7 +76,6 @@ def to_text(report: RenderableType, width: int) -> str:
 
 
 def _strip_padding(text: str) -> str:
-    """The text without trailing blanks, which tables use to pad their last column."""
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""The comparison of two caches: the summary first, then each kernel, worst first."""
+"""Two caches compared, or a cache and a baseline: the summary first, then each kernel, worst first."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
+from artifact_inspector.comparison.baseline import Baseline
 from artifact_inspector.comparison.consequence import rank_of
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
 from artifact_inspector.comparison.headline import describe_values, value_text
 from artifact_inspector.comparison.matching import Axis, Candidate, Difference, Facet, Matching, match_candidates
 from artifact_inspector.comparison.pair import Comparison
+from artifact_inspector.comparison.regressions import KernelOutcome, Regressions
 from artifact_inspector.model import Consequence
 from artifact_inspector.report.diff import describe_divergence
+from artifact_inspector.report.fact_groups import STYLES
 from artifact_inspector.report.layout import WrappedTexts
 from artifact_inspector.report.phrases import plural
+from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
 
@@ -173,7 +177,6 @@ def _describe_divergences(pair: Comparison) -> Iterator[str]:
 
 
 def _kernels(changes: Sequence[Change]) -> Iterator[RenderableType]:
-    """Each kernel with its target and variant, then its changes."""
     versions = len({change.left.artifact.triton_version for change in changes}) > 1
     compiled = [Compiled(change.right.artifact, change.right.program) for change in changes]
     labels = label_forms(compiled, find_varying(form.artifact for form in compiled))
@@ -228,3 +231,85 @@ def _list_candidates(candidates: Sequence[Candidate]) -> str:
     lines = [f"  {candidate.describe(label)}" for candidate, label in zip(candidates, labels, strict=False)]
     omitted = len(candidates) - MAX_CANDIDATES
     return "\n".join([*lines, f"  and {omitted} more"] if omitted > 0 else lines)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """Whether the check passed, then the changes, worst first."""
+
+    baseline: Baseline
+    corpus: Corpus
+    gates: Sequence[str]
+    is_strict: bool = False
+    """True to fail on any change of a gated fact."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        failures = self.corpus.failures(self.gates, is_strict=self.is_strict)
+        if failures:
+            yield Text(describe_failures(failures), "bold red")
+        elif self.gates:
+            verb = "changed" if self.is_strict else "got worse"
+            yield Text(f"Passed: no gated fact {verb} ({', '.join(self.gates)}).", "bold green")
+        else:
+            yield Text("Passed: no gates are set.", "bold green")
+        yield from _baseline_notes(self.baseline)
+        yield CorpusReport(self.corpus, ())
+
+
+def _baseline_notes(baseline: Baseline) -> Iterator[Text]:
+    if baseline.generator != __version__:
+        yield Text(
+            f"The baseline was recorded by inspect-kernel {baseline.generator}; this is {__version__}. "
+            "Facts that only one version reports count as changed.",
+            "yellow",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RegressReport:
+    """The totals, then each kernel that changed."""
+
+    regressions: Regressions
+    show_all: bool = False
+    """True to list kernels that are neither better nor worse too."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        regressions = self.regressions
+        worse = regressions.count(Sign.WORSE)
+        yield Text(summarise_outcomes(regressions), STYLES[Sign.WORSE] if worse else "bold", overflow="fold")
+        listed = [outcome for outcome in regressions.outcomes if self.show_all or outcome.direction is not Sign.NEUTRAL]
+        forms = [Compiled(outcome.change.right.artifact, outcome.change.right.program) for outcome in listed]
+        labels = label_forms(forms, find_varying(form.artifact for form in forms))
+        for outcome, label in zip(listed, labels, strict=True):
+            candidate = outcome.change.right
+            yield ""
+            head = Text(candidate.artifact.display_name, "bold", overflow="fold")
+            head.append(f"  {candidate.target or 'target unknown'} {label} {candidate.artifact.hash[:12]}", "dim")
+            yield head
+            for sentence in describe_outcome(outcome):
+                style = STYLES[outcome.direction] if sentence.startswith(outcome.direction.capitalize()) else ""
+                yield Padding(Text(sentence, style, overflow="fold"), (0, 0, 0, 2))
+        for sentence in describe_unmatched(regressions.corpus):
+            yield Text(f"\n{sentence}", overflow="fold")
+        for side, problem in regressions.corpus.problems:
+            yield Text(f"{side} {problem.path}: {problem.problem}", "bold red", overflow="fold")
+
+
+def summarise_outcomes(regressions: Regressions) -> str:
+    """The totals, such as `12 kernels compared: 2 worse, 1 better, 3 neutral, 6 unchanged`."""
+    count = len(regressions.corpus.changes)
+    counts = [f"{regressions.count(sign)} {sign}" for sign in Sign]
+    return f"{count} {plural('kernel', count)} compared: {', '.join(counts)}, {regressions.unchanged} unchanged."
+
+
+def describe_outcome(outcome: KernelOutcome) -> Iterator[str]:
+    """The cause in one sentence, then the predicted time."""
+    if outcome.headline is not None:
+        yield outcome.headline.sentence
+    elif outcome.change.degree is Degree.CODE:
+        yield "The code differs, but no fact does."
+    else:
+        listed = ", ".join(dict.fromkeys(fact.title for fact in outcome.change.facts[:4]))
+        yield f"No fact differs except {listed}." if listed else "No file is comparable."
+    if outcome.price is not None:
+        yield outcome.price.sentence

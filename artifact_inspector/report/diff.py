@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.analysis.order.region_facts import QUIET
@@ -19,10 +20,16 @@ from artifact_inspector.comparison.matching import Facet
 from artifact_inspector.comparison.pair import Comparison, KernelRegion, RegionPair, StagePair, VerdictChange
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model import OrderVerdict
-from artifact_inspector.report.aligned_signature import AlignedSignature
 from artifact_inspector.report.cache_report import problems_block
 from artifact_inspector.report.fact_groups import STYLES, render_groups
-from artifact_inspector.report.layout import Signature, phrase_text
+from artifact_inspector.report.layout import (
+    Signature,
+    folded_column,
+    number_column,
+    phrase_text,
+    plain_table,
+    text_column,
+)
 from artifact_inspector.report.phrases import describe_target, describe_verdict, legend, span
 from artifact_inspector.vocabulary.fact import Category, Sign
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_forms
@@ -261,12 +268,13 @@ def _evidence(lines: Sequence[tuple[int, int]]) -> str:
 
 
 def _facts(pair: Comparison, labels: tuple[str, str], *, only_changes: bool) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("", no_wrap=True)
-    table.add_column("unit", style="dim", overflow="fold")
-    table.add_column(labels[0], overflow="fold")
-    table.add_column(labels[1], overflow="fold")
-    table.add_column("", no_wrap=True)
+    table = plain_table(
+        text_column(""),
+        Column("unit", overflow="fold", style="dim"),
+        folded_column(labels[0]),
+        folded_column(labels[1]),
+        text_column(""),
+    )
     shown_regions: set[str] = set()
     final = {f"{x.name}.verdict.{x.stages[-1].step}" for x in pair.regions if x.is_principal and x.stages}
     for fact in (*pair.options, *pair.facts):
@@ -325,10 +333,7 @@ def _region(region: RegionPair, labels: tuple[str, str]) -> Iterator[RenderableT
 
 
 def _stages(region: RegionPair, labels: tuple[str, str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("stage", "", "verdict"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("signature")
+    table = plain_table(text_column("stage"), text_column(""), text_column("verdict"), "signature")
     for stage in region.stages:
         left, right = stage.left, stage.right
         if left is not None and right is not None and _is_same_side(left, right):
@@ -370,15 +375,12 @@ def _stage_name(stage: StagePair) -> str:
 
 
 def _rounds(region: RegionPair, labels: tuple[str, str]) -> Table | None:
-    """Each round at each stage: the number of loads, and the lines of loads and computes."""
     round_count = max(
         (len(side.region.rounds) for stage in region.stages for side in (stage.left, stage.right) if side), default=0
     )
     if not round_count:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("stage", no_wrap=True)
-    table.add_column("round", justify="right", no_wrap=True)
+    table = plain_table(text_column("stage"), number_column("round"))
     for label in labels:
         table.add_column(f"{label} loads", justify="right")
         table.add_column("lines", justify="right", no_wrap=True)
@@ -405,9 +407,32 @@ def _round_cells(side: KernelRegion | None, number: int) -> Iterable[str]:
 
 
 def _legend(verdicts: Iterable[str]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold", style="dim")
+    grid = Table.grid(Column(no_wrap=True, style="dim"), Column(overflow="fold", style="dim"), padding=(0, 2, 0, 0))
     for verdict in sorted(verdicts):
         grid.add_row(verdict, describe_verdict(verdict))
     return grid
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSignature:
+    """One of two aligned signatures; runs that do not fit are counted."""
+
+    columns: tuple[SignatureColumn, ...]
+    side: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = Text(no_wrap=True)
+        for number, column in enumerate(self.columns):
+            width = max(len(column.left), len(column.right))
+            remaining = len(self.columns) - number
+            ellipsis = f"… {remaining} more"
+            if len(text) + width + (0 if remaining == 1 else len(ellipsis) + 1) > options.max_width:
+                text.append(ellipsis, "dim")
+                break
+            run, other_run = column[self.side], column[1 - self.side]
+            text.append(f"{run:<{width}} ", "" if run == other_run else "bold")
+        yield text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        total_width = sum(max(len(column.left), len(column.right)) + 1 for column in self.columns)
+        return Measurement(min(24, total_width), max(1, total_width))

@@ -14,6 +14,7 @@ from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.files.sources import SourceLineReader
 from artifact_inspector.findings import RULES, Finding, Remark, Rule, Severity, find_findings
 from artifact_inspector.findings.limit import Limit
+from artifact_inspector.report.layout import folded_column, text_column
 from artifact_inspector.report.phrases import plural, span
 from artifact_inspector.vocabulary.selection import is_called
 from artifact_inspector.vocabulary.variant_labels import Compiled, find_varying, label_ambiguous
@@ -91,10 +92,7 @@ def findings_block(kernel: KernelFacts, read_line: SourceLineReader) -> Renderab
 
 
 def _table(findings: Iterable[Finding], read_line: SourceLineReader) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid = Table.grid(text_column(), text_column(), folded_column(), padding=(0, 2, 0, 0))
     for finding in findings:
         style = _STYLES[finding.severity]
         text = Text(finding.remark.message)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT
@@ -22,12 +22,23 @@ from artifact_inspector.findings.limit import find_limit
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Basis, EventKind, OrderVerdict, RegionKind, Stage
 from artifact_inspector.model.region import RegionId
-from artifact_inspector.report.accesses import access_block
 from artifact_inspector.report.cache_report import problems_block
-from artifact_inspector.report.compiler_remarks import remarks_block
 from artifact_inspector.report.findings import describe_evidence, findings_block, no_source
-from artifact_inspector.report.layout import Signature, WrappedTexts, phrase_text
-from artifact_inspector.report.partitions import partitions_block
+from artifact_inspector.report.kernel_blocks import (
+    access_block,
+    bill_block,
+    describe_timings,
+    partitions_block,
+    remarks_block,
+)
+from artifact_inspector.report.layout import (
+    Signature,
+    WrappedTexts,
+    folded_column,
+    number_column,
+    phrase_text,
+    plain_table,
+)
 from artifact_inspector.report.phrases import (
     TERMS,
     describe_changes,
@@ -41,11 +52,8 @@ from artifact_inspector.report.phrases import (
     shorten_locations,
     span,
 )
-from artifact_inspector.report.region_work import describe_work, in_flight_text
+from artifact_inspector.report.region_work import describe_copies, describe_waits, describe_work, in_flight_text
 from artifact_inspector.report.resources import describe_resources
-from artifact_inspector.report.shared_memory import bill_block
-from artifact_inspector.report.tuning import describe_timings
-from artifact_inspector.report.waits import describe_copies, describe_waits
 from artifact_inspector.vocabulary.rows import story_facts
 
 if TYPE_CHECKING:
@@ -154,7 +162,6 @@ class KernelReport:
         return Group(*head, *order, *blocks)
 
     def _define_terms(self) -> Iterator[RenderableType]:
-        """Definitions of the terms that the regions above use."""
         stages = self.kernel.stages.values()
         regions = [region for facts in stages for region in facts.regions]
         used = {
@@ -258,7 +265,6 @@ def _quiet_regions(regions: Sequence[_RegionHistory]) -> RenderableType:
 
 
 def _compiler_loops(regions: Sequence[_RegionHistory]) -> Text:
-    """Loops that the compiler added, on one line."""
     texts = []
     for stages in dict.fromkeys(tuple(history.stages) for history in regions):
         names = ", ".join(history.id for history in regions if tuple(history.stages) == stages)
@@ -269,7 +275,6 @@ def _compiler_loops(regions: Sequence[_RegionHistory]) -> Text:
 
 
 def _region_block(kernel: KernelFacts, family: Sequence[_RegionHistory]) -> Iterator[RenderableType]:
-    """A region, or the parts of a warp-specialised one, at every stage."""
     first = family[0]
     last = first.last
     head = Text(first.id, "bold")
@@ -308,9 +313,7 @@ def _limit(kernel: KernelFacts) -> Text:
 
 def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:
     """Sentences after their labels; a repeated label is printed once."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold")
+    grid = Table.grid(Column(no_wrap=True, style="dim"), folded_column(), padding=(0, 2, 0, 0))
     previous_label = ""
     for label, text in remarks:
         loud = label in _LOUD and text != "none"
@@ -320,7 +323,7 @@ def _remark_grid(remarks: Iterable[tuple[str, str]]) -> Table:
 
 
 def _stages(kernel: KernelFacts, family: Sequence[_RegionHistory], *, show_basis: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     matrix = any(region.matrix for history in family for region in history.stages.values())
     has_in_flight = any(
         kernel.stages[stage].work[history.id].in_flight.max_loads
@@ -368,17 +371,17 @@ def _stages(kernel: KernelFacts, family: Sequence[_RegionHistory], *, show_basis
 
 
 def _rounds(family: Sequence[_RegionHistory]) -> Table | None:
-    """The lines at which the last stage issues each round's loads and computes."""
     stage = family[0].last_stage
     regions = [history.last for history in family if history.last_stage is stage and history.last.rounds]
     if not regions:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("round", justify="right", no_wrap=True)
-    table.add_column("load statement", overflow="fold")
-    table.add_column("loads", justify="right", no_wrap=True)
-    table.add_column(f"{stage.value} lines", justify="right", no_wrap=True)
-    table.add_column("compute lines", justify="right", no_wrap=True)
+    table = plain_table(
+        number_column("round"),
+        folded_column("load statement"),
+        number_column("loads"),
+        number_column(f"{stage.value} lines"),
+        number_column("compute lines"),
+    )
     has_distances = any(any(item.distances) for region in regions for item in region.rounds)
     if has_distances:
         table.add_column("ahead", justify="right", no_wrap=True)

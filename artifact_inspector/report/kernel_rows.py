@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,91 +16,76 @@ from artifact_inspector.files.artifact import Completeness
 from artifact_inspector.findings import find_findings
 from artifact_inspector.report.layout import phrase_text
 from artifact_inspector.report.phrases import mma_count
+from artifact_inspector.report.region_work import load_depths
 from artifact_inspector.report.resources import registers_text
-from artifact_inspector.report.waits import load_depths
 
 MAX_NAME_WIDTH = 40
 """Columns of a name on a terminal; a longer name is cut in the middle."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
-    """The cells of one kernel; an empty text means nothing to report."""
-
-    name: str
-    variant: str
-    """The label of its variant; empty if the name identifies it."""
-    hash: str
-    target: str
-    triton: str
-    warps: str
-    stages: str
-    shared_bytes: str
-    registers: str
-    occupancy: str
-    mma: str
-    wait: str
-    verdict: Text
-    changed: str
-    findings: str
-    state: str
-
-    @classmethod
-    def of(cls, kernel: KernelFacts) -> KernelRow:
-        """The row of one kernel, without hash and variant, which depend on the other kernels."""
-        return kernel.derive("row", lambda: cls._of(kernel))
-
-    @staticmethod
-    def _of(kernel: KernelFacts) -> KernelRow:
-        artifact, last = kernel.artifact, kernel.last
-        changed = kernel.changed_at
-        if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
-            state = "does not fit"
-        elif artifact.state is Completeness.BINARY_ONLY:
-            state = "binary only"
-        elif last is None:
-            state = "no readable stage"
-        else:
-            state = f"ends at {last.stage.value}" if artifact.state is Completeness.PARTIAL else ""
-        return KernelRow(
-            name=artifact.display_name,
-            variant="",
-            hash="",
-            target=_or_dash(None if artifact.target is None else artifact.target.arch),
-            triton=_or_dash(artifact.triton_version),
-            warps=_or_dash(artifact.num_warps),
-            stages=_or_dash(artifact.num_stages),
-            shared_bytes=_or_dash(artifact.shared_bytes),
-            registers=registers_text(kernel),
-            occupancy=_occupancy(kernel),
-            mma=mma_count(kernel),
-            wait=load_depths(kernel),
-            verdict=_verdict(kernel),
-            changed="" if changed is None else changed.value,
-            findings=" ".join(dict.fromkeys(x.code.removeprefix("AI") for x in find_findings(kernel))),
-            state=state,
-        )
+Cells = Mapping[str, str | Text]
+"""Heading → cell of one kernel; an empty text means nothing to report."""
 
 
-# heading, heading of a narrow table, right-aligned, cell
-_COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelRow], str | Text]], ...] = (
-    ("kernel", "kernel", False, lambda row: row.name),
-    ("variant", "variant", False, lambda row: row.variant),
-    ("hash", "hash", False, lambda row: Text(row.hash, "dim")),
-    ("target", "target", False, lambda row: row.target),
-    ("Triton", "Triton", False, lambda row: row.triton),
-    ("warps", "warps", True, lambda row: row.warps),
-    ("stages", "stages", True, lambda row: row.stages),
-    ("smem", "smem", True, lambda row: row.shared_bytes),
-    ("regs", "regs", True, lambda row: row.registers),
-    ("blocks/SM", "blk", True, lambda row: row.occupancy),
-    ("MMA", "MMA", True, lambda row: row.mma),
-    ("wait", "wait", True, lambda row: row.wait),
-    ("verdict", "verdict", False, lambda row: row.verdict),
-    ("changed at", "changed", False, lambda row: Text(row.changed, "yellow")),
-    ("findings", "findings", False, lambda row: Text(row.findings, "dim")),
-    ("state", "state", False, lambda row: Text(row.state, "magenta")),
+def kernel_cells(kernel: KernelFacts) -> Cells:
+    """The cells of one kernel, without hash and variant, which depend on the other kernels."""
+    return kernel.derive("row", lambda: {heading: cell(kernel) for heading, _, _, cell in _COLUMNS})
+
+
+def _state(kernel: KernelFacts) -> str:
+    state, last = kernel.artifact.state, kernel.last
+    if kernel.occupancy is not None and kernel.occupancy.blocks == 0:
+        return "does not fit"
+    if state is Completeness.BINARY_ONLY:
+        return "binary only"
+    if last is None:
+        return "no readable stage"
+    return f"ends at {last.stage.value}" if state is Completeness.PARTIAL else ""
+
+
+def _finding_codes(kernel: KernelFacts) -> str:
+    return " ".join(dict.fromkeys(x.code.removeprefix("AI") for x in find_findings(kernel)))
+
+
+def _or_dash(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+def blocks_text(occupancy: Occupancy | None) -> str:
+    """Blocks that fit on an SM or CU; empty if unknown."""
+    return "" if occupancy is None or occupancy.blocks is None else str(occupancy.blocks)
+
+
+def _verdict(kernel: KernelFacts) -> Text:
+    region, last = kernel.principal_region, kernel.last
+    if region is None or last is None:
+        return Text("–", "dim")
+    phrase = phrase_text(region)
+    if last.region(region.id) is None:
+        stages = [stage.value for stage, facts in kernel.stages.items() if facts.region(region.id) is not None]
+        phrase.append(f" in {stages[-1]}, no such loop in {last.stage.value}", "dim")
+    return phrase
+
+
+_COLUMNS: tuple[tuple[str, str, bool, Callable[[KernelFacts], str | Text]], ...] = (
+    ("kernel", "kernel", False, lambda x: x.artifact.display_name),
+    ("variant", "variant", False, lambda x: ""),
+    ("hash", "hash", False, lambda x: ""),
+    ("target", "target", False, lambda x: _or_dash(x.artifact.target and x.artifact.target.arch)),
+    ("Triton", "Triton", False, lambda x: _or_dash(x.artifact.triton_version)),
+    ("warps", "warps", True, lambda x: _or_dash(x.artifact.num_warps)),
+    ("stages", "stages", True, lambda x: _or_dash(x.artifact.num_stages)),
+    ("smem", "smem", True, lambda x: _or_dash(x.artifact.shared_bytes)),
+    ("regs", "regs", True, registers_text),
+    ("blocks/SM", "blk", True, lambda x: blocks_text(x.occupancy)),
+    ("MMA", "MMA", True, mma_count),
+    ("wait", "wait", True, load_depths),
+    ("verdict", "verdict", False, _verdict),
+    ("changed at", "changed", False, lambda x: Text("" if x.changed_at is None else x.changed_at.value, "yellow")),
+    ("findings", "findings", False, lambda x: Text(_finding_codes(x), "dim")),
+    ("state", "state", False, lambda x: Text(_state(x), "magenta")),
 )
+"""Heading, heading of a narrow table, whether it is right-aligned, and cell."""
 _OPTIONAL = ("variant", "hash", "regs", "blocks/SM", "changed at", "findings", "state")
 _CONSTANT = ("target", "Triton")
 _IN_VARIANT = ("warps", "stages")
@@ -141,13 +125,13 @@ class FittedTable(NamedTuple):
     """Headings of the columns that did not fit."""
 
 
-def fit_table(rows: Sequence[KernelRow], further: Sequence[tuple[str, list[str]]], width: int) -> FittedTable:
+def fit_table(rows: Sequence[Cells], further: Sequence[tuple[str, list[str]]], width: int) -> FittedTable:
     """The most complete table of `width` columns: first shorter headings and names, then fewer columns.
 
     Args:
         further: additional columns by heading.
     """
-    full = [replace(row, name=shorten(row.name)) for row in rows]
+    full: list[Cells] = [{**row, "kernel": shorten(str(row["kernel"]))} for row in rows]
     wide, _ = make_columns(full, further, compact=False)
     if _width(wide, 2) <= width:
         return FittedTable(make_table(wide, compact=False), _headings(wide), "", ())
@@ -179,7 +163,7 @@ def _headings(columns: Sequence[RenderedColumn]) -> frozenset[str]:
 
 
 def make_columns(
-    rows: Sequence[KernelRow], further: Sequence[tuple[str, list[str]]], *, compact: bool
+    rows: Sequence[Cells], further: Sequence[tuple[str, list[str]]], *, compact: bool
 ) -> tuple[list[RenderedColumn], str]:
     """The columns, and the target and version that the title names instead of a constant column.
 
@@ -188,12 +172,12 @@ def make_columns(
     """
     columns = []
     constants = []
-    for heading, short, right, cell in _COLUMNS:
-        cells = [cell(row) for row in rows]
+    for heading, short, right, _ in _COLUMNS:
+        cells = [row[heading] for row in rows]
         texts = set(map(str, cells))
         if heading in _OPTIONAL and texts == {""}:
             continue
-        if heading in _IN_VARIANT and all(row.variant for row in rows):
+        if heading in _IN_VARIANT and all(row["variant"] for row in rows):
             continue
         if compact and heading in _CONSTANT and len(texts) == 1:
             constants.append(texts.pop() if heading == "target" else f"{heading} {texts.pop()}")
@@ -228,15 +212,11 @@ def make_lines(columns: Sequence[RenderedColumn]) -> list[str] | None:
     return ["  ".join(cells).rstrip() for cells in zip(*aligned_columns, strict=True)]
 
 
-def make_rows(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[KernelRow]:
-    """A row for each kernel.
-
-    Args:
-        labels: of their variants; shown if they distinguish kernels of one name.
-    """
+def make_rows(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> list[Cells]:
+    """A row for each kernel. `labels`: of their variants; shown if they distinguish kernels of one name."""
     has_variants = _labels_distinguish(kernels, labels)
     return [
-        replace(KernelRow.of(kernel), hash=digest, variant=label if has_variants else "")
+        {**kernel_cells(kernel), "hash": Text(digest, "dim"), "variant": label if has_variants else ""}
         for kernel, digest, label in zip(kernels, short_hashes(kernels), labels, strict=True)
     ]
 
@@ -255,43 +235,21 @@ def shorten(name: str, max_length: int = MAX_NAME_WIDTH) -> str:
     return name if len(name) <= max_length + 2 else f"{name[:half]}…{name[-half - 1 :]}"
 
 
-def cut_row(row: KernelRow, name: int, variant: int, verdict: int) -> KernelRow:
+def cut_row(row: Cells, name: int, variant: int, verdict: int) -> Cells:
     """A row with name, variant and verdict cut to so many characters; the hash still identifies it."""
-    phrase = row.verdict.copy()
+    phrase = Text.assemble(row["verdict"])
     phrase.truncate(verdict, overflow="ellipsis")
-    return replace(row, name=shorten(row.name, name - 2), variant=shorten(row.variant, variant - 2), verdict=phrase)
+    names = {"kernel": shorten(str(row["kernel"]), name - 2), "variant": shorten(str(row["variant"]), variant - 2)}
+    return {**row, **names, "verdict": phrase}
 
 
 def _labels_distinguish(kernels: Sequence[KernelFacts], labels: Sequence[str]) -> bool:
-    """Whether labels distinguish some kernels of one name, target and version."""
     labels_by_kernel: dict[tuple[object, ...], set[str]] = {}
     for kernel, label in zip(kernels, labels, strict=True):
         artifact = kernel.artifact
         key = artifact.display_name, artifact.target, artifact.triton_version
         labels_by_kernel.setdefault(key, set()).add(label)
     return any(len(kernel_labels) > 1 for kernel_labels in labels_by_kernel.values())
-
-
-def _occupancy(kernel: KernelFacts) -> str:
-    return "" if kernel.occupancy is None else blocks_text(kernel.occupancy)
-
-
-def blocks_text(occupancy: Occupancy) -> str:
-    """Blocks that fit on an SM or CU; empty if unknown."""
-    return "" if occupancy.blocks is None else str(occupancy.blocks)
-
-
-def _verdict(kernel: KernelFacts) -> Text:
-    region, last = kernel.principal_region, kernel.last
-    if region is None or last is None:
-        return Text("–", "dim")
-    phrase = phrase_text(region)
-    if last.region(region.id) is None:
-        stage_name = next(
-            s.value for s, facts in reversed(kernel.stages.items()) if facts.region(region.id) is not None
-        )
-        phrase.append(f" in {stage_name}, no such loop in {last.stage.value}", "dim")
-    return phrase
 
 
 def short_hashes(kernels: Sequence[KernelFacts]) -> list[str]:
@@ -318,7 +276,3 @@ def _distinguishing_length(hashes: Collection[str]) -> int:
     while length < 64 and len({digest[:length] for digest in hashes}) < len(hashes):
         length += 1
     return length
-
-
-def _or_dash(value: object) -> str:
-    return "–" if value is None else str(value)

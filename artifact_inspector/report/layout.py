@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.analysis.order.region_facts import RegionFacts
@@ -15,6 +17,26 @@ from artifact_inspector.model import OrderVerdict
 from artifact_inspector.report.phrases import cut_signature
 
 _SHADES = "█▒"
+
+
+def plain_table(*columns: Column | str, gap: int = 2) -> Table:
+    """A table without borders, with `gap` blanks between its columns."""
+    return Table(*columns, box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+
+
+def text_column(heading: str = "", **options: Any) -> Column:
+    """A column whose cells stay on one line."""
+    return Column(heading, no_wrap=True, **options)
+
+
+def number_column(heading: str) -> Column:
+    """A column of numbers."""
+    return Column(heading, no_wrap=True, justify="right")
+
+
+def folded_column(heading: str = "", **options: Any) -> Column:
+    """A column whose cells fold anywhere, so that nothing of them is cut."""
+    return Column(heading, overflow="fold", **options)
 
 
 @dataclass(frozen=True, slots=True)

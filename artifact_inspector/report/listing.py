@@ -18,7 +18,7 @@ from artifact_inspector.facts.kernel import StageFacts
 from artifact_inspector.model import EventKind, Instruction, Module
 from artifact_inspector.model.text import SourceText
 from artifact_inspector.report.layout import WrappedTexts, phrase_text
-from artifact_inspector.report.lexers.registry import lexer_for
+from artifact_inspector.report.lexers.scanner import lexer_for
 from artifact_inspector.report.phrases import legend, load_statements, plural
 from artifact_inspector.vocabulary.letters import LETTERS
 
@@ -100,7 +100,6 @@ def make_excerpt(module: Module, region: RegionFacts, lines: Sequence[ListedLine
 
 
 def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
-    """The first and last lines of each round's loads and computes."""
     marks_by_line: dict[int, list[str]] = {}
     for number, item in enumerate(region.rounds, 1):
         statement_text = ", ".join(load_statements(item))
@@ -109,13 +108,10 @@ def _marks(region: RegionFacts) -> dict[int, tuple[str, ...]]:
             (item.first_compute, item.last_compute, f"computes on {statement_text}"),
         ):
             if first is not None and last is not None:
-                marks_by_line.setdefault(first, []).append(f"round {number} {label}" + _to_line(first, last))
+                marks_by_line.setdefault(first, []).append(
+                    f"round {number} {label}" + ("" if last <= first else f", to line {last}")
+                )
     return {line: tuple(label) for line, label in marks_by_line.items()}
-
-
-def _to_line(first: int, last: int) -> str:
-    # execution order can differ from line order
-    return "" if last <= first else f", to line {last}"
 
 
 def list_lines(source: SourceText, module: Module, region: RegionFacts, levels: Mapping[int, int]) -> list[ListedLine]:

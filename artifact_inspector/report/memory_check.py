@@ -13,7 +13,7 @@ from rich.text import Text
 from artifact_inspector.memory_checks.coverage import describe_coverage
 from artifact_inspector.memory_checks.problems import Check, MemoryProblem, MemoryReport
 from artifact_inspector.model.escaping import escape_unprintable
-from artifact_inspector.report.ci_escaping import replace_commands
+from artifact_inspector.report.exchange.junit import suite_text
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.report.remarks import FindSource, RemarkLocation, RemarkRule, SourceRemark
 
@@ -61,7 +61,6 @@ def describe_problem(problem: MemoryProblem) -> tuple[str, str]:
 
 
 def _lines(launch: MemoryReport) -> Iterator[tuple[str, int]]:
-    """Each line and its indentation."""
     for problem in launch.problems:
         heading, details = describe_problem(problem)
         yield heading, 2
@@ -152,8 +151,4 @@ def memory_junit(launches: Sequence[MemoryReport]) -> str:
             failure.text = escape_unprintable("\n".join(headings))
         elif launch.undecided:
             ElementTree.SubElement(case, "skipped", message=escape_unprintable("; ".join(launch.undecided)))
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    text = replace_commands(ElementTree.tostring(root, encoding="unicode"), "&#58;", "&#35;")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+    return suite_text(suite)

@@ -34,7 +34,6 @@ def to_html(report: RenderableType) -> str:
 
 
 def _block(renderable: RenderableType, console: Console) -> Iterator[str]:
-    """The HTML blocks of a renderable."""
     if isinstance(renderable, RichCast):
         renderable = renderable.__rich__()
     if isinstance(renderable, str):
@@ -63,7 +62,6 @@ def _render_all(renderables: Iterable[object], console: Console) -> Iterator[str
 
 
 def _inline(content: object, console: Console) -> str:
-    """The HTML of the content of a cell or a line."""
     if isinstance(content, str):
         return html.escape(escape_unprintable(content))
     if isinstance(content, Text):

@@ -1,4 +1,4 @@
-"""Describes what each compiler pass changed: the last change of each kind of fact first, then every pass."""
+"""Describes what each compiler pass changed, and in which release a kernel got worse."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from artifact_inspector.comparison.pair import Comparison
+from artifact_inspector.comparison.release_facts import ReleaseFacts
 from artifact_inspector.passes.attribution import FactQuery, PassAttribution
 from artifact_inspector.passes.bisection import Bisection, ReleaseDifference
 from artifact_inspector.passes.dump_facts import Topic
 from artifact_inspector.passes.trace import FactChange, PassRun, PassTrace
-from artifact_inspector.vocabulary.fact import Value
+from artifact_inspector.report.fact_groups import describe_groups
+from artifact_inspector.vocabulary.fact import Sign, Value
 
 MAX_VALUE_LENGTH = 110
 """Most characters of a fact's value; longer ones are cut in the middle (`--json` has all)."""
@@ -43,7 +45,6 @@ def describe_passes(trace: PassTrace, *, every: bool = False) -> Iterator[str]:
 
 
 def _describe_last_changes(trace: PassTrace) -> Iterator[str]:
-    """The pass that last changed the order, the pipeline, and so on."""
     has_change = False
     for aspect in Topic:
         keys = {fact.key for fact in trace.final if fact.topic is aspect and not fact.by_names}
@@ -168,7 +169,54 @@ def describe_decision(label: str, fact: FactQuery, side: PassAttribution) -> str
     return f"  {label}: {text}"
 
 
-def text_difference(step: PassRun, old_text: str, new_text: str, *, context: int = 3) -> Iterator[str]:
+def text_difference(step: PassRun, old_text: str, new_text: str) -> Iterator[str]:
     """The text diff of a pass, without source locations, which are renumbered."""
     old, new = (_LOCATION.sub("", text).splitlines() for text in (old_text, new_text))
-    yield from difflib.unified_diff(old, new, f"before {step.name}", f"after {step.name}", n=context, lineterm="")
+    yield from difflib.unified_diff(old, new, f"before {step.name}", f"after {step.name}", lineterm="")
+
+
+MAX_ATTRIBUTED = 5
+"""Most facts whose passes are listed."""
+MAX_EXCEPTIONS = 4
+
+
+def describe_release_facts(bisection: Bisection, facts: ReleaseFacts) -> Iterator[str]:
+    """The decisive fact between two releases, all facts by direction, the passes that made them."""
+    subject = f"{bisection.kernel} on {bisection.target}"
+    compiled = [trial for trial in bisection.releases if trial.message is None]
+    if bisection.changed_between is None:
+        yield f"{subject}: no fact differs from Triton {compiled[0].triton} to {compiled[-1].triton}."
+    else:
+        older, newer = bisection.changed_between
+        differing = facts.facts(older, newer)
+        headline = facts.headline(older, newer)
+        if headline is None:
+            listed = ", ".join(dict.fromkeys(fact.title for fact in differing[:MAX_EXCEPTIONS]))
+            more = f" and {len(differing) - MAX_EXCEPTIONS} more" if len(differing) > MAX_EXCEPTIONS else ""
+            yield f"{subject}: no fact differs between Triton {older} and {newer} except {listed}{more}."
+            yield "None of these is better or worse by itself."
+        else:
+            yield f"{subject}, Triton {older} to {newer}: {headline.sentence}"
+        for sign, texts in describe_groups(differing):
+            yield sign.capitalize()
+            yield from (f"  {text}" for text in texts)
+        yield from _describe_passes(bisection.differences, older, newer)
+    yield ""
+    for trial in bisection.releases:
+        result = "compiled" if trial.message is None else f"compilation failed: {trial.message.splitlines()[0]}"
+        yield f"{trial.triton:8} {result}"
+
+
+def _describe_passes(differences: tuple[ReleaseDifference, ...], older: str, newer: str) -> Iterator[str]:
+    attributed = [
+        difference
+        for difference in differences
+        if difference.direction is not Sign.NEUTRAL and (difference.older_pass or difference.newer_pass)
+    ]
+    if attributed:
+        yield "Passes"
+    for difference in attributed[:MAX_ATTRIBUTED]:
+        yield f"  {difference.key}"
+        for release, step_and_change in ((older, difference.older_pass), (newer, difference.newer_pass)):
+            text = "no pass changed it" if step_and_change is None else describe_pass_change(*step_and_change)
+            yield f"    {release}: {text}"

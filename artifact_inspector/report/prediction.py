@@ -336,7 +336,6 @@ def _lines(lines: Sequence[LinePrediction], columns: Mapping[str, str]) -> Itera
 
 
 def _is_unknown(line: LinePrediction) -> bool:
-    """Whether its memory accesses are unknown."""
     return line.sectors is None and line.cache_lines is None
 
 
@@ -391,7 +390,6 @@ def _tensors_in(reason: str) -> Iterator[str]:
 
 
 def _group_by_reason(unknown: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Unknown counters, grouped by reason."""
     names_by_reason: dict[str, list[str]] = {}
     for name, reason in unknown:
         names_by_reason.setdefault(reason, []).append(name)

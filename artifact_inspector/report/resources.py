@@ -80,7 +80,6 @@ def _describe_other_target(
 
 
 def _describe_compiled(compiled_kernel: RetargetedKernel) -> str:
-    """The occupancy and resources of the kernel compiled for another target."""
     assert compiled_kernel.occupancy is not None
     assert compiled_kernel.resources is not None
     resources, spilled = compiled_kernel.resources, compiled_kernel.resources.spill_bytes.value

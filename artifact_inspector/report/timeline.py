@@ -148,7 +148,6 @@ class _StripLines:
             yield Text(f" … and {omitted} more groups of loads", "dim")
 
     def _bar_segments(self, loadings: list[LoadSpan]) -> list[tuple[int, str]]:
-        """The segments of a bar from left to right, each with its column."""
         flight, label = loadings[0].flight, load_label(self.lane, loadings)
         start = self.column(min(loading.flight.start for loading in loadings))
         if flight.end is None:
@@ -173,7 +172,6 @@ class _StripLines:
         return segments
 
     def _level(self) -> Text | None:
-        """The amount in flight, as a line of block characters."""
         amounts, _ = amounts_in_flight(self.lane, self.start, self.stop)
         peak = max(amount for _, amount in amounts)
         if not peak:

@@ -1,4 +1,4 @@
-"""One kernel in all its variants: a grid of verdicts and a table of configurations."""
+"""One kernel in all its variants: a grid of verdicts, a table of configurations, and why each was compiled."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from artifact_inspector.comparison.headline import value_text
 from artifact_inspector.comparison.matrix import Matrix, Variant, shown_columns
+from artifact_inspector.comparison.variant_causes import Causes, EntryDifference, KeyPartKind
 from artifact_inspector.model import OrderVerdict
-from artifact_inspector.report.layout import WrappedTexts, cut_text, phrase_text
-from artifact_inspector.report.phrases import describe_verdict
-from artifact_inspector.report.variant_causes import causes_block
+from artifact_inspector.report.layout import (
+    WrappedTexts,
+    cut_text,
+    folded_column,
+    number_column,
+    phrase_text,
+    plain_table,
+    text_column,
+)
+from artifact_inspector.report.phrases import describe_verdict, plural
 from artifact_inspector.vocabulary.fact import FactColumn
 from artifact_inspector.vocabulary.names import STEPS
 
@@ -70,7 +78,7 @@ def _grid(matrix: Matrix) -> Table:
         lines.setdefault((_version_and_variant(form), verdicts), []).append(form)
     headings = ("Triton", "variant")
     varying = [at for at in range(len(headings)) if len({config[at] for config, _ in lines}) > 1]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for at in varying:
         table.add_column(headings[at], no_wrap=True)
     names = [len(form.summary.target or "unknown") for form in matrix.variants]
@@ -110,7 +118,7 @@ def _fitting_configurations(
     matrix: Matrix, console: Console, options: ConsoleOptions
 ) -> tuple[str, RenderableType, tuple[str, ...]]:
     """The shared values, the table of variants cut to the width, and the headings that it hides."""
-    figures = _figures(matrix)
+    figures = [column for column in shown_columns() if any(column.name in form.figures for form in matrix.variants)]
     longest = max(len(form.label) for form in matrix.variants)
     for shown_count in range(len(figures), -1, -1):
         constant, table = _configurations(matrix, None, figures[:shown_count])
@@ -125,23 +133,14 @@ def _fitting_configurations(
     return constant, _cards(table), ()
 
 
-def _figures(matrix: Matrix) -> list[FactColumn]:
-    """The columns of the vocabulary that some variant has."""
-    return [column for column in shown_columns() if any(column.name in form.figures for form in matrix.variants)]
-
-
 def _configurations(matrix: Matrix, max_label: int | None, columns: Sequence[FactColumn]) -> tuple[str, Table]:
-    """The values that all variants share, and a row for each variant.
-
-    Args:
-        max_label: characters of a label.
-    """
+    """The values that all variants share, and a row for each variant. `max_label`: characters of a label."""
     headings = ["Triton", "variant", "target", *matrix.options]
     rows = [
         [*_version_and_variant(form), form.summary.target or "?", *_options(form, matrix)] for form in matrix.variants
     ]
     same = [at for at in range(len(headings)) if len(rows) > 1 and len({row[at] for row in rows}) == 1]
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    table = plain_table(gap=1)
     for at, heading in enumerate(headings):
         if at not in same:
             table.add_column(heading, no_wrap=True)
@@ -170,9 +169,7 @@ def _figure_text(form: Variant, name: str) -> str:
 
 
 def _legend(matrix: Matrix) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style="dim")
-    grid.add_column(overflow="fold", style="dim")
+    grid = Table.grid(Column(no_wrap=True, style="dim"), Column(overflow="fold", style="dim"), padding=(0, 2, 0, 0))
     for term, meaning in _define_terms(matrix):
         grid.add_row(term, meaning)
     return grid
@@ -187,3 +184,66 @@ def _define_terms(matrix: Matrix) -> Iterator[tuple[str, str]]:
             yield column.heading, column.unit
     if any(value is None for form in matrix.variants for value in form.figures.values()):
         yield "?", "not available; registers, spills and blocks need a binary in the cache"
+
+
+MAX_VALUES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonsReport:
+    """The differences of two cache entries."""
+
+    labels: tuple[str, str]
+    reasons: Sequence[EntryDifference]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.reasons[0].key_part.cause is KeyPartKind.UNKNOWN:
+            for label in self.labels:
+                yield Text(label, overflow="fold")
+            yield ""
+            yield Text("The files of the two entries show no difference.", "bold")
+            yield Text(
+                "Triton's cache key also covers the compiler's files and environment variables (TRITON_…). "
+                "Cache entries do not record these.",
+                overflow="fold",
+            )
+            return
+        fixed = [folded_column(heading, no_wrap=True) for heading in ("differs in", "")]
+        table = plain_table(*fixed, *map(folded_column, self.labels))
+        for respect, left, right in self.reasons:
+            table.add_row(Text(str(respect.cause), "bold"), respect.name, left, right)
+        yield table
+
+
+@dataclass(frozen=True, slots=True)
+class CausesReport:
+    """The causes of a kernel's variants."""
+
+    name: str
+    causes: Causes
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        count = self.causes.variant_count
+        yield Text(f"{self.name}: {count} {plural('variant', count)}", "bold")
+        yield ""
+        yield causes_block(self.causes)
+
+
+def causes_block(causes: Causes) -> RenderableType:
+    """The properties that vary, and the number of variants that each causes."""
+    if not causes.varying:
+        return Text("Their files show no difference." if causes.variant_count > 1 else "There is only one variant.")
+    table = plain_table(
+        text_column("differs in"), text_column(""), number_column("causes"), folded_column("values × variants")
+    )
+    for cause in causes.varying:
+        values = [f"{value} ×{count}" for value, count in cause.values.items()]
+        ellipsis = f", {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
+        text = ", ".join(values[:MAX_VALUES]) + ellipsis
+        table.add_row(Text(str(cause.key_part.cause), "bold"), cause.key_part.name, str(cause.variants_caused), text)
+    if causes.indistinguishable:
+        variants = f"{causes.indistinguishable} more {plural('variant', causes.indistinguishable)}"
+        text = f"{variants} whose files show no difference"
+        table.add_row(Text(str(KeyPartKind.UNKNOWN), "bold"), "", str(causes.indistinguishable), text)
+    key = "causes: variants caused only by this property"
+    return Group(table, Text(key, "dim", overflow="fold"))

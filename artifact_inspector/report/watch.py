@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.text import Text
 
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import find_findings
-from artifact_inspector.report.kernel_rows import KernelRow, fit_table
+from artifact_inspector.report.kernel_rows import Cells, fit_table, kernel_cells
 from artifact_inspector.report.phrases import plural
 
 NON_ROW_LINES = 5
@@ -22,18 +22,16 @@ HASH_LENGTH = 6
 
 def line_of(kernel: KernelFacts) -> str:
     """A kernel on one line, for a pipe; findings by code."""
-    row = _row(kernel)
-    facts = [f"smem {row.shared_bytes}", f"MMA {row.mma}", f"wait {row.wait}"]
-    facts += [f"regs {row.registers}"] if row.registers else []
-    changed = [f"changed at {row.changed}"] if row.changed else []
-    findings = [f"AI {row.findings}"] if row.findings else []
-    state = [row.state] if row.state else []
-    head = f"{row.name} {row.hash} {row.target}"
-    return " · ".join([head, f"w{row.warps} s{row.stages}", *facts, str(row.verdict), *changed, *findings, *state])
+    row = {heading: str(cell) for heading, cell in _row(kernel).items()}
+    facts = [f"{heading} {row[heading]}" for heading in ("smem", "MMA", "wait", "regs") if row[heading]]
+    labels = {"changed at": "changed at ", "findings": "AI ", "state": ""}
+    further = [label + row[heading] for heading, label in labels.items() if row[heading]]
+    head = f"{row['kernel']} {row['hash']} {row['target']}"
+    return " · ".join([head, f"w{row['warps']} s{row['stages']}", *facts, row["verdict"], *further])
 
 
-def _row(kernel: KernelFacts) -> KernelRow:
-    return replace(KernelRow.of(kernel), hash=kernel.artifact.hash[:HASH_LENGTH])
+def _row(kernel: KernelFacts) -> Cells:
+    return {**kernel_cells(kernel), "hash": Text(kernel.artifact.hash[:HASH_LENGTH], "dim")}
 
 
 @dataclass(frozen=True, slots=True)

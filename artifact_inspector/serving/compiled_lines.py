@@ -91,7 +91,6 @@ class CompiledVariant:
         return [*sentences, *self._describe_launch(line)]
 
     def _current_lines(self, sources: object) -> Iterator[int]:
-        """Current lines of this file among the sources."""
         assert isinstance(sources, list | tuple)
         for source in sources:
             source_text = source.innermost if isinstance(source, SourceLine) else str(source)
@@ -102,7 +101,6 @@ class CompiledVariant:
 
     @cached_property
     def _distance_by_line(self) -> Mapping[int, int]:
-        """Line of a load → iterations that it runs ahead."""
         distance_by_line: dict[int, int] = {}
         last = self.kernel.last
         for region in () if last is None else last.regions:

@@ -11,7 +11,6 @@ from artifact_inspector.compiling import REFERENCE_KERNELS, KernelRequest, captu
 from artifact_inspector.errors import UsageError
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.report.json import encode
-from artifact_inspector.serving.bounds import AnswerBound, Item, ToolAnswer
 from artifact_inspector.serving.items import row_item
 from artifact_inspector.serving.read_tools import inspect_artifacts, require_one
 from artifact_inspector.serving.tool import (
@@ -19,7 +18,10 @@ from artifact_inspector.serving.tool import (
     NAME_PARAMETER,
     OFFSET_PARAMETER,
     TARGET_PARAMETER,
+    AnswerBound,
+    Item,
     McpTool,
+    ToolAnswer,
     ToolContext,
     ToolParameter,
     integer_parameter,
@@ -69,7 +71,7 @@ def _answer_compile(service: ToolContext, arguments: Mapping[str, Any], bound: A
 
 def _answer_try(service: ToolContext, arguments: Mapping[str, Any], bound: AnswerBound) -> ToolAnswer:
     from artifact_inspector.api.trial import try_change
-    from artifact_inspector.report.json.reach import reach_document
+    from artifact_inspector.report.json.comparison import reach_document
 
     against = arguments.get("against")
     if against is not None:

@@ -25,8 +25,7 @@ from artifact_inspector.files.writer import write_text
 from artifact_inspector.findings import RULES, Severity
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.serving.compiled_lines import CompiledVariant
-from artifact_inspector.serving.kernel_variants import KernelVariants
-from artifact_inspector.serving.source_kernels import SourceKernel, find_kernels
+from artifact_inspector.serving.kernel_variants import KernelVariants, SourceKernel, find_kernels
 from artifact_inspector.version import __version__
 
 SOURCE = "inspect-kernel"
@@ -163,7 +162,6 @@ def _publish(server: LanguageServer, uri: str, document: _OpenFile | None, pages
 
 
 def _update_variants(variants: KernelVariants, document: _OpenFile, compile_first: bool) -> None:
-    """Look up the variants of every kernel of a file again."""
     on_disk = {saved_kernel.name: saved_kernel.digest for saved_kernel in _saved_kernels(document.path)}
     for kernel in document.kernels:
         if compile_first:

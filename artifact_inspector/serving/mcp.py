@@ -20,10 +20,9 @@ from mcp.server.stdio import stdio_server
 
 from artifact_inspector.errors import InspectorError, UsageError
 from artifact_inspector.files.reader import restrict_reading
-from artifact_inspector.serving.bounds import DEFAULT_TOKENS, AnswerBound, ToolAnswer, sanitize
 from artifact_inspector.serving.execute_tools import EXECUTING_TOOLS
 from artifact_inspector.serving.read_tools import READING_TOOLS
-from artifact_inspector.serving.tool import McpTool, ToolContext
+from artifact_inspector.serving.tool import DEFAULT_TOKENS, AnswerBound, McpTool, ToolAnswer, ToolContext, sanitize
 from artifact_inspector.version import __version__
 
 INSTRUCTIONS = """\

@@ -12,7 +12,6 @@ from artifact_inspector.facts.selection import narrow, parse_filters, select_ker
 from artifact_inspector.files.index import index_opener
 from artifact_inspector.findings import find_findings
 from artifact_inspector.model.limits import SIMULATION_SECONDS
-from artifact_inspector.serving.bounds import AnswerBound, Item, ToolAnswer, size_of, take_fitting
 from artifact_inspector.serving.items import (
     DEFAULT_PARTS,
     PARTS,
@@ -27,13 +26,18 @@ from artifact_inspector.serving.tool import (
     NAME_PARAMETER,
     OFFSET_PARAMETER,
     TARGET_PARAMETER,
+    AnswerBound,
+    Item,
     McpTool,
+    ToolAnswer,
     ToolContext,
     ToolParameter,
     integer_parameter,
     make_page,
+    size_of,
     string_parameter,
     strings_parameter,
+    take_fitting,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +68,7 @@ def require_one(service: ToolContext, arguments: Mapping[str, Any]) -> Artifact:
     if len(artifacts) == 1:
         return artifacts[0]
     if not artifacts:
-        raise UsageError(f"No kernels in {cache.root}.", "Give a Triton cache with kernels.")
+        raise UsageError(f"No kernels in {cache.title}.", "Give a Triton cache with kernels.")
     listed = ", ".join(
         f"{artifact.display_name} {artifact.target or '?'} {artifact.hash[:12]}" for artifact in artifacts[:6]
     )
@@ -283,7 +287,7 @@ def _answer_rank(service: ToolContext, arguments: Mapping[str, Any], bound: Answ
     from artifact_inspector.execution.timing.ranking import rank_launches
     from artifact_inspector.files.objdump import binary_disassembler
     from artifact_inspector.report.json import encode
-    from artifact_inspector.report.json.ranking import RankingDocument
+    from artifact_inspector.report.json.prediction import RankingDocument
 
     pairs = _find_launches(service, arguments, all_variants=True)
     problem = rank_recorded(pairs)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.cache import Artifact, Cache, Problem, default_directory, open_cache, open_file
+from artifact_inspector.files.scratch import is_own_scratch
 from artifact_inspector.model.escaping import escape_unprintable
 
 
@@ -83,4 +84,5 @@ class AllowedDirectories:
         return any(path.is_relative_to(root) for root in self.directories)
 
     def _contains_files(self, entry: Artifact) -> bool:
-        return all(self._contains(file.resolve()) for file in entry.files.values() if isinstance(file, Path))
+        paths = (file.resolve() for file in entry.files.values() if isinstance(file, Path))
+        return all(self._contains(path) or is_own_scratch(path) for path in paths)

@@ -137,9 +137,6 @@ class Of(Enum):
     """A region in each text."""
 
 
-# -- what a fact is computed from ------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A kernel."""
@@ -167,9 +164,6 @@ class RegionSubject(StageSubject):
         if self.stage.region(self.region.id) is None:
             return None
         return self.stage.work.get(self.region.id)
-
-
-# -- its metadata ----------------------------------------------------------------------
 
 
 class FactColumn(NamedTuple):

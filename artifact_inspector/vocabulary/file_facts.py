@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from artifact_inspector.analysis.access.accesses import AccessCounts
 from artifact_inspector.analysis.access.bounds_checks import CheckKind
-from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.vocabulary.fact import (
     Absent,
     Category,
     Direction,
+    Fact,
     FactColumn,
     StageSubject,
     Unit,
@@ -40,145 +41,112 @@ def _width_changed(_left: Value, _right: Value) -> Consequence:
     return Consequence.ACCESS
 
 
-# -- widths of accesses ----------------------------------------------------------------
+def _widths(
+    key: str,
+    label: str,
+    unit: Unit,
+    category: Category,
+    counts: Callable[[AccessCounts], Histogram],
+    brief: str = "",
+    costs: Callable[[Value, Value], Consequence] | None = None,
+) -> Fact:
+    """The widths of some accesses, each with its number."""
+
+    @file_fact(key, label, unit, category=category, brief=brief, costs=costs)
+    def find(of: StageSubject) -> tuple[str, ...] | Absent:
+        histogram = counts(of.stage.accesses)
+        widths = sorted(histogram, key=lambda width: -(width or 0))
+        return tuple(f"{'?' if width is None else width} ×{histogram[width]}" for width in widths) or Absent.ABSENT
+
+    return find
 
 
-@file_fact(
-    "loads.widths",
-    "loads",
-    Unit.BYTES_PER_THREAD_BY_COUNT,
-    category=Category.LOADS,
-    brief="loads",
-    costs=_width_changed,
-)
-def load_widths(of: StageSubject) -> tuple[str, ...] | Absent:
-    """Loads by width."""
-    return _widths(of.stage.accesses.loads)
-
-
-@file_fact(
-    "copies.widths", "copies to shared memory", Unit.BYTES_PER_THREAD_BY_COUNT, category=Category.LOADS,
-    brief="copies", costs=_width_changed,
-)  # fmt: skip
-def copy_widths(of: StageSubject) -> tuple[str, ...] | Absent:
-    """Copies to shared memory by width."""
-    return _widths(of.stage.accesses.copies)
-
-
-@file_fact("tiles.widths", "copies of tiles", Unit.BYTES_PER_BLOCK_BY_COUNT, category=Category.LOADS, brief="tiles")
-def tile_widths(of: StageSubject) -> tuple[str, ...] | Absent:
-    """Copies of whole tiles by size."""
-    return _widths(of.stage.accesses.tiles)
-
-
-@file_fact(
-    "stores.widths",
-    "stores",
-    Unit.BYTES_PER_THREAD_BY_COUNT,
-    category=Category.STORES,
-    brief="stores",
-    costs=_width_changed,
-)
-def store_widths(of: StageSubject) -> tuple[str, ...] | Absent:
-    """Stores by width."""
-    return _widths(of.stage.accesses.stores)
-
-
-@file_fact("tile_stores.widths", "stores of tiles", Unit.BYTES_PER_BLOCK_BY_COUNT, category=Category.STORES)
-def tile_store_widths(of: StageSubject) -> tuple[str, ...] | Absent:
-    """Stores of whole tiles by size."""
-    return _widths(of.stage.accesses.tile_stores)
-
-
-def _widths(counts: Histogram) -> tuple[str, ...] | Absent:
-    widths = sorted(counts, key=lambda width: -(width or 0))
-    descriptions = tuple(f"{'?' if width is None else width} ×{counts[width]}" for width in widths)
-    return descriptions or Absent.ABSENT
-
-
-@file_fact(
-    "loads.bytes", "global reads, each once", Unit.BYTES_PER_BLOCK, category=Category.LOADS,
-    direction=Direction.LESS_IS_BETTER,
-)  # fmt: skip
-def read_bytes(of: StageSubject) -> int | None:
-    """Bytes that a block reads when each instruction runs once."""
-    accesses = of.stage.accesses
-    return _bytes(of.kernel, (accesses.loads, accesses.copies), accesses.tiles)
-
-
-@file_fact(
-    "stores.bytes", "global writes, each once", Unit.BYTES_PER_BLOCK, category=Category.STORES,
-    direction=Direction.LESS_IS_BETTER,
-)  # fmt: skip
-def written_bytes(of: StageSubject) -> int | None:
-    """Bytes that a block writes when each instruction runs once."""
-    accesses = of.stage.accesses
-    return _bytes(of.kernel, (accesses.stores,), accesses.tile_stores)
-
-
-def _bytes(kernel: KernelFacts, by_thread: Sequence[Histogram], by_block: Histogram) -> int | None:
+def _bytes(
+    key: str,
+    label: str,
+    category: Category,
+    by_thread: Callable[[AccessCounts], Sequence[Histogram]],
+    by_block: Callable[[AccessCounts], Histogram],
+) -> Fact:
     """Bytes that a block moves when each instruction runs once; None where a width is unknown."""
-    threads = threads_of(kernel)
-    per_thread, tiles = [_total(histogram) for histogram in by_thread], _total(by_block)
-    if tiles is None or None in per_thread or (threads is None and any(per_thread)):
-        return None
-    return tiles + sum(size or 0 for size in per_thread) * (threads or 0)
+
+    @file_fact(key, label, Unit.BYTES_PER_BLOCK, category=category, direction=Direction.LESS_IS_BETTER)
+    def find(of: StageSubject) -> int | None:
+        threads, accesses = threads_of(of.kernel), of.stage.accesses
+        per_thread, tiles = [_total(histogram) for histogram in by_thread(accesses)], _total(by_block(accesses))
+        if tiles is None or None in per_thread or (threads is None and any(per_thread)):
+            return None
+        return tiles + sum(size or 0 for size in per_thread) * (threads or 0)
+
+    return find
 
 
 def _total(histogram: Histogram) -> int | None:
     return None if None in histogram else sum((width or 0) * count for width, count in histogram.items())
 
 
-# -- counts of instructions ------------------------------------------------------------
+def _count(
+    kind: EventKind,
+    label: str,
+    category: Category = Category.INSTRUCTIONS,
+    direction: Direction = Direction.LESS_IS_BETTER,
+    costs: Callable[[Value, Value], Consequence] | None = None,
+) -> Fact:
+    """The instructions of a kind."""
+
+    @file_fact(f"count.{kind.count_name}", label, Unit.IN_CODE, category=category, direction=direction, costs=costs)
+    def find(of: StageSubject) -> int:
+        return of.stage.counts[kind.count_name]
+
+    return find
 
 
-@file_fact("count.barrier", "barriers", Unit.IN_CODE, category=Category.BARRIERS, direction=Direction.LESS_IS_BETTER)
-def barriers(of: StageSubject) -> int:
-    """Barriers."""
-    return _count(of, EventKind.BARRIER)
+def _checks(check: CheckKind, label: str) -> Fact:
+    """The work that keeps accesses inside the tensors; unknown in LLIR where a later stage could not be read."""
+
+    @file_fact(
+        f"bounds.{check.value}", label, Unit.IN_CODE, category=Category.BOUNDS, direction=Direction.LESS_IS_BETTER
+    )
+    def find(of: StageSubject) -> int | None:
+        last = of.stage
+        has_later = any(stage.value in of.kernel.artifact.files for stage in Stage if stage.order > last.stage.order)
+        if last.stage is Stage.LLIR and has_later:
+            return None
+        return sum(work.checks.get(check, 0) for work in last.work.values())
+
+    return find
 
 
-@file_fact("count.float", "float operations", Unit.IN_CODE, category=Category.FLOAT)
-def float_operations(of: StageSubject) -> int:
-    """Floating-point instructions."""
-    return _count(of, EventKind.FLOAT)
+_THREAD_WIDTHS, _TILE_WIDTHS = Unit.BYTES_PER_THREAD_BY_COUNT, Unit.BYTES_PER_BLOCK_BY_COUNT
 
-
-@file_fact("count.matrix", "matrix instructions", Unit.IN_CODE, category=Category.INSTRUCTIONS, costs=matrix_unit_lost)
-def matrix_instructions(of: StageSubject) -> int:
-    """Matrix instructions."""
-    return _count(of, EventKind.MATRIX)
-
-
-@file_fact(
-    "count.shared_load", "shared loads", Unit.IN_CODE, category=Category.INSTRUCTIONS,
-    direction=Direction.LESS_IS_BETTER,
+load_widths = _widths(
+    "loads.widths", "loads", _THREAD_WIDTHS, Category.LOADS, lambda of: of.loads, "loads", _width_changed
+)
+copy_widths = _widths(
+    "copies.widths", "copies to shared memory", _THREAD_WIDTHS, Category.LOADS, lambda of: of.copies, "copies",
+    _width_changed,
 )  # fmt: skip
-def shared_loads(of: StageSubject) -> int:
-    """Loads from shared memory."""
-    return _count(of, EventKind.SHARED_LOAD)
-
-
-@file_fact(
-    "count.shared_store", "shared stores", Unit.IN_CODE, category=Category.INSTRUCTIONS,
-    direction=Direction.LESS_IS_BETTER,
-)  # fmt: skip
-def shared_stores(of: StageSubject) -> int:
-    """Stores to shared memory."""
-    return _count(of, EventKind.SHARED_STORE)
-
-
-@file_fact(
-    "count.atomic", "atomics", Unit.IN_CODE, category=Category.INSTRUCTIONS,
-    direction=Direction.LESS_IS_BETTER,
-)  # fmt: skip
-def atomics(of: StageSubject) -> int:
-    """Atomic operations."""
-    return _count(of, EventKind.ATOMIC)
-
-
-def _count(of: StageSubject, kind: EventKind) -> int:
-    return of.stage.counts[kind.count_name]
+tile_widths = _widths("tiles.widths", "copies of tiles", _TILE_WIDTHS, Category.LOADS, lambda of: of.tiles, "tiles")
+store_widths = _widths(
+    "stores.widths", "stores", _THREAD_WIDTHS, Category.STORES, lambda of: of.stores, "stores", _width_changed
+)
+tile_store_widths = _widths(
+    "tile_stores.widths", "stores of tiles", _TILE_WIDTHS, Category.STORES, lambda of: of.tile_stores
+)
+read_bytes = _bytes(
+    "loads.bytes", "global reads, each once", Category.LOADS, lambda of: (of.loads, of.copies), lambda of: of.tiles
+)
+written_bytes = _bytes(
+    "stores.bytes", "global writes, each once", Category.STORES, lambda of: (of.stores,), lambda of: of.tile_stores
+)
+barriers = _count(EventKind.BARRIER, "barriers", Category.BARRIERS)
+float_operations = _count(EventKind.FLOAT, "float operations", Category.FLOAT, Direction.NEUTRAL)
+matrix_instructions = _count(
+    EventKind.MATRIX, "matrix instructions", direction=Direction.NEUTRAL, costs=matrix_unit_lost
+)
+shared_loads = _count(EventKind.SHARED_LOAD, "shared loads")
+shared_stores = _count(EventKind.SHARED_STORE, "shared stores")
+atomics = _count(EventKind.ATOMIC, "atomics")
 
 
 @file_fact(
@@ -191,31 +159,8 @@ def conversions(of: StageSubject) -> int | Absent:
     return Absent.ABSENT if ttgir is None else ttgir.counts[EventKind.LAYOUT_CONVERSION.count_name]
 
 
-@file_fact(
-    "bounds.compare", "compares for masks", Unit.IN_CODE, category=Category.BOUNDS,
-    direction=Direction.LESS_IS_BETTER,
-)  # fmt: skip
-def compares(of: StageSubject) -> int | None:
-    """Compares that decide accesses."""
-    return _checks(of, CheckKind.COMPARE)
-
-
-@file_fact(
-    "bounds.division", "integer divisions", Unit.IN_CODE, category=Category.BOUNDS,
-    direction=Direction.LESS_IS_BETTER,
-)  # fmt: skip
-def divisions(of: StageSubject) -> int | None:
-    """Integer divisions."""
-    return _checks(of, CheckKind.DIVISION)
-
-
-def _checks(of: StageSubject, check: CheckKind) -> int | None:
-    last = of.stage
-    # LLIR has no checks where a later stage could not be read.
-    has_later = any(stage.value in of.kernel.artifact.files for stage in Stage if stage.order > last.stage.order)
-    if last.stage is Stage.LLIR and has_later:
-        return None
-    return sum(work.checks.get(check, 0) for work in last.work.values())
+compares = _checks(CheckKind.COMPARE, "compares for masks")
+divisions = _checks(CheckKind.DIVISION, "integer divisions")
 
 
 @stage_fact(

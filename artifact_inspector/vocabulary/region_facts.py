@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
 from artifact_inspector.analysis.overlap.loads_in_flight import LoadsInFlight
 from artifact_inspector.analysis.overlap.pipeline import Pipeline
 from artifact_inspector.analysis.overlap.waits import depths_for_loads
 from artifact_inspector.analysis.resources.intensity import Intensity
-from artifact_inspector.facts.kernel import StageFacts, WaitFacts
+from artifact_inspector.facts.kernel import WaitFacts
 from artifact_inspector.model import Consequence, EventKind, Stage
 from artifact_inspector.model.region import RegionKind
 from artifact_inspector.model.verdict import OrderVerdict
@@ -29,6 +30,8 @@ from artifact_inspector.vocabulary.fact import (
 from artifact_inspector.vocabulary.file_facts import matrix_unit_changed, matrix_unit_lost
 from artifact_inspector.vocabulary.kernel_facts import threads_of
 from artifact_inspector.vocabulary.value_reading import read_strictest_waits, read_verdict
+
+Property = TypeVar("Property")
 
 
 def _pipeline_lost(left: Value, right: Value) -> Consequence:
@@ -52,9 +55,6 @@ def _waits_drain(left: Value, right: Value) -> Consequence:
 def verdict(of: RegionSubject) -> str | None:
     """The verdict with its distance and groups; None where it is unknown."""
     return None if of.region.verdict is OrderVerdict.UNKNOWN else of.region.verdict_text
-
-
-# -- figures of records ----------------------------------------------------------------
 
 
 @region_fact("matrix", "matrix instructions", Unit.IN_CODE, category=Category.MMA, is_row=False, record="matrix")
@@ -119,9 +119,6 @@ def overlap_share(of: RegionSubject) -> float | None:
 def signature(of: RegionSubject) -> str:
     """Events in text order, as letters with their number."""
     return of.region.signature
-
-
-# -- waits and matrix work -------------------------------------------------------------
 
 
 @region_fact("waits", "waits for loads", category=Category.WAITS, costs=_waits_drain)
@@ -203,9 +200,6 @@ def _per_iteration(of: RegionSubject, count: int | float) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-# -- what a pass loads -----------------------------------------------------------------
-
-
 @region_fact("trips", "passes", Unit.PASSES, category=Category.INSTRUCTIONS)
 def trips(of: RegionSubject) -> int | Absent | None:
     """Passes of a loop with constant bounds, by the first stage that has it.
@@ -257,16 +251,13 @@ def fused(of: RegionSubject) -> int | Absent:
     """Multiply-adds of a region whose dots no matrix instruction does."""
     if of.work is None or not of.region.fused_multiply_adds or _matrix_work(of):
         return Absent.ABSENT
-    has_dot = any(_has_dot(stage, of.region.id) for stage in of.kernel.stages.values())
+    works = [
+        of.kernel.stages[stage].work.get(of.region.id)
+        for stage in (Stage.TTIR, Stage.TTGIR)
+        if stage in of.kernel.stages
+    ]
+    has_dot = any(work is not None and work.matrix for work in works)
     return of.region.fused_multiply_adds if has_dot else Absent.ABSENT
-
-
-def _has_dot(stage: StageFacts, region: str) -> bool:
-    work = stage.work.get(region)
-    return stage.stage.order <= Stage.TTGIR.order and work is not None and bool(work.matrix)
-
-
-# -- loads in flight -------------------------------------------------------------------
 
 
 @region_fact(
@@ -317,35 +308,29 @@ def copies(of: RegionSubject) -> int | float | Absent:
     return _per_iteration(of, of.region.count(EventKind.ASYNC_COPY)) or Absent.ABSENT
 
 
-# -- its pipeline ----------------------------------------------------------------------
-
-
-def _pipeline(of: RegionSubject) -> Pipeline | None:
-    """How the loop is pipelined; None where it is not."""
+def _of_pipeline(of: RegionSubject, read: Callable[[Pipeline], Property | None]) -> Property | Absent:
+    """A property of the pipeline; absent where the loop is not pipelined, or the property unknown."""
     pipeline = of.kernel.pipelines.get(of.region.id)
-    return None if pipeline is None or pipeline.kind is None else pipeline
+    value = None if pipeline is None or pipeline.kind is None else read(pipeline)
+    return Absent.ABSENT if value is None else value
 
 
 @region_fact("pipeline.kind", "pipelined by", category=Category.WAITS)
 def pipeline_kind(of: RegionSubject) -> str | Absent:
     """What the pipeline is made of."""
-    pipeline = _pipeline(of)
-    return Absent.ABSENT if pipeline is None or pipeline.kind is None else pipeline.kind
+    return _of_pipeline(of, lambda pipeline: pipeline.kind)
 
 
 @region_fact("pipeline.buffers", "buffers", category=Category.WAITS, direction=Direction.MORE_IS_BETTER)
 def pipeline_buffers(of: RegionSubject) -> int | Absent:
     """Tiles that the buffers hold."""
-    pipeline = _pipeline(of)
-    return Absent.ABSENT if pipeline is None or pipeline.buffers is None else pipeline.buffers
+    return _of_pipeline(of, lambda pipeline: pipeline.buffers)
 
 
 @region_fact("pipeline.commits", "groups committed", Unit.PER_ITERATION, category=Category.WAITS)
 def pipeline_commits(of: RegionSubject) -> int | float | Absent:
     """Groups of copies that one iteration commits."""
-    pipeline = _pipeline(of)
-    commits = None if pipeline is None else pipeline.commits_per_iteration
-    return Absent.ABSENT if commits is None else commits
+    return _of_pipeline(of, lambda pipeline: pipeline.commits_per_iteration)
 
 
 @region_fact(
@@ -356,8 +341,7 @@ def pipeline_commits(of: RegionSubject) -> int | float | Absent:
 )  # fmt: skip
 def pipeline_depth(of: RegionSubject) -> int | Absent:
     """Loads or groups that the strictest wait for loads leaves in flight."""
-    pipeline = _pipeline(of)
-    return Absent.ABSENT if pipeline is None or pipeline.wait_depth is None else pipeline.wait_depth
+    return _of_pipeline(of, lambda pipeline: pipeline.wait_depth)
 
 
 @region_fact(
@@ -367,6 +351,4 @@ def pipeline_depth(of: RegionSubject) -> int | Absent:
 )  # fmt: skip
 def pipeline_iterations(of: RegionSubject) -> int | float | Absent:
     """Iterations that are in flight after the wait."""
-    pipeline = _pipeline(of)
-    iterations = None if pipeline is None else pipeline.iterations_in_flight
-    return Absent.ABSENT if iterations is None else iterations
+    return _of_pipeline(of, lambda pipeline: pipeline.iterations_in_flight)

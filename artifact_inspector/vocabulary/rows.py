@@ -193,9 +193,6 @@ def verdict_words(region: RegionFacts) -> str | None:
     return None if region.verdict is OrderVerdict.UNKNOWN else region.verdict_text
 
 
-# -- rows ------------------------------------------------------------------------------
-
-
 def _rows(kernel: KernelFacts, names: Mapping[str, str], facts: Sequence[Fact]) -> Iterator[Row]:
     of: dict[Of, list[Fact]] = {kind: [] for kind in Of}
     for fact in facts:

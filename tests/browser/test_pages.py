@@ -17,7 +17,7 @@ from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import Cache, open_cache
 from artifact_inspector.files.sources import read_python_source
 from artifact_inspector.report.html import NO_SOURCES, ReadSource, Sources, cache_page, view_kernel
-from artifact_inspector.report.html.table import TableData, kernel_table
+from artifact_inspector.report.html.table_page import TableData, kernel_table
 
 KERNELS = ("copy", "gemv_splitk", "matmul_grouped", "matmul_square", "register_spill")
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -263,7 +263,7 @@ def test_thousands_of_kernels_are_a_table_of_bounded_size(
         table = kernel_table(*given)
         return replace(table, lines=table.lines * 600)
 
-    monkeypatch.setattr("artifact_inspector.report.html.cache.kernel_table", many_times)
+    monkeypatch.setattr("artifact_inspector.report.html.pages.kernel_table", many_times)
     text = cache_page(opened, kernels, [])
     assert len(text.encode()) < 10_000_000
     (tmp_path / "thousands.html").write_text(text, encoding="utf-8")

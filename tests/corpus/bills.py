@@ -34,7 +34,7 @@ def bill(
 
 def bill_of(text: str, triton: str | None, declared: int | None) -> SharedMemoryUsage:
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    codes = [FunctionCode(f, FORMAT, is_complete=True) for f in module.functions]
-    found = find_shared_memory_usage(codes, module, FORMAT, declared, triton and TritonVersion(triton))
+    codes = [FunctionCode(f, module, FORMAT) for f in module.functions]
+    found = find_shared_memory_usage(codes, declared, triton and TritonVersion(triton))
     assert found is not None
     return found

@@ -7,7 +7,7 @@ from textwrap import dedent
 from artifact_inspector.analysis.access.accesses import StageAccesses, find_accesses
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.formats import format_of
-from artifact_inspector.model import BasicBlock, EventKind, Frame, Function, Instruction, Operands, Stage
+from artifact_inspector.model import BasicBlock, EventKind, Frame, Function, Instruction, Module, Operands, Stage
 from artifact_inspector.model.text import SourceText
 
 HEAD = "%p: !tt.ptr<f16>, %q: !tt.ptr<f16>, %n: i32, %odd: i32"
@@ -27,8 +27,8 @@ def stage(which: Stage, text: str) -> StageAccesses:
     language = format_of(which)
     module = language.parse(SourceText(f"k.{which.value}", text), which)
     function = module.functions[0]
-    code = FunctionCode(function, language)
-    return StageAccesses(code, module, language, find_accesses(code, module, language))
+    code = FunctionCode(function, module, language)
+    return StageAccesses(code, find_accesses(code))
 
 
 def tensors(which: Stage, body: str, header: str = "") -> StageAccesses:
@@ -73,8 +73,14 @@ def address(pointer: str, offsets: str = "%i", elements: int = 1024) -> str:
 def code_of(which: Stage, text: str) -> FunctionCode:
     """The one function of a text at a stage, with its control flow."""
     language = format_of(which)
-    (function,) = language.parse(SourceText(f"k.{which.value}", text), which).functions
-    return FunctionCode(function, language)
+    module = language.parse(SourceText(f"k.{which.value}", text), which)
+    (function,) = module.functions
+    return FunctionCode(function, module, language)
+
+
+def prepared(function: Function, which: Stage) -> FunctionCode:
+    """A function, as the only one of a module at a stage."""
+    return FunctionCode(function, Module(which, "k", (function,), {}), format_of(which))
 
 
 def tensor_code(body: str, which: Stage = Stage.TTIR, head: str = "%p: !tt.ptr<f32>, %n: i32") -> FunctionCode:
@@ -122,7 +128,7 @@ def made(
         after = (to or {}).get(number, (number + 1,) if number + 1 < len(blocks) else ())
         found.append(BasicBlock(number, f"b{number}", start, len(instructions), after))
     location = None if home is None else (Frame("k.py", home, column),)
-    return FunctionCode(Function("k", 1, location, (), tuple(instructions), tuple(found)), format_of(Stage.PTX))
+    return prepared(Function("k", 1, location, (), tuple(instructions), tuple(found)), Stage.PTX)
 
 
 def _no_operands(text: str) -> Operands:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from saved import ROOT
+from version1_keys import upgrade_keys
 
 from artifact_inspector.facts.inspection import inspect_artifact
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.measuring.measurement import Bench, MeasuredDevice, Measurement
-from artifact_inspector.report.json.version1 import upgrade_document
 
 MEASURED = ROOT / "docs" / "measurements"
 A_KERNEL = ROOT / "fixtures" / "3.6.0" / "sm_90" / "softmax"
@@ -71,4 +71,4 @@ def a_bench(*rows: Measurement) -> Bench:
 
 def kept(path: Path) -> Any:
     """A document of `bench --json` that was kept."""
-    return upgrade_document(json.loads(path.read_text(encoding="utf-8")))
+    return upgrade_keys(json.loads(path.read_text(encoding="utf-8")))

@@ -89,8 +89,8 @@ def stages(kernel: Saved, stage: Stage) -> list[StageAccesses]:
     language, module = format_of(stage), kernel.module(stage)
     found = []
     for function in module.functions:
-        code = FunctionCode(function, language)
-        found.append(StageAccesses(code, module, language, find_accesses(code, module, language)))
+        code = FunctionCode(function, module, language)
+        found.append(StageAccesses(code, find_accesses(code)))
     return found
 
 
@@ -103,11 +103,14 @@ def explained(kernel: Saved) -> tuple[LoadWidth, ...]:
 def proven(first: StageAccesses, access: MemoryAccess) -> int | None:
     """Bytes that may be loaded at once by what is proven of address and mask; None for scalars and tiles."""
     instruction = first.code.function.instructions[access.index]
-    assert first.language.access_operands is not None
-    roles, types = (first.language.access_operands(instruction), first.language.tensor_types(instruction, first.module))
+    assert first.code.language.access_operands is not None
+    roles, types = (
+        first.code.language.access_operands(instruction),
+        first.code.language.tensor_types(instruction, first.code.module),
+    )
     if len(roles.address) != 1 or not types:
         return None
-    flow = AxisAnalysis(first.code.function, first.module, first.language, first.code.function.divisibility)
+    flow = AxisAnalysis(first.code, first.code.function.divisibility)
     size = types[0].bits // 8
     address, mask = (
         None if value is None else flow.axes(value)
@@ -187,8 +190,8 @@ def test_policies_of_the_program_are_found_again_or_lost(target: str, lost: dict
 def test_a_masked_kernel_compares_once_at_tensor_level_and_guards_everything(kernel: Saved) -> None:
     # fixtures/sources/masked_add.py: one compare makes the mask of every access.
     (first,) = stages(kernel, Stage.TTIR)
-    checks = find_bounds_checks(first.code, first.accesses, first.language)
+    checks = find_bounds_checks(first.code, first.accesses)
     assert [item.kind for item in checks] == [CheckKind.COMPARE]
     (last,) = stages(kernel, kernel.stages[-1])
     assert all(access.is_predicated or access.is_mask_folded for access in last.accesses)
-    assert find_bounds_checks(last.code, last.accesses, last.language)
+    assert find_bounds_checks(last.code, last.accesses)

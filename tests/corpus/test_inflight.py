@@ -30,9 +30,9 @@ def in_flight(kernel: Saved, stage: Stage) -> Iterator[tuple[FunctionCode, str, 
     """Every region of a file: its function, its name, the blocks it has, what is in flight there."""
     language, module = format_of(stage), kernel.module(stage)
     for function in module.functions:
-        code = FunctionCode(function, language)
+        code = FunctionCode(function, module, language)
         regions = find_regions(code, (), exact=False)
-        found = find_in_flight(walk_function(code, regions, module, language, 128))
+        found = find_in_flight(walk_function(code, regions, 128))
         for region in regions:
             yield code, region.id, region.blocks, found[region.id]
 

@@ -16,8 +16,7 @@ from pygments.token import Error
 from saved import saved_kernels
 
 from artifact_inspector.model import Stage
-from artifact_inspector.report.lexers.registry import lexer_for
-from artifact_inspector.report.lexers.scanner import scan
+from artifact_inspector.report.lexers.scanner import lexer_for, scan
 
 DIGITS = re.compile(r"\d+")
 

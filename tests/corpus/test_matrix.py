@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import grep
 import pytest
+from handwritten import prepared
 from saved import ROOT, Saved, saved, saved_kernels
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
@@ -51,14 +52,12 @@ def check(path: str) -> list[Checked]:
     for number, function in enumerate(stages[Stage.TTIR].functions):
         located = {stage: locate(module, module.functions[number], function) for stage, module in stages.items()}
         asked, dots = (
-            {name: work_of(at, stage, None) for name, at in located[stage].items()}
-            for stage in (Stage.TTIR, Stage.TTGIR)
+            {name: work_of(at, None) for name, at in located[stage].items()} for stage in (Stage.TTIR, Stage.TTGIR)
         )
         every = [work for works in dots.values() for work in works]
         ttgir = next(iter(located[Stage.TTGIR].values()))
         works = {
-            name: work_of(at, last, warps_of(ttgir.code, dots.get(name) or every, ttgir.module, None))
-            for name, at in located[last].items()
+            name: work_of(at, warps_of(ttgir.code, dots.get(name) or every, None)) for name, at in located[last].items()
         }
         facts = {region.id.rpartition("/")[2]: region for region in kernel.facts.stages[last].regions}
         identities = check_work_balance(
@@ -74,14 +73,14 @@ def check(path: str) -> list[Checked]:
 
 def locate(module: Module, function: Function, original: Function) -> dict[str, Located]:
     """The regions of a function at one stage, found by those of the program."""
-    reference = find_reference(FunctionCode(original, format_of(Stage.TTIR)))
-    code = FunctionCode(function, format_of(module.stage))
+    reference = find_reference(prepared(original, Stage.TTIR))
+    code = FunctionCode(function, module, format_of(module.stage))
     regions = find_regions(code, reference, exact=module.stage is Stage.TTIR)
     return {region.id: Located(code, region, module) for region in regions}
 
 
-def work_of(at: Located, stage: Stage, warps: int | None) -> tuple[MatrixWork, ...]:
-    return find_matrix_work(at.code, at.region, at.module, format_of(stage), warps)
+def work_of(at: Located, warps: int | None) -> tuple[MatrixWork, ...]:
+    return find_matrix_work(at.code, at.region, warps)
 
 
 def identity(path: str, region: str) -> WorkBalance:

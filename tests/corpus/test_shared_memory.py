@@ -19,8 +19,8 @@ def bill(kernel: Saved) -> SharedMemoryUsage:
     module = read_module(artifact, Stage.TTGIR, [])
     assert module is not None
     language = format_of(Stage.TTGIR)
-    codes = [FunctionCode(f, language) for f in module.functions]
-    found = find_shared_memory_usage(codes, module, language, artifact.shared_bytes, artifact.triton_version)
+    codes = [FunctionCode(f, module, language) for f in module.functions]
+    found = find_shared_memory_usage(codes, artifact.shared_bytes, artifact.triton_version)
     assert found is not None
     return found
 

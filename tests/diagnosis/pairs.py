@@ -12,7 +12,7 @@ from artifact_inspector.execution.launch_requests import parse_document_of
 from artifact_inspector.execution.timing.candidates import RankingCandidate
 from artifact_inspector.files.cache import open_cache
 
-PLANTED = Path(__file__).with_name("planted.py")
+FILE = Path(__file__).with_name("planted.py")
 
 
 @dataclass(frozen=True)
@@ -190,9 +190,11 @@ PAIRS: dict[str, tuple[tuple[str, ...], Variant, Variant]] = {
 }  # fmt: skip
 
 
-def compile_variants(variants: list[Variant], target: str, directory: Path) -> list[RankingCandidate]:
+def compile_variants(
+    variants: list[Variant], target: str, directory: Path, file: Path = FILE
+) -> list[RankingCandidate]:
     """Each variant compiled for a target, with its launch."""
-    requests = [KernelRequest(f"{PLANTED}:{one.kernel}", one.signature, one.constants, one.options) for one in variants]
+    requests = [KernelRequest(f"{file}:{one.kernel}", one.signature, one.constants, one.options) for one in variants]
     results = compile_kernels(requests, [target], directory)
     entries = {entry.directory: entry for entry in open_cache(directory).entries}
     candidates = []

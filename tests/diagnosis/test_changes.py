@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from artifact_inspector.diagnosis.assumed_launch import ASSUMED_NUMBER
 from artifact_inspector.diagnosis.cause import Cause, CauseKind, Diagnosis
 from artifact_inspector.diagnosis.changes import changed_grid, propose_changes
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
@@ -48,7 +47,3 @@ def test_the_document_has_causes_and_remedies() -> None:
     assert kernel["causes"] == [{"cause": "spills", "line": "k.py:3", "share": 0.25, "text": cause.text}]
     assert kernel["remedies"][0]["change"] == "num_warps=8"
     assert kernel["summary"] == cause.text
-
-
-def test_an_assumed_number_is_divisible_by_what_triton_specializes_on() -> None:
-    assert ASSUMED_NUMBER % 16 == 0

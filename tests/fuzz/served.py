@@ -21,11 +21,10 @@ from artifact_inspector.facts.encoding import join, split
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.files.index import Index, _add_checksum
 from artifact_inspector.passes.dump_facts import Topic
-from artifact_inspector.passes.dumps import read_dumps
-from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.dumps import PassTimes, read_dumps
 from artifact_inspector.passes.trace import trace_dumps
 from artifact_inspector.report.json import as_text
-from artifact_inspector.report.json.passes import PassesDocument
+from artifact_inspector.report.json.compiling import PassesDocument
 from artifact_inspector.report.passes import describe_passes
 from tests.fuzz.campaign import kernel_mutant
 from tests.fuzz.checks import EscapeError

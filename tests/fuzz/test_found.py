@@ -31,8 +31,8 @@ from artifact_inspector.files.cache import Artifact, cache_in_memory, open_cache
 from artifact_inspector.formats.sass.statement import SassOperandKind, parse_statement
 from artifact_inspector.model import Stage
 from artifact_inspector.model.encoding import LayoutKind
+from artifact_inspector.passes.dumps import PassTimes
 from artifact_inspector.passes.subject import subject_of_entry
-from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.report.json import as_text
 from artifact_inspector.vocabulary.variant_labels import _typed
 from tests.fuzz.checks import check_text, within

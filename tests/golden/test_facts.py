@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from digests import digest_of
+from goldens import differences, plain
 from saved import saved, saved_kernels
 
 from artifact_inspector.comparison.matching import digest_of as text_digest_of
@@ -27,32 +27,12 @@ from artifact_inspector.errors import InspectorError
 from artifact_inspector.facts.kernel import KernelFacts, RegionWork, StageFacts
 from artifact_inspector.facts.scene import find_scene
 from artifact_inspector.facts.timetable import find_timetable
-from artifact_inspector.model import SourceLine, Stage
+from artifact_inspector.model import Stage
 from artifact_inspector.vocabulary.rows import FACTS, summarise
 
 FOLDER = Path(__file__).parent / "facts"
 DIGESTS = Path(__file__).parent / "facts.json"
 PATHS = [kernel.path for kernel in saved_kernels()]
-
-
-def plain(value: object) -> Any:
-    """A value as JSON, with the names of its fields."""
-    if isinstance(value, Enum):
-        return value.value if isinstance(value.value, str) else value.name
-    if isinstance(value, SourceLine):
-        return " < ".join(value.chain)
-    if is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-        return {name: one for name, one in named.items() if one not in (None, [], {}, "", False)}
-    if hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in value._asdict().items() if one not in (None, (), "")}
-    if isinstance(value, dict):
-        return {str(plain(key)): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, set | frozenset):
-        return sorted(map(plain, value), key=str)
-    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def entries_of(path: str) -> Iterator[tuple[str, str, object]]:
@@ -110,18 +90,6 @@ def written(values: dict[str, Any]) -> str:
     return (
         "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in values.items()) + "\n}\n"
     )
-
-
-def differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
-    """Each part of two values that is not the same, with the old and the new one."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            yield from differences(old.get(key), new.get(key), f"{place} {key}".strip())
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for at, pair in enumerate(zip(old, new, strict=True)):
-            yield from differences(*pair, f"{place}[{at}]")
-    elif old != new:
-        yield f"{place}: {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in FOLDER.glob("*.json")))

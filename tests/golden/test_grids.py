@@ -1,12 +1,12 @@
 """What the rules of single analyses make of all combinations of some inputs, and of inputs at random, is what it was.
 
-A digest for each; `--update-golden` writes them anew where the change is meant. That the rules are right is what
-the tests of their modules say: these here notice whatever moves.
+`grids/<grid>.json` has each result with the numbers of the inputs that give it, in the order in which the grid makes
+them; `--update-golden` writes it anew where the change is meant. That the rules are right is what the tests of their
+modules say: these here notice whatever moves.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 import scratch_of_releases
-from digests import digest_of, plain
+from goldens import hold, inputs_by_result, rows_of
 from random_programs import stages
 
 from artifact_inspector.analysis.access.axis_rules import Axes, apply_rule, intersect
@@ -42,27 +42,28 @@ from artifact_inspector.formats.mlir.types import parse_types
 from artifact_inspector.model import MatrixOp, Queue, Transfer, WaitOp
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 
-DIGESTS = Path(__file__).parent / "grids.json"
+FOLDER = Path(__file__).parent / "grids"
 
 
-def programs(first: int) -> object:
+def programs(first: int) -> list[object]:
     """The order in programs at random, and whether it changed where they were written in another one."""
     found: list[object] = []
     for seed in range(first, first + 50):
         codes = stages(seed)
         reference = find_reference(codes[0])
-        found.append(plain(reference))
+        found.append(reference)
         before: dict[str, PreviousStage] = {}
         for number, code in enumerate(codes):
             everything = code.indices(frozenset(range(len(code.function.blocks))))
-            found.append(plain(find_graph(code, everything)))
+            graph = find_graph(code, everything)
+            found.append({"nodes": rows_of(graph.nodes), "edges": rows_of(graph.edges)})
             for region in find_regions(code, reference, exact=number == 0):
-                told, before[region.id] = judge_region(code, region, before.get(region.id), exact=number == 0)
-                found.append(plain((told, before[region.id])))
+                told, before[region.id] = judge_region(code, region, before.get(region.id))
+                found.append((told, before[region.id]))
     return found
 
 
-def identities() -> object:
+def identities() -> list[object]:
     """What is said of two regions that have more, or less, than their dots ask for, with all that may explain it."""
     dot = MatrixOp("tt.dot", "dot", 128, 32, 32, 1, "f16×f16→f32", "block")
     mma = MatrixOp("mma.sync", "mma", 16, 8, 16, 1, "f16×f16→f32", "warp")
@@ -71,7 +72,7 @@ def identities() -> object:
         made = MatrixWork(op.op, op, count, count, 1 if op is dot else 4, (1, 1), (line,))
         return (replace(made, **more),) if count else ()  # type: ignore[arg-type]
 
-    found = []
+    found: list[object] = []
     scalar = Tiling("blocked", (4, 1), (1, 1), 1, False)
     wide = Tiling("nvidia_mma", (4, 2), (16, 8), 1, True)
     for here, there, left, right, gone, around, times, line, tiling in product(
@@ -85,11 +86,11 @@ def identities() -> object:
             {"a": work(mma, left, "k.py:1"), "b": work(mma, right, line)},
             unrolled={"a": times}, dissolved=gone, parents=around,
         )  # fmt: skip
-        found.append(repr([(one, one.is_balanced, one.is_explained, one.ratio) for one in told.values()]))
+        found.append([(one, one.is_balanced, one.is_explained, one.ratio) for one in told.values()])
     return found
 
 
-def rules_of_axes() -> object:
+def rules_of_axes() -> list[object]:
     """What each operation makes of runs, divisors and constants of one axis and of two."""
     lines = [
         Axes((run,), (divisor,), (same,), value)
@@ -99,7 +100,7 @@ def rules_of_axes() -> object:
         )
     ]  # fmt: skip
     planes = [Axes((8, 1), (16, 2), (1, 4)), Axes((1, 4), (4, 4), (8, 1)), Axes((1, 1), (8, 8), (8, 4), 8)]
-    found = [repr(intersect(one, other)) for group in (lines, planes) for one, other in product(group, group)]
+    found: list[object] = [intersect(one, other) for group in (lines, planes) for one, other in product(group, group)]
     for role in AxisRole:
         for more in (
             {},
@@ -110,7 +111,7 @@ def rules_of_axes() -> object:
             operation = AxisOperation(role, **more)  # type: ignore[arg-type]
             for count in range(4):
                 for made_of in product(lines[:6] if count == 3 else lines, repeat=count):
-                    found.append(repr(apply_rule(operation, ((8,), (8,)), list(made_of))))
+                    found.append(apply_rule(operation, ((8,), (8,)), list(made_of)))
                 for both in product(planes, repeat=min(count, 2)):
                     for shapes in (
                         ((8, 4), (8, 4)),
@@ -119,27 +120,27 @@ def rules_of_axes() -> object:
                         ((8, 4), (8, 1, 4)),
                         ((8,), (8, 4)),
                     ):
-                        found.append(repr(apply_rule(operation, shapes, [*both, *both[:1]][:count])))
+                        found.append(apply_rule(operation, shapes, [*both, *both[:1]][:count]))
     return found
 
 
-def layouts_of_targets() -> object:
+def layouts_of_targets() -> list[object]:
     """Where registers, lanes and warps of every layout hold the elements of small and large tensors."""
-    found = []
+    found: list[object] = []
     for gpu in scratch_of_releases.TARGETS:
         for layout in (*gpu.planes, *gpu.lines):
             shapes = ("128x64", "16x16", "8x128", "64x1") if layout in gpu.planes else ("512", "16")
             for shape in shapes:
                 (tensor,) = parse_types(f"tensor<{shape}xf16, {layout}>", {})
                 read = read_layout(tensor, gpu.lanes)
-                found.append(repr((read, read and (read.is_one_to_one, padded_elements(read, read, 16, (3, 2))))))
+                found.append((read, read and (read.is_one_to_one, padded_elements(read, read, 16, (3, 2)))))
     return found
 
 
-def places_of_buffers() -> object:
+def places_of_buffers() -> list[object]:
     """Where buffers of random sizes and lives are placed; two that are live together never overlap."""
     chance = Random(1)
-    found = []
+    found: list[object] = []
     for _ in range(400):
         wanted = []
         for _ in range(chance.randint(1, 8)):
@@ -155,10 +156,10 @@ def places_of_buffers() -> object:
                 apart = a + one.bytes <= b or b + other.bytes <= a
                 assert apart or not (one.first < other.stop and other.first < one.stop)
             found.append(placed)
-    return plain(found)
+    return found
 
 
-def conversions_of_layouts() -> object:
+def conversions_of_layouts() -> list[object]:
     """How far, in how much padding and in how many turns data moves between layouts drawn at random."""
     chance = Random(2)
     found: list[object] = []
@@ -177,7 +178,7 @@ def conversions_of_layouts() -> object:
     return found
 
 
-def boards() -> object:
+def boards() -> list[object]:
     """What is in flight while operations, commits and waits of random queues follow each other."""
     chance = Random(3)
     found: list[object] = []
@@ -205,14 +206,14 @@ def boards() -> object:
             else:
                 found.append(indices_of(board.copy().read_registers(RegisterReads(frozenset(names)))))
             found.append([board.bytes_per_thread, board.count_from((0,)), board.count_from((0, 1))])
-    return plain(found)
+    return found
 
 
 def indices_of(flights: Iterable[InFlightOperation]) -> list[int]:
     return sorted(flight.index for flight in flights)
 
 
-GRIDS: dict[str, Callable[[], object]] = {
+GRIDS: dict[str, Callable[[], list[object]]] = {
     "places of buffers": places_of_buffers,
     "conversions of layouts": conversions_of_layouts,
     "boards": boards,
@@ -225,13 +226,9 @@ GRIDS: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("grid", GRIDS)
 def test_what_rules_make_of_a_grid_of_inputs_is_what_it_was(grid: str, request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update-golden", default=False):
-        pytest.skip("Written below.")
-    assert digest_of(GRIDS[grid]()) == json.loads(DIGESTS.read_text(encoding="utf-8"))[grid]
+    results = GRIDS[grid]()
+    hold(FOLDER / f"{grid}.json", results if grid.startswith("programs") else inputs_by_result(results), request)
 
 
-def test_every_grid_has_its_digest(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update-golden", default=False):
-        found = {grid: digest_of(make()) for grid, make in GRIDS.items()}
-        DIGESTS.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
-    assert list(json.loads(DIGESTS.read_text(encoding="utf-8"))) == list(GRIDS)
+def test_every_grid_has_its_file() -> None:
+    assert {file.stem for file in FOLDER.iterdir()} == set(GRIDS)

@@ -9,7 +9,7 @@ import pytest
 from pygments.lexer import Lexer
 from pygments.token import Error
 
-from artifact_inspector.report.lexers.registry import LEXERS
+from artifact_inspector.report.lexers.scanner import LEXERS
 
 SNIPPETS = sorted((Path(__file__).parent / "lexers").glob("*/*.txt"))
 INPUT, TOKENS = "---input---\n", "---tokens---\n"

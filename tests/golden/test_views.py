@@ -1,22 +1,21 @@
 """What is said of several saved kernels together, of their registers and of their graphs, is what it was.
 
-A digest for each: matrices, causes, two directories held against each other, a record of one held against another,
-how far a change reached. As in `test_facts`, `--update-golden` writes them anew where the change is meant.
+`views/<view>.json` has the expected value of each: matrices, causes, two directories held against each other, a record
+of one held against another, how far a change reached. `--update-golden` writes them anew where the change is meant.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from digests import digest_of, parts_of
+from goldens import hold, plain
 from saved import facts, saved, saved_kernels
 
 from artifact_inspector.analysis.resources.pressure import find_pressure, registers_to_free
@@ -37,7 +36,7 @@ from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.comparison import corpus_document, matrix_document
 from artifact_inspector.vocabulary.variant_labels import Compiled
 
-DIGESTS = Path(__file__).parent / "views.json"
+FOLDER = Path(__file__).parent / "views"
 OF = {kernel.artifact.directory: kernel.path for kernel in saved_kernels()}
 
 
@@ -80,8 +79,8 @@ def lacking(left: str, right: str, ours: str, theirs: str) -> object:
     return [
         told(found),
         [change.lacking for change in found.changes],
-        repr(find_reasons(*(Compiled(side, program) for side in sides))),
-        repr(find_reasons(*(Compiled(replace(sides[0], files=side.files), program) for side in sides))),
+        find_reasons(*(Compiled(side, program) for side in sides)),
+        find_reasons(*(Compiled(replace(sides[0], files=side.files), program) for side in sides)),
     ]
 
 
@@ -93,21 +92,24 @@ def matrix(kernel: str, *sort: str) -> object:
 def reasons(kernel: str) -> object:
     forms = [Compiled(one.artifact, one.facts.program) for one in saved_kernels(kernel=kernel)]
     pairs = [find_reasons(one, other) for one, other in pairwise(forms)]
-    return [
-        encode(find_causes(forms)),
-        [encode(find_causes(forms[at : at + 4])) for at in range(len(forms))],
-        repr(pairs),
-    ]
+    return [encode(find_causes(forms)), [encode(find_causes(forms[at : at + 4])) for at in range(len(forms))], pairs]
 
 
 def reached(left: str, right: str) -> object:
     found = find_reach(saved(left).artifact, saved(right).artifact, inspect)
-    return [
-        repr((found.files, found.launch, found.notes)),
-        found.reached,
-        repr(found.first_difference),
-        repr(found.same_from),
-    ]
+    return [found.files, found.launch, found.notes, found.reached, found.first_difference, found.same_from]
+
+
+def facts_by_name(kernel: KernelFacts) -> dict[str, object]:
+    """Each fact of a kernel and of its stages that is not empty."""
+    found = {
+        field.name: plain(getattr(kernel, field.name))
+        for field in fields(kernel)
+        if field.name not in ("artifact", "stages")
+    }
+    for stage, told in kernel.stages.items():
+        found |= {f"{stage.value}.{field.name}": plain(getattr(told, field.name)) for field in fields(told)}
+    return {name: value for name, value in found.items() if value not in (None, [], {}, "")}
 
 
 def without_lines(path: str) -> object:
@@ -119,7 +121,7 @@ def without_lines(path: str) -> object:
             file = Path(place, f"k.{stage.value}")
             file.write_text(LINES.sub("", saved(path).text(stage)), encoding="utf-8")
             files[stage.value] = file
-        return list(parts_of(inspect_artifact(replace(artifact, files=files))))
+        return facts_by_name(inspect_artifact(replace(artifact, files=files)))
 
 
 LINES = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*$|, !dbg ![0-9]+|^\t\.loc\t.*$", re.M)
@@ -130,7 +132,7 @@ def only(path: str, *suffixes: str) -> object:
     """The facts of a kernel of which only some files are left."""
     artifact = saved(path).artifact
     files = {suffix: file for suffix, file in artifact.files.items() if suffix in suffixes}
-    return list(parts_of(inspect_artifact(replace(artifact, files=files))))
+    return facts_by_name(inspect_artifact(replace(artifact, files=files)))
 
 
 def alive(path: str) -> object:
@@ -140,7 +142,7 @@ def alive(path: str) -> object:
     shed = [
         registers_to_free(lambda registers, most=most: most // max(registers, 1), 200) for most in range(256, 2048, 64)
     ]
-    return [repr(found), shed]
+    return [found, shed]
 
 
 def aligned(left: str, right: str) -> object:
@@ -151,12 +153,12 @@ def aligned(left: str, right: str) -> object:
         for region in one.regions if other is not None else ():
             there = other.region(region.id)
             if there is not None:
-                found.append([stage.value, repr(align(region.signature, there.signature))])
+                found.append([stage.value, region.id, align(region.signature, there.signature)])
     return found
 
 
 def named(path: str) -> object:
-    return [str(Candidate(saved(path).artifact)), lines_of(saved(path).facts), repr(graph_of(saved(path).artifact))]
+    return [str(Candidate(saved(path).artifact)), lines_of(saved(path).facts), graph_of(saved(path).artifact)]
 
 
 VIEWS: dict[str, Callable[[], object]] = {
@@ -232,19 +234,14 @@ VIEWS: dict[str, Callable[[], object]] = {
 }  # fmt: skip
 
 
-def digest(view: str) -> str:
-    return digest_of(VIEWS[view]())
+def file_of(view: str) -> Path:
+    return FOLDER / f"{view.replace('/', '-').replace(' ', '_')}.json"
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_of_saved_kernels_is_what_it_was(view: str, request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update-golden", default=False):
-        pytest.skip("Written below.")
-    assert digest(view) == json.loads(DIGESTS.read_text(encoding="utf-8"))[view]
+    hold(file_of(view), VIEWS[view](), request)
 
 
-def test_every_view_has_its_digest(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update-golden", default=False):
-        lines = ",\n".join(f'"{view}": "{digest(view)}"' for view in VIEWS)
-        DIGESTS.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    assert list(json.loads(DIGESTS.read_text(encoding="utf-8"))) == list(VIEWS)
+def test_every_view_has_its_file() -> None:
+    assert set(FOLDER.iterdir()) == set(map(file_of, VIEWS))

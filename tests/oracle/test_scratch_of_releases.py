@@ -11,6 +11,7 @@ import pytest
 import scratch_of_releases
 from scratch_of_releases import Operation, spelled, whole
 
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.shared.scratch_memory import find_scratch_rules, max_scratch_bytes, scratch_bytes
 from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TritonVersion
@@ -30,8 +31,9 @@ def told(operation: Operation, triton: str) -> tuple[int | None, int | None]:
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
     role = ROLES[operation.kind]
     (found,) = (one for one in module.functions[0].instructions if FORMAT.shared_use(one).role is role)
-    rules = find_scratch_rules(module, FORMAT, TritonVersion(triton))
-    return scratch_bytes(found, module, FORMAT, rules, is_used=False), max_scratch_bytes(found, module, FORMAT, rules)
+    code = FunctionCode(module.functions[0], module, FORMAT)
+    rules = find_scratch_rules(code, TritonVersion(triton))
+    return scratch_bytes(found, code, rules, is_used=False), max_scratch_bytes(found, code, rules)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def judged(text: str, name: str) -> SharedMemoryUsage:
     taken = _TAKEN.search(text)
     assert taken is not None
     parsed = FORMAT.parse(SourceText(name, text), Stage.TTGIR)
-    codes = [FunctionCode(f, FORMAT) for f in parsed.functions]
-    bill = find_shared_memory_usage(codes, parsed, FORMAT, int(taken[1]), TritonVersion(triton.__version__))
+    codes = [FunctionCode(f, parsed, FORMAT) for f in parsed.functions]
+    bill = find_shared_memory_usage(codes, int(taken[1]), TritonVersion(triton.__version__))
     assert bill is not None
     return bill
 

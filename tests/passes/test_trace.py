@@ -13,9 +13,8 @@ from artifact_inspector.compiling.ask.request import KernelRequest
 from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.passes.dump_facts import Topic
-from artifact_inspector.passes.dumps import Dump, DumpLanguage, read_dumps
+from artifact_inspector.passes.dumps import Dump, DumpLanguage, PassTimes, read_dumps
 from artifact_inspector.passes.subject import subject_of_request, trace_passes
-from artifact_inspector.passes.timing import PassTimes
 from artifact_inspector.passes.trace import _COMPARABLE_TOPICS, PassLevel, PassRun, PassTrace, trace_dumps
 from artifact_inspector.report.passes import describe_passes, text_difference
 

@@ -28,8 +28,8 @@ from artifact_inspector import (
 )
 from artifact_inspector.api import Inspection
 from artifact_inspector.api.notebook import CaptureTable
-from artifact_inspector.compiling.ask.captured import Launch
-from artifact_inspector.compiling.capture.call_site import CallSite
+from artifact_inspector.compiling.ask.capturing import Launch
+from artifact_inspector.compiling.capture.recorder import CallSite
 from artifact_inspector.report.json import encode
 from artifact_inspector.report.json.cache import cache_document
 

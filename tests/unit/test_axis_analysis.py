@@ -3,11 +3,10 @@
 from textwrap import dedent
 
 import pytest
+from handwritten import code_of
 
 from artifact_inspector.analysis.access.axis_analysis import Axes, AxisAnalysis
-from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage
-from artifact_inspector.model.text import SourceText
 
 HEAD = "%p: !tt.ptr<f16>, %q: !tt.ptr<f16>, %n: i32, %odd: i32"
 DIVISIBILITY = {"%p": 16, "%n": 16}
@@ -16,10 +15,9 @@ DIVISIBILITY = {"%p": 16, "%n": 16}
 def axes(body: str, name: str = "%x") -> Axes:
     """What is proven of the value that the last operation of a name defines."""
     text = f"module {{\n  tt.func public @k({HEAD}) {{\n{dedent(body)}\n    tt.return\n  }}\n}}\n"
-    module = FORMAT.parse(SourceText("k.ttir", text), Stage.TTIR)
-    function = module.functions[0]
-    dataflow = AxisAnalysis(function, module, FORMAT, DIVISIBILITY)
-    uses = [i for i, instruction in enumerate(function.instructions) if instruction.opcode == "tt.use"]
+    code = code_of(Stage.TTIR, text)
+    dataflow = AxisAnalysis(code, DIVISIBILITY)
+    uses = [i for i, instruction in enumerate(code.instructions) if instruction.opcode == "tt.use"]
     value = dataflow.value_read(uses[-1], name)
     assert value is not None
     found = dataflow.axes(value)

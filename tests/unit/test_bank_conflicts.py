@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from launched import gemv
 
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.interpreter.banks import assign_wavefronts, count_warp_wavefronts
 from artifact_inspector.execution.interpreter.counters import WarpAccess
-from artifact_inspector.execution.kernel_loader import load_kernel
-from artifact_inspector.execution.launch_requests import parse_document, resolve_launch
-from artifact_inspector.execution.prediction import Prediction, predict_counters
-from artifact_inspector.execution.simulation import simulate_launch
-from artifact_inspector.files.cache import open_cache
 from artifact_inspector.pictures.bank_conflicts import bank_conflicts, find_access
 
 LANES = range(32)
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@cache
-def gemv() -> Prediction:
-    case = Path(__file__).parents[1] / "oracle" / "counters" / "gemv"
-    (entry,) = [entry for entry in open_cache(case).entries if "sass" in entry.files]
-    loaded = load_kernel(entry, None)
-    (request,) = parse_document((case / "launch.json").read_text(), "launch.json")
-    launch = resolve_launch(request, [parameter.argument for parameter in loaded.parameters])
-    return predict_counters(simulate_launch(loaded, launch))
 
 
 def access(addresses: object, size: int, **more: object) -> WarpAccess:

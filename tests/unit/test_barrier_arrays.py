@@ -17,13 +17,13 @@ def arrays(*body: str) -> list[BarrierArray | None]:
     text = f".version 8.7\n.target sm_90\n.visible .entry k(\n\t.param .u64 k_0\n)\n{{\n{lines}\n\tret;\n}}\n"
     language = format_of(Stage.PTX)
     module = language.parse(SourceText("k", text), Stage.PTX)
-    code = FunctionCode(module.functions[0], language)
+    code = FunctionCode(module.functions[0], module, language)
     barriers = {}
     for index in code.of_kind[EventKind.WAIT]:
         wait = language.wait(code.function.instructions[index], module)
         assert wait is not None
         barriers[index] = wait.barrier
-    found = find_barrier_arrays(code, module, language, barriers)
+    found = find_barrier_arrays(code, barriers)
     return [found.get(index) for index in barriers]
 
 
@@ -81,11 +81,11 @@ def test_at_tensor_level_an_allocation_is_an_array_of_as_many_barriers_as_it_has
 """
     language = format_of(Stage.TTGIR)
     module = language.parse(SourceText("k", text), Stage.TTGIR)
-    code = FunctionCode(module.functions[0], language)
+    code = FunctionCode(module.functions[0], module, language)
     (index,) = code.of_kind[EventKind.WAIT]
     wait = language.wait(code.function.instructions[index], module)
     assert wait is not None
-    (found,) = find_barrier_arrays(code, module, language, {index: wait.barrier}).values()
+    (found,) = find_barrier_arrays(code, {index: wait.barrier}).values()
     assert found is not None
     assert found.slots == slots
 

@@ -9,7 +9,7 @@ from artifact_inspector.model import Stage
 
 
 def lines(found: StageAccesses, check: CheckKind) -> list[int]:
-    checks = find_bounds_checks(found.code, found.accesses, found.language)
+    checks = find_bounds_checks(found.code, found.accesses)
     return [item.line for item in checks if item.kind is check]
 
 

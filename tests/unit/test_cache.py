@@ -156,12 +156,15 @@ def test_what_python_leaves_beside_a_program_is_no_stranger(tmp_path):
     assert [other.path for other in open_cache(tmp_path).others] == ["notes"]
 
 
-def test_directories_more_than_six_levels_down_are_counted_not_read(tmp_path):
-    entry(tmp_path / "1/2/3/4/5/6")
-    entry(tmp_path / "1/2/3/4/5/6/7")
+def test_directories_more_than_sixty_four_levels_down_are_counted_first_and_not_read(tmp_path):
+    deep = "/".join(map(str, range(64)))
+    entry(tmp_path / deep)
+    entry(tmp_path / deep / "64")
     cache = open_cache(tmp_path)
-    assert [a.directory for a in cache.entries] == ["1/2/3/4/5/6"]
-    assert cache.problems == ((".", "1 directories are nested more than 6 levels deep"),)
+    assert [a.directory for a in cache.entries] == [deep]
+    result = CliRunner().invoke(app, [str(tmp_path)])
+    assert result.stderr.startswith(f"{tmp_path} is incomplete: .: 1 directories are nested more than 64 levels deep.")
+    assert cache.problems == cache.missing == ((".", "1 directories are nested more than 64 levels deep"),)
 
 
 def test_entries_are_sorted_by_name_target_and_hash_whatever_the_disk_says(tmp_path, monkeypatch):
@@ -319,6 +322,14 @@ def test_an_unknown_stage_is_named_once_and_costs_nothing(tmp_path):
     assert [a.state for a in cache.entries] == ["complete", "complete"]
     assert cache.problems == (("x", "unknown stage .spv is ignored"),)
     assert {o.path for o in cache.others} == {"x/gemv.spv", "x/other.spv", "x/notes.txt"}
+
+
+def test_launch_metadata_is_a_known_file_and_no_problem(tmp_path):
+    entry(tmp_path / "x")
+    (tmp_path / "x" / "gemv.launch_metadata").write_text("?")
+    cache = open_cache(tmp_path)
+    assert cache.problems == ()
+    assert cache.others == (("x/gemv.launch_metadata", "launch metadata"),)
 
 
 @pytest.mark.parametrize(
@@ -550,7 +561,7 @@ def test_a_file_stands_alone_and_its_metadata_for_all() -> None:
     assert {"ttir", "ttgir", "llir", "ptx", "cubin", "json"} <= set(whole.files)
 
 
-@pytest.mark.parametrize("name", ["gone.ptx", "notes.txt", "__grp__k.json"])
+@pytest.mark.parametrize("name", ["gone.ptx", "notes.txt", "__grp__k.json", "gemv.autotune.json"])
 def test_a_file_that_is_no_kernels_is_refused(tmp_path: Path, name: str) -> None:
     if name != "gone.ptx":
         (tmp_path / name).write_text("{}")

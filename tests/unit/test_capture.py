@@ -22,8 +22,7 @@ from rich.console import Console
 from artifact_inspector.api.launches import recorded_launches
 from artifact_inspector.compiling import capture_program
 from artifact_inspector.compiling.ask import running
-from artifact_inspector.compiling.ask.captured import find_kernels, find_notes
-from artifact_inspector.compiling.ask.capturing import capture
+from artifact_inspector.compiling.ask.capturing import capture, find_kernels, find_notes
 from artifact_inspector.compiling.ask.manifest import add_to_manifest, read_launches, read_manifest
 from artifact_inspector.compiling.ask.process import Interpreter
 from artifact_inspector.compiling.ask.running import _describe_failure
@@ -34,7 +33,7 @@ from artifact_inspector.execution.launch_requests import parse_document
 from artifact_inspector.facts.inspection import inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.hardware.targets import KNOWN_TARGETS, parse_target
-from artifact_inspector.report.capture import captured_table
+from artifact_inspector.report.compilation import captured_table
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Capturing needs Triton (Linux).")
 needs_torch = pytest.mark.skipif(

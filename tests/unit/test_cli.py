@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
 from artifact_inspector import __version__, cli
+from artifact_inspector.cli._commands import COMMAND_GROUPS
 from artifact_inspector.compiling import CompileResult
 from artifact_inspector.hardware.targets import parse_target
 
@@ -247,7 +248,7 @@ def test_a_name_with_a_typing_error_in_one_part_names_the_kernel(tmp_path: Path)
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.ttir").write_text("module {\n}\n")
     result = run(tmp_path, "w8a9")
-    assert "There are w8a8_scaled_mm and 5 more" in result.stderr
+    assert "Choose from w8a8_scaled_mm and 5 more" in result.stderr
 
 
 def test_a_name_that_fits_nothing_names_what_is_near(cache: Path) -> None:
@@ -386,7 +387,7 @@ def test_a_stage_narrows_to_the_kernels_that_have_it(cache: Path) -> None:
     assert "twice" not in rows
     result = run(cache, "--stage", "amdgcn")
     assert result.exit_code == 2
-    assert "There are ttir (2), ptx (1)." in result.stderr
+    assert "Choose from ttir (2), ptx (1)." in result.stderr
 
 
 def test_a_region_of_the_only_kernel_is_a_story_without_a_name(cache: Path) -> None:
@@ -493,7 +494,7 @@ def test_an_interrupt_is_exit_code_130(cache: Path, monkeypatch: pytest.MonkeyPa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("artifact_inspector.files.cache.open_cache", interrupted)
+    monkeypatch.setattr("artifact_inspector.cli._loading.open_location", interrupted)
     result = run(cache)
     assert result.exit_code == 130
     assert result.output == ""
@@ -636,6 +637,19 @@ def test_the_names_of_the_commands_are_all_of_them() -> None:
     assert set(group.commands) == cli.COMMANDS
 
 
+def test_the_help_lists_the_first_sentence_of_each_command() -> None:
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, TyperGroup)
+    sentences = {name: sentence for rows in COMMAND_GROUPS.values() for name, sentence in rows.items()}
+    assert {name: (command.help or "").partition("\n\n")[0] for name, command in group.commands.items()} == sentences
+
+
+def test_the_help_loads_the_default_command_only() -> None:
+    printed, modules = loaded("--help")
+    assert modules == ["inspect", "typer"]
+    assert "check-memory" in printed
+
+
 def loaded(*words: str) -> tuple[str, list[str]]:
     """What a command line prints, and which commands, typer and pydantic it loads for that."""
     code = (
@@ -668,8 +682,7 @@ def test_a_list_loads_no_typer_and_is_what_the_application_prints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "homes"),
-    [("bisect", {"passes", "compile"}), ("demo", {"compile"}), ("try", {"trial", "compile"}), ("rank", {"rank"})],
+    ("name", "homes"), [("bisect", {"passes"}), ("demo", {"compile"}), ("try", {"trial"}), ("rank", {"rank"})]
 )
 def test_a_command_loads_what_it_needs_and_few_others(name: str, homes: set[str]) -> None:
     printed, modules = loaded(name, "--help")

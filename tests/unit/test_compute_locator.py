@@ -23,7 +23,7 @@ def program(body: str) -> tuple[ReferenceRegion, ...]:
 def placed(
     code: FunctionCode, reference: tuple[ReferenceRegion, ...], before: PreviousStage | None = None
 ) -> Placement:
-    return locate_rounds(code, find_regions(code, reference, exact=False)[0], before, exact=False)
+    return locate_rounds(code, find_regions(code, reference, exact=False)[0], before)
 
 
 def computes(found: Placement) -> list[list[int]]:
@@ -131,7 +131,7 @@ LOOP = program(f"""
 def test_computes_in_front_of_a_loop_are_those_of_peeled_iterations() -> None:
     code = made("L22 F23 F23", "F23 L22 F23 b21", "S25", to={1: (1, 2)})
     loop = find_regions(code, LOOP, exact=False)[1]
-    (item,) = locate_rounds(code, loop, None, exact=False).rounds
+    (item,) = locate_rounds(code, loop, None).rounds
     assert (item.computes, item.computes_before_loop) == ([3, 5], [1, 2])
 
 

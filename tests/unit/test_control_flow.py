@@ -89,7 +89,7 @@ def test_loops_nested_too_deep_to_be_told_are_part_of_the_deepest_that_is() -> N
     heads = [(i + 1,) for i in range(depth)]
     tails = [(depth - 1 - i, depth + 1 + i) for i in range(depth)]
     found = flow(*heads, *tails, ())
-    assert (len(found.loops), found.folded_loops) == (MAX_LOOP_DEPTH, extra)
+    assert len(found.loops) == MAX_LOOP_DEPTH
     assert [loop.depth for loop in found.loops] == list(range(1, MAX_LOOP_DEPTH + 1))
     assert found.loop_of[depth] == MAX_LOOP_DEPTH - 1
     assert found.loops[-1].blocks == set(range(MAX_LOOP_DEPTH - 1, depth + extra + 1))

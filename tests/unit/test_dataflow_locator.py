@@ -263,6 +263,6 @@ def test_more_rounds_than_are_told_apart_are_unknown_and_the_bound_is_named(monk
     assert len(locate_by_runs(code, region(code, ())).rounds) == 3
     monkeypatch.setenv(ROUNDS.variable, "2")
     for reference in ((), written):
-        found = locate_rounds(code, region(code, reference), None, exact=False)
+        found = locate_rounds(code, region(code, reference), None)
         assert (found.rounds, found.is_uncertain) == ([], True)
         assert f"more than 2 rounds, the limit of the analysis: set {ROUNDS.variable}" in found.notes[0].message

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from saved import FIXTURES
 
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files import disassembly
@@ -232,3 +233,49 @@ def test_all_that_can_be_read_is_kept_and_the_rest_is_passed_over(
     disassemble_all([good, bad, tmp_path / "missing.cubin"], tool(tmp_path, GOOD), told.append)
     assert {path.stem for path in told} == {"good", "bad", "missing"}
     assert sum(path.is_file() for path in (tmp_path / "cache").rglob("*")) == 1
+
+
+def repeated(copies: int, *, counted_elsewhere: bool = False) -> bytes:
+    """A real cubin whose code is listed by many sections, so that a tool prints it as often."""
+    data = bytearray(next(FIXTURES.glob("3.6.0/sm_80/copy/*/copy.cubin")).read_bytes())
+    start, count = struct.unpack_from("<Q", data, 0x28)[0], struct.unpack_from("<H", data, 0x3C)[0]
+    rows = [bytearray(data[start + 64 * number : start + 64 * number + 64]) for number in range(count)]
+    code = max(rows, key=lambda row: struct.unpack_from("<Q", row, 8)[0] & 4)  # executable
+    rows += [code] * copies
+    if counted_elsewhere:
+        struct.pack_into("<Q", rows[0], 0x20, len(rows))
+    struct.pack_into("<Q", data, 0x28, len(data))
+    struct.pack_into("<H", data, 0x3C, 0 if counted_elsewhere else len(rows))
+    return bytes(data) + b"".join(rows)
+
+
+@pytest.mark.parametrize("counted_elsewhere", [False, True])
+def test_a_small_cubin_that_lists_its_code_many_times_reaches_no_tool(tmp_path: Path, counted_elsewhere: bool) -> None:
+    mark = tmp_path / "ran"
+    bomb = tool(tmp_path, f"open({str(mark)!r}, 'w')\n{GOOD}")
+    with pytest.raises(CacheError, match="overlapping sections"):
+        disassemble(repeated(2000, counted_elsewhere=counted_elsewhere), bomb)
+    assert not mark.exists()
+    assert "/*0000*/" in disassemble(repeated(0), bomb)
+
+
+def test_the_real_tool_has_limits_on_a_cubin_that_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2000 copies of one kernel take nvdisasm a minute and 3 GiB: here it ends by its limits."""
+    nvdisasm = find_disassembler()
+    if nvdisasm is None:
+        pytest.skip("no nvdisasm")
+    monkeypatch.setattr(disassembly, "refuse_repeated_contents", lambda *_: None)
+    monkeypatch.setenv(TOOL_SECONDS.variable, "3")
+    before = time.monotonic()
+    with pytest.raises(CacheError, match=r"took more than 3 s|printed more than expected|allocation"):
+        disassemble(repeated(2000), nvdisasm)
+    assert time.monotonic() - before < 30
+    assert "EXIT" in disassemble(repeated(0), nvdisasm)
+
+
+def test_a_tool_gets_memory_by_the_size_of_its_file(tmp_path: Path) -> None:
+    hungry = tool(tmp_path, f"time.sleep(0.3); held = bytearray(1 << 30)\n{GOOD}")
+    with pytest.raises(CacheError, match="bytearray"):
+        disassemble(cubin(), hungry)
+    large = cubin() + bytes(12 << 20)
+    assert "/*0000*/" in disassemble(large, hungry)

@@ -21,8 +21,7 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 from artifact_inspector.errors import UsageError
-from artifact_inspector.serving.kernel_variants import KernelVariants, parse_comment
-from artifact_inspector.serving.source_kernels import find_kernels
+from artifact_inspector.serving.kernel_variants import KernelVariants, find_kernels, parse_comment
 
 KERNEL = "3.6.0/sm_80/masked_add"
 SOURCE = FIXTURES / "sources" / "masked_add.py"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from artifact_inspector.execution.amdgcn import semantics as amdgcn
+from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
 from artifact_inspector.execution.interpreter.counters import StepCounters
 from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
@@ -57,7 +58,7 @@ def run(
     launch = place_tensors(KernelLaunch((ctas, 1, 1), {"x": Tensor((256,), "int32", values=values), "n": 7}))
     names, counts, memory = InputNames(), StepCounters(len(program.steps), 10_000), GlobalMemory(launch)
     given = [(name, launch.arguments[name]) for name in ("x", "n")]
-    environment = amdgcn.AmdgcnEnvironment(program, beginning, launch, given, threads, names)
+    environment = AmdgcnEnvironment(program, beginning, launch, given, threads, names)
     machine = Machine(program, np.arange(ctas), threads, memory, counts, names, environment)
     environment.initialize(machine)
     return machine, counts, run_machines(machine)

@@ -13,9 +13,10 @@ from artifact_inspector.execution.interpreter.lane_partition import (
     MOST_PARTS,
     LanePartition,
     as_array_value,
+    select_rows,
     write_lanes,
 )
-from artifact_inspector.execution.interpreter.values import UnknownValue, select_lanes, select_rows
+from artifact_inspector.execution.interpreter.values import UnknownValue, select_lanes
 from tests.unit.test_execution_sass import run
 
 ROWS, LANES = np.array([[0], [7], [11]], np.int64), np.arange(8, dtype=np.int64)[None]
@@ -113,7 +114,7 @@ def test_shared_memory_is_kept_once_until_a_cta_stores_something_of_its_own() ->
         found = shared.load(addresses, 4, np.ones(addresses.shape, bool))
         assert found is not None
         assert np.array_equal(found[0], expected)
-    shared.keep_rows(np.array([1]))
+    shared = shared.fork(np.array([1]))
     found = shared.load(at, 4, every)
     assert found is not None
     assert np.array_equal(found[0], expected[1:2])

@@ -10,7 +10,8 @@ from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import InputNames, UnknownValue, join_words
 from artifact_inspector.execution.launch import KernelLaunch, Tensor, place_tensors
-from artifact_inspector.execution.sass.semantics import SassEnvironment, read_program
+from artifact_inspector.execution.sass.environment import SassEnvironment
+from artifact_inspector.execution.sass.semantics import read_program
 from artifact_inspector.execution.simulation import UnfinishedCtas, run_machines
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Stage

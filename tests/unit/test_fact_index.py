@@ -35,8 +35,7 @@ from artifact_inspector.report import kernel_rows
 from artifact_inspector.report.cache_report import CacheReport
 from artifact_inspector.report.console import to_text
 from artifact_inspector.report.json import as_text
-from artifact_inspector.report.json.cache import cache_document
-from artifact_inspector.report.json.streamed import write_cache
+from artifact_inspector.report.json.cache import cache_document, write_cache
 
 SOME = ("gemv_one_warp", "layer_norm", "softmax")
 

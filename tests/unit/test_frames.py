@@ -23,10 +23,9 @@ from artifact_inspector.files.cache import Artifact, open_cache
 from artifact_inspector.model.escaping import escape_unprintable
 from artifact_inspector.report.console import MAX_WIDTH, make_console, show, to_text
 from artifact_inspector.report.corpus import CorpusReport
-from artifact_inspector.report.exchange.annotations import workflow_commands
 from artifact_inspector.report.exchange.junit import junit_text
 from artifact_inspector.report.exchange.markdown import corpus_markdown
-from artifact_inspector.report.exchange.sarif import sarif_document
+from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
 from artifact_inspector.report.json import as_text
 from artifact_inspector.report.json.baseline import baseline_document, baseline_text
 from artifact_inspector.report.json.comparison import corpus_document

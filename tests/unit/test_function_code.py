@@ -18,8 +18,8 @@ def _codes(saved: Saved) -> list[FunctionCode]:
     found = []
     for stage in saved.stages:
         language = format_of(stage)
-        functions = saved.module(stage).functions
-        found += [FunctionCode(function, language) for function in functions]
+        module = saved.module(stage)
+        found += [FunctionCode(function, module, language) for function in module.functions]
     return found
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from handwritten import code_of
 from works import dot, mma, replace_op, tiled
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.matrix.generation import MatrixGeneration, count_packed_dots, describe_generation
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork, Tiling
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.formats import format_of
 from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Stage
-from artifact_inspector.model.text import SourceText
 
 
 def generation(target: str, works: list[MatrixWork], **more: object) -> MatrixGeneration:
@@ -133,8 +131,7 @@ k:
 \tv_fma_f32 v3, v1, v2, v3
 \ts_endpgm
 """
-    (function,) = format_of(Stage.AMDGCN).parse(SourceText("k", text), Stage.AMDGCN).functions
-    code = FunctionCode(function, format_of(Stage.AMDGCN))
+    code = code_of(Stage.AMDGCN, text)
     (region,) = find_regions(code, (), exact=False)
     assert count_packed_dots(code, region) == 2
     found = describe_generation(parse_target("gfx906"), (), 3, dots=[BLOCKED], packed=2)

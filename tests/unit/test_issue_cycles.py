@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
+from handwritten import prepared
+
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.issue_cycles import estimate_issue
-from artifact_inspector.formats.sass import parser as sass
-from artifact_inspector.model import BasicBlock, ControlInfo, EventKind, Function, Instruction, Operands
+from artifact_inspector.model import BasicBlock, ControlInfo, EventKind, Function, Instruction, Operands, Stage
 
 
 def a_function(*controls: ControlInfo) -> Function:
@@ -18,8 +18,7 @@ def a_function(*controls: ControlInfo) -> Function:
 
 
 def an_issue(*controls: ControlInfo) -> object:
-    function = a_function(*controls)
-    code = FunctionCode(function, sass.FORMAT)
+    code = prepared(a_function(*controls), Stage.SASS)
     blocks = frozenset({0})
     return estimate_issue(code, Region("straight", "straight", blocks, blocks, blocks))
 

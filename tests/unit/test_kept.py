@@ -6,7 +6,7 @@ import pytest
 
 from artifact_inspector.compiling.ask.environments import cache_directory
 from artifact_inspector.errors import CompileError
-from artifact_inspector.files.cache_directory import is_disabled, user_cache, write_private
+from artifact_inspector.files.writer import is_disabled, user_cache, write_private
 
 
 @pytest.mark.parametrize(("named", "root"), [("/some/where", "/some/where"), ("", "~/.cache"), ("here", "~/.cache")])

@@ -93,7 +93,10 @@ def test_a_configuration_names_what_the_kernel_lets_one_choose(name):
 
 
 def test_every_kernel_of_the_package_is_tested_here():
-    files = {path.stem for path in (ROOT / "kernels").glob("*.py")} - {"__init__"}
+    files = {path.stem for path in (ROOT / "kernels").glob("*.py")} - {
+        "__init__",
+        "gemm_int4",
+    }  # a kernel to advise on, no reference
     assert set(REFERENCE_KERNELS) == files == set(SMALL)
 
 
@@ -114,7 +117,7 @@ def _judge():
     import torch
     from triton.runtime import interpreter
 
-    from artifact_inspector.measuring.check import fill_with_poison, relative_error
+    from artifact_inspector.measuring.gpu_process import fill_with_poison, relative_error
 
     for name, size in SMALL.items():
         if name == "matmul_scaled" and not hasattr(interpreter.InterpreterBuilder, "create_dot_scaled"):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from artifact_inspector.api.launches import pair_launches
-from artifact_inspector.cli._launches import read_requests
+from artifact_inspector.cli._groups import LaunchOptions
+from artifact_inspector.cli._launches import read_launches
 from artifact_inspector.errors import UsageError
 from artifact_inspector.execution.argument_matching import match_launch
 from artifact_inspector.execution.kernel_loader import load_kernel
@@ -28,46 +29,46 @@ def cache(tmp_path: Path) -> Cache:
 
 
 def test_a_launch_on_record_is_taken_where_nothing_is_said(cache: Cache) -> None:
-    (one,) = read_requests([], None, None, cache, "scale")
+    (one,) = read_launches(LaunchOptions(), cache, "scale")
     assert (one.grid, one.arguments) == ((7, 1, 1), {"M": 512, "N": 64})
 
 
 def test_an_argument_alone_is_another_one_for_the_launch_on_record(cache: Cache) -> None:
-    (one,) = read_requests(["M=32"], None, None, cache, "scale")
+    (one,) = read_launches(LaunchOptions(["M=32"]), cache, "scale")
     assert (one.grid, one.arguments) == ((7, 1, 1), {"M": 32, "N": 64})
 
 
 def test_a_grid_alone_is_another_one_for_the_launch_on_record(cache: Cache) -> None:
-    (one,) = read_requests([], "cdiv(M,BLOCK_M)", None, cache, "scale")
+    (one,) = read_launches(LaunchOptions(grid="cdiv(M,BLOCK_M)"), cache, "scale")
     assert one.grid[0] == "cdiv(M,BLOCK_M)"
     assert one.arguments == {"M": 512, "N": 64}
 
 
 def test_a_grid_and_arguments_are_a_launch_of_their_own(cache: Cache) -> None:
-    (one,) = read_requests(["M=32"], "3", None, cache, "scale")
+    (one,) = read_launches(LaunchOptions(["M=32"], "3"), cache, "scale")
     assert (one.grid, one.arguments) == ((3,), {"M": 32})
 
 
 def test_a_grid_alone_is_enough_where_no_launch_is_on_record(cache: Cache) -> None:
     for grid in ("3", None):
         with pytest.raises(UsageError, match="No kernel here is called 'another'"):
-            read_requests([], grid, None, cache, "another")
+            read_launches(LaunchOptions(grid=grid), cache, "another")
     (cache.root / MANIFEST).unlink()
-    (one,) = read_requests([], "3", None, cache, "scale")
+    (one,) = read_launches(LaunchOptions(grid="3"), cache, "scale")
     assert (one.grid, one.arguments) == ((3,), {})
     with pytest.raises(UsageError, match="no grid was given"):
-        read_requests([], None, None, cache, "scale")
+        read_launches(LaunchOptions(), cache, "scale")
 
 
 def test_an_argument_that_no_launch_on_record_has_is_refused(cache: Cache) -> None:
     known = list(RECORDED["args"])
     with pytest.raises(UsageError, match="have no argument nowhere") as found:
-        read_requests(["nowhere=4"], None, None, cache, "scale")
+        read_launches(LaunchOptions(["nowhere=4"]), cache, "scale")
     assert all(name in str(found.value.remedy) for name in known)
     with pytest.raises(UsageError) as found:
-        read_requests([f"{known[0]}x=4"], None, None, cache, "scale")
+        read_launches(LaunchOptions([f"{known[0]}x=4"]), cache, "scale")
     assert found.value.remedy == f"Did you mean {known[0]}?"
-    assert read_requests(["num_warps=8"], None, None, cache, "scale")[0].arguments["num_warps"] == 8
+    assert read_launches(LaunchOptions(["num_warps=8"]), cache, "scale")[0].arguments["num_warps"] == 8
 
 
 @pytest.fixture
@@ -89,25 +90,25 @@ def tuned(tmp_path: Path) -> Cache:
 
 
 def test_only_launches_of_the_target_that_is_asked_for_are_taken(tuned: Cache) -> None:
-    (one,) = read_requests([], None, None, tuned, "scale", parse_filters(["sm_90"]))
+    (one,) = read_launches(LaunchOptions(), tuned, "scale", parse_filters(["sm_90"]))
     assert one.kernel_hash == "b" * 64
 
 
 def test_a_form_that_was_never_launched_needs_a_grid_and_takes_the_arguments_of_one_that_was(tuned: Cache) -> None:
     only = parse_filters(["sm_80", "w8"])
     with pytest.raises(UsageError, match="other variants of this kernel: scale aaaaaa for sm_80, grid 7,1,1") as caught:
-        read_requests([], None, None, tuned, "scale", only)
+        read_launches(LaunchOptions(), tuned, "scale", only)
     assert "--grid" in str(caught.value.remedy)
-    (one,) = read_requests([], "3", None, tuned, "scale", only)
+    (one,) = read_launches(LaunchOptions(grid="3"), tuned, "scale", only)
     assert (one.kernel_hash, one.grid, one.arguments) == (None, (3,), {"M": 512, "N": 64})
     assert one.inherited_names == {"M", "N"}
 
 
 def test_with_a_grid_every_form_can_be_put_in_order(tuned: Cache) -> None:
     wanted = parse_filters(["sm_80"])
-    (one,) = read_requests([], "3", None, tuned, "scale", wanted, all_variants=True)
+    (one,) = read_launches(LaunchOptions(grid="3"), tuned, "scale", wanted, all_variants=True)
     assert one.kernel_hash is None
-    (own,) = read_requests([], "3", None, tuned, "scale", wanted)
+    (own,) = read_launches(LaunchOptions(grid="3"), tuned, "scale", wanted)
     assert own.kernel_hash == "a" * 64
 
 
@@ -138,7 +139,7 @@ def copies(root: Path, constants: dict[str, dict[str, int] | None]) -> Cache:
 
 
 def grids(cache: Cache, name: str | None, grid: str, *arguments: str, all_variants: bool = False) -> list[int]:
-    requests = read_requests([*arguments], grid, None, cache, name, all_variants=all_variants)
+    requests = read_launches(LaunchOptions([*arguments], grid), cache, name, all_variants=all_variants)
     pairs = pair_launches(cache, name, (), requests, all_variants=all_variants)
     loaded = [(load_kernel(entry, None), request, entry.constants) for entry, request in pairs]
     return [match_launch(kernel, request, known)[1].grid[0] for kernel, request, known in loaded]

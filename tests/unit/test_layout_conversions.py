@@ -27,10 +27,9 @@ def conversion(shape: str, before: str, after: str, triton: str | None = "3.6.0"
 }}
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    function = module.functions[0]
-    code = FunctionCode(function, FORMAT)
+    code = FunctionCode(module.functions[0], module, FORMAT)
     (region,) = find_regions(code, (), exact=False)
-    (found,) = find_conversions(code, region, module, FORMAT, triton and TritonVersion(triton))
+    (found,) = find_conversions(code, region, triton and TritonVersion(triton))
     return found
 
 
@@ -54,9 +53,9 @@ module attributes {"triton_gpu.num-warps" = 4 : i32} {
 }
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    code = FunctionCode(module.functions[0], FORMAT)
+    code = FunctionCode(module.functions[0], module, FORMAT)
     (region,) = find_regions(code, (), exact=False)
-    (found,) = find_conversions(code, region, module, FORMAT, TritonVersion("2.1.0"))
+    (found,) = find_conversions(code, region, TritonVersion("2.1.0"))
     assert (found.crosses_warps, found.through_shared) == (None, True)
 
 
@@ -93,7 +92,7 @@ def test_a_conversion_that_does_not_say_its_types_costs_no_other_one() -> None:
 }}
 """
     module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    code = FunctionCode(module.functions[0], FORMAT)
+    code = FunctionCode(module.functions[0], module, FORMAT)
     (region,) = find_regions(code, (), exact=False)
-    (found,) = find_conversions(code, region, module, FORMAT, TritonVersion("3.6.0"))
+    (found,) = find_conversions(code, region, TritonVersion("3.6.0"))
     assert found.change == "blocked → blocked"

@@ -169,3 +169,48 @@ def test_names_have_the_host_the_boot_and_the_process(monkeypatch: pytest.Monkey
     assert machine_name().startswith("mlauthost.")
     monkeypatch.undo()
     machine_name.cache_clear()
+
+
+_PUBLISH_IN_A_LOOP = """
+import json, random, sys, threading
+from pathlib import Path
+from artifact_inspector.compiling.publishing import entry_metadata, publish, staging_directory
+out, chance, refusals = Path(sys.argv[1]), random.Random(int(sys.argv[2])), []
+def compile_once(number):
+    try:
+        staging = staging_directory(out)
+        entry = staging / f"entry{number % 7}"
+        entry.mkdir()
+        (entry / "kernel.ptx").write_text("text")
+        (entry / "kernel.json").write_text("{}")
+        (entry / "__grp__kernel.json").write_text(json.dumps({"child_paths": {"kernel.ptx": "elsewhere"}}))
+        if entry_metadata(publish(staging, entry.name, out)) is None:
+            refusals.append("incomplete")
+    except OSError as error:
+        refusals.append(repr(error))
+threads = [threading.Thread(target=compile_once, args=(number,)) for number in range(100)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(refusals)
+"""
+
+
+@needs_linux
+def test_two_pid_namespaces_publish_into_one_cache(tmp_path: Path) -> None:
+    """Process IDs of one container mean nothing in the other: neither may remove the other's running compile."""
+    namespace = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    try:
+        subprocess.run([*namespace, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this system gives no PID namespace")
+    later_pid = ["sh", "-c", 'for n in 1 2 3 4 5; do true & done; wait; "$@"; exit', "sh"]
+    runs = [
+        subprocess.Popen(
+            [*namespace, *(later_pid * seed), sys.executable, "-c", _PUBLISH_IN_A_LOOP, str(tmp_path), str(seed)],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in range(2)
+    ]
+    assert [run.communicate(timeout=60)[0] for run in runs] == ["[]\n", "[]\n"]

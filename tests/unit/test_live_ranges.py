@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from handwritten import code_of
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.shared.live_ranges import SharedMemoryLiveness
-from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage
-from artifact_inspector.model.text import SourceText
 
 HEAD = """
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
@@ -35,9 +33,9 @@ def other(name: str) -> str:
 def use_of(*body: str) -> tuple[SharedMemoryLiveness, int]:
     """Who uses memory in a function, and the operation that allocates %a."""
     text = HEAD + "\n".join(body) + "\n    tt.return\n  }\n}\n"
-    (function,) = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR).functions
-    index = next(at for at, one in enumerate(function.instructions) if one.text.strip().startswith("%a = "))
-    return SharedMemoryLiveness(FunctionCode(function, FORMAT, is_complete=True), FORMAT), index
+    code = code_of(Stage.TTGIR, text)
+    index = next(at for at, one in enumerate(code.instructions) if one.text.strip().startswith("%a = "))
+    return SharedMemoryLiveness(code), index
 
 
 def text_at(memory: SharedMemoryLiveness, index: int) -> str:

@@ -23,7 +23,7 @@ from artifact_inspector.model import (
 from artifact_inspector.model.text import SourceText
 
 
-def vmcnt(depth: int) -> WaitOp:
+def vmcnt(depth: int | None) -> WaitOp:
     return WaitOp("s_waitcnt vmcnt", depth, Queue.LOADS, template="{op}({depth})")
 
 
@@ -357,7 +357,10 @@ def test_plain_opcodes_have_one_kind(line, opcode, expected):
         ),
         ("  call void @llvm.amdgcn.wait.asyncmark(i16 1)", "gfx950", WaitOp("wait.asyncmark", 1, Queue.GROUP)),
         ("  call void @llvm.amdgcn.s.wait.asynccnt(i16 3)", "gfx1250", WaitOp("s_wait_asynccnt", 3, Queue.COPIES)),
-        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", vmcnt(0)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "", vmcnt(None)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 -49168)", "gfx942", vmcnt(0)),
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 3952)", "", vmcnt(None)),  # 0 on gfx9, 3 on gfx11
+        ("  call void @llvm.amdgcn.s.waitcnt(i32 20348)", "", vmcnt(28)),  # no other generation uses these bits
         ("  call void @llvm.amdgcn.s.waitcnt(i32 20336)", "gfx942", vmcnt(16)),
         ("  call void @llvm.amdgcn.s.waitcnt(i32 2039)", "gfx1100", vmcnt(1)),
     ],
@@ -368,7 +371,7 @@ def test_waits_say_how_many_may_still_fly(line, target, expected):
     assert FORMAT.wait(module.functions[0].instructions[0], module) == expected
 
 
-@pytest.mark.parametrize(("immediate", "target"), [(49279, "gfx942"), (64519, "gfx1100")])
+@pytest.mark.parametrize(("immediate", "target"), [(49279, "gfx942"), (49279, ""), (64519, "gfx1100")])
 def test_a_waitcnt_with_vmcnt_at_its_maximum_is_no_wait(immediate, target):
     module = read(
         f'define void @k() {{\n  call void @llvm.amdgcn.s.waitcnt(i32 {immediate})\n  ret void\n}}\nattributes #0 = {{ "target-cpu"="{target}" }}'

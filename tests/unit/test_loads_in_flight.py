@@ -27,8 +27,8 @@ def in_flight(
     language = format_of(stage)
     module = language.parse(SourceText("k", text), stage)
     (function,) = module.functions
-    code = FunctionCode(function, language)
-    walk = walk_function(code, find_regions(code, (), exact=False), module, language, threads)
+    code = FunctionCode(function, module, language)
+    walk = walk_function(code, find_regions(code, (), exact=False), threads)
     return find_in_flight(walk, unrolled=unrolled or {})
 
 
@@ -465,9 +465,9 @@ def test_a_phase_bears_the_bytes_that_its_barrier_expects() -> None:
 
     body = tma(expect("%r11"), TMA + "[%r11]", TMA + "[%r11]", wait_for("%r11"))
     module = language.parse(SourceText("k", ptx(*body)), Stage.PTX)
-    code = FunctionCode(module.functions[0], language)
+    code = FunctionCode(module.functions[0], module, replace(language, transfer=transfer))
     regions = find_regions(code, (), exact=False)
-    found = find_in_flight(walk_function(code, regions, module, replace(language, transfer=transfer), 128))
+    found = find_in_flight(walk_function(code, regions, 128))
     assert (loop_of(found).max_loads, loop_of(found).max_bytes_per_thread) == (2, 4096 / 128)
 
 

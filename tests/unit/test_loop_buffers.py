@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from handwritten import tensor_code
+from handwritten import code_of, tensor_code
 
 from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.loop_buffers import LoopBuffers, _access_width, find_loop_buffers
-from artifact_inspector.formats import format_of
-from artifact_inspector.formats.mlir.parser import FORMAT
-from artifact_inspector.model import Module, Queue, Stage
-from artifact_inspector.model.text import SourceText
+from artifact_inspector.model import Queue, Stage
 
 MEMORY = "#shared, #smem, mutable"
 TILE, TILES = f"!ttg.memdesc<8x8xf16, {MEMORY}>", f"!ttg.memdesc<3x8x8xf16, {MEMORY}>"
@@ -36,9 +33,8 @@ def found(body: str) -> LoopBuffers:
     """What the last loop of a kernel does; the first operation stands in line 3."""
     body = "\n".join(line.strip() for line in body.splitlines() if line.strip())
     code = tensor_code(body, Stage.TTGIR, head=HEAD)
-    module = Module(Stage.TTGIR, "k.ttgir", (code.function,), {"ttg.target": "cuda:80"})
     regions = find_regions(code, find_reference(code), exact=True)
-    *_, last = find_loop_buffers(code, regions, module, FORMAT, exact=True).values()
+    *_, last = find_loop_buffers(code, regions).values()
     return last
 
 
@@ -141,9 +137,8 @@ def test_a_plain_load_is_told_and_has_no_queue_of_copies() -> None:
 
 def test_a_function_without_loops_has_nothing_to_tell() -> None:
     code = tensor_code(f"%a = tt.load %x : {P}", Stage.TTGIR, head=HEAD)
-    module = Module(Stage.TTGIR, "k.ttgir", (code.function,), {})
     regions = find_regions(code, (), exact=False)
-    assert find_loop_buffers(code, regions, module, FORMAT, exact=False) == {}
+    assert find_loop_buffers(code, regions) == {}
 
 
 @pytest.mark.parametrize(
@@ -155,10 +150,9 @@ def test_a_function_without_loops_has_nothing_to_tell() -> None:
     ],
 )
 def test_of_machine_code_the_width_of_a_load_is_what_a_thread_moves(load: str, widths: list[int]) -> None:
-    language = format_of(Stage.PTX)
     text = f".version 8.7\n.target sm_90\n.visible .entry k()\n{{\n\t{load};\n\tret;\n}}\n"
-    module = language.parse(SourceText("k", text), Stage.PTX)
-    moved = [_access_width(instruction, module, language) for instruction in module.functions[0].instructions[:1]]
+    code = code_of(Stage.PTX, text)
+    moved = [_access_width(instruction, code) for instruction in code.instructions[:1]]
     assert [width for width in moved if width] == widths
 
 
@@ -173,5 +167,4 @@ def test_of_machine_code_the_width_of_a_load_is_what_a_thread_moves(load: str, w
 def test_of_tensors_it_is_what_a_thread_holds_along_the_fastest_axis(layout: str, width: int) -> None:
     pointers = f"tensor<8x8x!tt.ptr<f16>, {layout}>"
     code = tensor_code(f"%a = tt.load %x : {pointers}", Stage.TTGIR, head=f"%x: {pointers}")
-    module = Module(Stage.TTGIR, "k.ttgir", (code.function,), {})
-    assert _access_width(code.function.instructions[0], module, FORMAT) == width
+    assert _access_width(code.function.instructions[0], code) == width

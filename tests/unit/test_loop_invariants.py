@@ -39,12 +39,12 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
 
 def test_what_a_loop_does_not_change_and_what_it_does_not_always_convert_is_told() -> None:
     module = FORMAT.parse(SourceText("k.ttgir", LOOP), Stage.TTGIR)
-    code = FunctionCode(module.functions[0], FORMAT)
+    code = FunctionCode(module.functions[0], module, FORMAT)
     outer, inner = (region for region in find_regions(code, (), exact=False) if region.loop is not None)
     found = {
         LOOP.splitlines()[one.line - 1].split()[0]: (one.is_loop_variant, one.is_unconditional)
         for region in (outer, inner)
-        for one in find_conversions(code, region, module, FORMAT)
+        for one in find_conversions(code, region)
     }
     assert found == {
         "%same": (False, True),

@@ -20,7 +20,7 @@ def forms(body: str, *, exact: bool = True) -> list[LoopProperties | None]:
     code = tensor_code(body, head=HEAD)
     reference = find_reference(code)
     regions = find_regions(code, reference, exact=exact)
-    return [find_loop_properties(code, region, exact=exact) for region in regions if region.loop is not None]
+    return [find_loop_properties(code, region) for region in regions if region.loop is not None]
 
 
 def form(body: str, *, exact: bool = True) -> LoopProperties:
@@ -187,4 +187,4 @@ def test_a_value_handed_on_as_it_came_is_older_than_one_iteration() -> None:
 def test_blocks_that_go_round_without_an_operation_of_their_own_have_no_form() -> None:
     code = made("L3 F4", "L5 F6", "S7", to={1: (1, 2)})
     (region,) = (region for region in find_regions(code, (), exact=False) if region.loop is not None)
-    assert find_loop_properties(code, region, exact=False) is None
+    assert find_loop_properties(code, region) is None

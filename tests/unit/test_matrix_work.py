@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handwritten import made
+from handwritten import code_of, made
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.matrix.matrix_work import (
@@ -15,9 +15,7 @@ from artifact_inspector.analysis.matrix.matrix_work import (
     warps_of,
 )
 from artifact_inspector.analysis.order.regions import find_regions
-from artifact_inspector.formats import format_of
-from artifact_inspector.model import EventKind, Issuer, MatrixOp, Module, Stage
-from artifact_inspector.model.text import SourceText
+from artifact_inspector.model import EventKind, Issuer, MatrixOp, Stage
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%r9,%r10}, {%r1,%r2,%r3,%r4};"
 PTX = """
@@ -56,16 +54,10 @@ module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 """
 
 
-def read(text: str, stage: Stage) -> tuple[FunctionCode, Module]:
-    module = format_of(stage).parse(SourceText("k", text), stage)
-    (function,) = module.functions
-    return FunctionCode(function, format_of(stage)), module
-
-
 def works_of(text: str, stage: Stage, warps: int | None) -> tuple[MatrixWork, ...]:
-    code, module = read(text, stage)
+    code = code_of(stage, text)
     (region,) = find_regions(code, (), exact=False)
-    return find_matrix_work(code, region, module, format_of(stage), warps)
+    return find_matrix_work(code, region, warps)
 
 
 def dot_of(*warps: int) -> MatrixWork:
@@ -115,19 +107,20 @@ def test_warps_of_a_linear_layout_are_counted_along_what_their_bases_move() -> N
 
 
 def test_the_module_says_how_many_warps_run_it_and_the_metadata_only_where_it_does_not() -> None:
-    code, module = read(TTGIR, Stage.TTGIR)
-    assert warps_of(code, (), module, 12) == 4
-    assert warps_of(code, (), replace(module, attributes={}), 12) == 12
+    code = code_of(Stage.TTGIR, TTGIR)
+    assert warps_of(code, (), 12) == 4
+    silent = FunctionCode(code.function, replace(code.module, attributes={}), code.language)
+    assert warps_of(silent, (), 12) == 12
 
 
 def test_warps_of_a_partition_are_those_of_its_layouts_and_never_those_of_the_block() -> None:
-    code, module = read(TTGIR, Stage.TTGIR)
+    code = code_of(Stage.TTGIR, TTGIR)
     function = replace(code.function, partitions=(object(),))  # type: ignore[arg-type]
-    specialised = FunctionCode(function, code.language)
-    assert warps_of(specialised, (dot_of(8, 1),), module, 12) == 8
-    assert warps_of(specialised, (), module, 12) is None
+    specialised = FunctionCode(function, code.module, code.language)
+    assert warps_of(specialised, (dot_of(8, 1),), 12) == 8
+    assert warps_of(specialised, (), 12) is None
     differing = (dot_of(8, 1), dot_of(4, 1))
-    assert warps_of(specialised, differing, module, 12) is None
+    assert warps_of(specialised, differing, 12) is None
 
 
 ARMS = """

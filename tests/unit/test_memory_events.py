@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 from handwritten import code_of, made
 
@@ -21,16 +19,14 @@ from artifact_inspector.analysis.overlap.memory_events import (
 )
 from artifact_inspector.formats import format_of
 from artifact_inspector.model import Module, Queue, Stage, Transfer
-from artifact_inspector.model.control import ControlInfo
+from artifact_inspector.model.instruction import ControlInfo
 
 
 def events(*body: str, target: str = "sm_80") -> list[tuple[MemoryEvent, ...]]:
     """By block; the first instruction is number 0."""
     lines = "\n".join(line if line.endswith(":") else f"\t{line};" for line in body)
     text = f".version 8.7\n.target {target}\n.visible .entry k()\n{{\n{lines}\n\tret;\n}}\n"
-    code = code_of(Stage.PTX, text)
-    module = Module(Stage.PTX, "k", (code.function,), {"target": target})
-    return find_memory_events(code, module, format_of(Stage.PTX))
+    return find_memory_events(code_of(Stage.PTX, text))
 
 
 def flat(*body: str, target: str = "sm_80") -> list[tuple[int, object]]:
@@ -180,9 +176,10 @@ def test_machine_code_waits_for_the_scoreboards_that_count_its_loads_alone() -> 
 
     code = made("L L F F")
     controls = (control(0, 0), control(3, 0), control(5, 1 << 0 | 1 << 4), control(None, 1 << 3))
-    coded = FunctionCode(replace(code.function, control_codes=controls), code.language)
-    language: Any = SimpleNamespace(transfer=lambda *_: Transfer(4, Queue.USE))
-    (found,) = find_memory_events(coded, Module(Stage.SASS, "k", (), {}), language)
+    function = replace(code.function, control_codes=controls)
+    language = replace(format_of(Stage.SASS), transfer=lambda *_: Transfer(4, Queue.USE))
+    coded = FunctionCode(function, Module(Stage.SASS, "k", (), {}), language)
+    (found,) = find_memory_events(coded)
     issues = [event.action.scoreboard for event in found if isinstance(event.action, IssuedOperation)]
     assert issues == [0, 3]
     # counters 4 and 5 count no load

@@ -7,14 +7,13 @@ the first.
 import re
 
 import pytest
+from handwritten import code_of, prepared
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.placement import PreviousStage
 from artifact_inspector.analysis.order.reference_regions import find_reference
 from artifact_inspector.analysis.order.region_facts import RegionFacts, signature_of
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.order.verdict import judge_region
-from artifact_inspector.formats import format_of
 from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
@@ -50,15 +49,15 @@ def partitions(*bodies: tuple[str, ...]) -> tuple[str, ...]:
 def facts(program: tuple[str, ...], later: tuple[str, ...] | None = None) -> dict[str, RegionFacts]:
     """Facts of every region at the later stage (at the first, when there is no later one)."""
     first = module(program, Stage.TTIR)
-    reference = find_reference(FunctionCode(first, FORMAT))
+    reference = find_reference(prepared(first, Stage.TTIR))
     memories: dict[str, PreviousStage] = {}
     found: dict[str, RegionFacts] = {}
     for function in (first,) if later is None else (first, module(later, Stage.TTGIR)):
         exact = function is first
-        code = FunctionCode(function, FORMAT)
+        code = prepared(function, Stage.TTIR if exact else Stage.TTGIR)
         found = {}
         for region in find_regions(code, reference, exact=exact):
-            found[region.id], memories[region.id] = judge_region(code, region, memories.get(region.id), exact=exact)
+            found[region.id], memories[region.id] = judge_region(code, region, memories.get(region.id))
     return found
 
 
@@ -234,15 +233,14 @@ ret;
 def test_a_histogram_made_by_atomics_in_shared_memory_is_not_gone() -> None:
     program = (LOAD_A, f"%h = tt.histogram %a : {T} -> {T} @2", f"tt.store %q, %h : {P} @3")
     first = module(program, Stage.TTIR)
-    reference = find_reference(FunctionCode(first, FORMAT))
+    reference = find_reference(prepared(first, Stage.TTIR))
     for text, verdict in (
         (PTX_OF_A_HISTOGRAM, "single"),
         (PTX_OF_A_HISTOGRAM.replace("atom.shared", "atom.global"), "gone"),
     ):
-        (later,) = format_of(Stage.PTX).parse(SourceText("k", text), Stage.PTX).functions
-        code = FunctionCode(later, format_of(Stage.PTX))
+        code = code_of(Stage.PTX, text)
         (region,) = find_regions(code, reference, exact=False)
-        found, _ = judge_region(code, region, None, exact=False)
+        found, _ = judge_region(code, region, None)
         assert found.verdict == verdict
 
 

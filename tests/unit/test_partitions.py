@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
+from handwritten import code_of
+
 from artifact_inspector.analysis.order.regions import find_regions
 from artifact_inspector.analysis.overlap.partitions import find_partitions, find_slots
-from artifact_inspector.formats.mlir import parser as mlir
 from artifact_inspector.formats.ptx import parser as ptx
-from artifact_inspector.model import Function, Module, Stage
+from artifact_inspector.model import Function, Stage
 from artifact_inspector.model.text import SourceText
 
 SPECIALISED = """#smem = #ttg.shared_memory
@@ -51,12 +51,6 @@ PINGPONG = """module attributes {"ttg.num-warps" = 8 : i32} {
 """
 
 
-def read(text: str) -> tuple[Module, FunctionCode]:
-    module = mlir.FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    function = module.functions[0]
-    return module, FunctionCode(function, mlir.FORMAT)
-
-
 def setmaxnreg(*counts: int) -> Function:
     body = "".join(f"\tsetmaxnreg.inc.sync.aligned.u32 \t{count};\n" for count in counts)
     text = f".version 8.0\n.target sm_90a\n.visible .entry k()\n{{\n{body}\tret;\n}}\n"
@@ -64,8 +58,8 @@ def setmaxnreg(*counts: int) -> Function:
 
 
 def test_each_partition_has_its_own_loads_matrix_operations_and_barriers() -> None:
-    module, code = read(SPECIALISED)
-    found = find_partitions(code, module, mlir.FORMAT)
+    code = code_of(Stage.TTGIR, SPECIALISED)
+    found = find_partitions(code)
     assert [(p.name, p.loads, p.matrix, p.barriers) for p in found] == [
         ("default", 1, 0, 1),
         ("partition0", 0, 1, 1),
@@ -74,31 +68,31 @@ def test_each_partition_has_its_own_loads_matrix_operations_and_barriers() -> No
 
 
 def test_registers_are_asked_for_by_partition_and_never_by_the_default_one() -> None:
-    module, code = read(SPECIALISED)
-    found = find_partitions(code, module, mlir.FORMAT)
+    code = code_of(Stage.TTGIR, SPECIALISED)
+    found = find_partitions(code)
     assert [p.registers_requested for p in found] == [None, 236, 24]
     assert found[0].warps == 4
 
 
 def test_a_request_is_granted_in_steps_of_eight_registers() -> None:
-    module, code = read(SPECIALISED)
-    found = find_partitions(code, module, mlir.FORMAT, setmaxnreg(232, 24, 40))
+    code = code_of(Stage.TTGIR, SPECIALISED)
+    found = find_partitions(code, setmaxnreg(232, 24, 40))
     assert [p.registers for p in found] == [None, 232, 24]
 
 
 def test_what_the_ptx_does_not_set_is_not_known() -> None:
-    module, code = read(SPECIALISED)
-    found = find_partitions(code, module, mlir.FORMAT, setmaxnreg(168))
+    code = code_of(Stage.TTGIR, SPECIALISED)
+    found = find_partitions(code, setmaxnreg(168))
     assert [p.registers for p in found] == [None, None, None]
 
 
 def test_a_kernel_without_partitions_has_none() -> None:
-    module, code = read(PINGPONG)
-    assert find_partitions(code, module, mlir.FORMAT) == ()
+    code = code_of(Stage.TTGIR, PINGPONG)
+    assert find_partitions(code) == ()
 
 
 def test_a_loop_is_cut_at_its_hints_and_barriers() -> None:
-    _, code = read(PINGPONG)
+    code = code_of(Stage.TTGIR, PINGPONG)
     loop = next(region for region in find_regions(code, (), exact=False) if region.loop is not None)
     assert [(s.kind, s.memory, s.matrix, s.priority) for s in find_slots(code, loop)] == [
         ("memory", 2, 0, None),
@@ -109,5 +103,5 @@ def test_a_loop_is_cut_at_its_hints_and_barriers() -> None:
 
 def test_a_loop_without_hints_has_no_slots() -> None:
     plain = "\n".join(line for line in PINGPONG.split("\n") if "rocdl" not in line)
-    _, code = read(plain)
+    code = code_of(Stage.TTGIR, plain)
     assert [find_slots(code, region) for region in find_regions(code, (), exact=False)] == [(), ()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from artifact_inspector.passes.timing import PassTimes
+from artifact_inspector.passes.dumps import PassTimes
 
 MLIR = """\
 ===----===

@@ -18,11 +18,19 @@ from artifact_inspector.facts.scene import Scene, find_scene
 from artifact_inspector.facts.timetable import find_timetable
 from artifact_inspector.model import EventKind, Stage
 from artifact_inspector.pictures._block_row import lay_out
-from artifact_inspector.pictures._canvas import STYLE, Canvas
-from artifact_inspector.pictures._colours import DARK, FAMILIES, FAMILY_OF, INK, LIGHT, NUMBERED_FILLS, contrast
-from artifact_inspector.pictures.occupancy import occupancy_bars
+from artifact_inspector.pictures._canvas import (
+    DARK,
+    FAMILIES,
+    FAMILY_OF,
+    INK,
+    LIGHT,
+    NUMBERED_FILLS,
+    STYLE,
+    Canvas,
+    contrast,
+)
 from artifact_inspector.pictures.pair_timelines import pair_timelines
-from artifact_inspector.pictures.shared_map import shared_map
+from artifact_inspector.pictures.resources import occupancy_bars, shared_map
 from artifact_inspector.pictures.timeline import draw_scene, timeline
 from artifact_inspector.pictures.timetable import timetable
 

@@ -90,15 +90,15 @@ def read(ttir: str, ttgir: str | None = None) -> dict[str, Loop]:
         module = language.parse(SourceText("kernel", text), stage)
         (function,) = module.functions
         exact = stage is Stage.TTIR
-        code = FunctionCode(function, language)
+        code = FunctionCode(function, module, language)
         if exact:
             reference = find_reference(code)
         regions = find_regions(code, reference, exact=exact)
         for region in regions:
-            facts, memory = judge_region(code, region, memories.get(region.id), exact=exact)
+            facts, memory = judge_region(code, region, memories.get(region.id))
             memories[region.id] = memory
             loops.setdefault(region.id, ({}, {}))[0][stage] = facts
-        for name, found in find_loop_buffers(code, regions, module, language, exact=exact).items():
+        for name, found in find_loop_buffers(code, regions).items():
             loops[name][1][stage] = found
     return {name: loop for name, loop in loops.items() if loop[1]}
 

@@ -43,7 +43,7 @@ def measured(*rounds: LocatedRound, before: PreviousStage | None = None, code: F
 def test_a_load_that_serves_its_own_iteration_runs_not_ahead() -> None:
     found = measured(located([4], [5]))
     assert (found.distance, found.ahead_statements, found.unroll_factor) == (None, [], 1)
-    assert [s.statement.index for s in found.same_iteration_statements] == [0]
+    assert [s.program.index for s in found.same_iteration_statements] == [0]
     assert found.load_position is None
 
 

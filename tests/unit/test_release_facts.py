@@ -7,7 +7,7 @@ from saved import saved
 
 from artifact_inspector.comparison.release_facts import ReleaseFacts
 from artifact_inspector.passes.bisection import Bisection, ReleaseDifference, ReleaseResult
-from artifact_inspector.report.release_facts import describe_release_facts
+from artifact_inspector.report.passes import describe_release_facts
 from artifact_inspector.vocabulary.fact import Sign
 
 

@@ -16,9 +16,8 @@ from artifact_inspector.facts.inspection import inspect_artifact, inspect_cache
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.findings import RULES, find_findings
 from artifact_inspector.report.corpus import describe_change
-from artifact_inspector.report.exchange.annotations import workflow_commands
 from artifact_inspector.report.exchange.junit import junit_text
-from artifact_inspector.report.exchange.sarif import sarif_document
+from artifact_inspector.report.exchange.sarif import sarif_document, workflow_commands
 from artifact_inspector.report.remarks import (
     GATE_RULES,
     RemarkLocation,

@@ -36,7 +36,7 @@ from artifact_inspector.report.json import as_text, encode
 from artifact_inspector.report.json.cache import cache_document
 from artifact_inspector.report.kernel_report import KernelReport
 from artifact_inspector.report.layout import WrappedTexts
-from artifact_inspector.report.lexers.registry import lexer_for
+from artifact_inspector.report.lexers.scanner import lexer_for
 from artifact_inspector.report.phrases import (
     cut_signature,
     describe_changes,
@@ -46,7 +46,7 @@ from artifact_inspector.report.phrases import (
     legend,
     mma_count,
 )
-from artifact_inspector.report.waits import describe_copies, describe_waits, load_depths
+from artifact_inspector.report.region_work import describe_copies, describe_waits, load_depths
 
 
 def _count_letters(signature: str) -> dict[str, int]:

@@ -24,7 +24,7 @@ from artifact_inspector.execution.timing.residency import (
     overlap_warps,
 )
 from artifact_inspector.pictures.residency import residency
-from artifact_inspector.report.html.launch_drawings import draw_launch
+from artifact_inspector.report.html.launch import draw_launch
 
 PLAIN = ControlCode(1, None, None, ())
 LOAD = (ControlCode(2, 0, None, ()), StepCost("lsu", 2, 40, 4.0, 8.0))

@@ -45,7 +45,7 @@ def straight(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, exac
 def placed(*blocks: str, before: PreviousStage | None = None, home: int | None = None) -> Placement:
     _, reference = program()
     code = made(*blocks, home=home)
-    return locate_rounds(code, straight(code, reference), before, exact=False)
+    return locate_rounds(code, straight(code, reference), before)
 
 
 def loads(found: Placement) -> list[list[list[int]]]:
@@ -56,7 +56,7 @@ def memory(found: Placement) -> PreviousStage:
     """What a stage tells the next one."""
     statements = [statement for item in found.rounds for statement in item.statements]
     return PreviousStage(
-        {s.statement.index: len(s.loads) for s in statements},
+        {s.program.index: len(s.loads) for s in statements},
         {number: len(item.computes) for number, item in enumerate(found.rounds)},
         {}, 1,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def memory(found: Placement) -> PreviousStage:
 
 def test_the_stage_of_the_program_has_its_rounds_as_they_are() -> None:
     code, reference = program()
-    found = locate_rounds(code, straight(code, reference, exact=True), None, exact=True)
+    found = locate_rounds(code, straight(code, reference, exact=True), None)
     assert [len(item.statements) for item in found.rounds] == [1, 2]
     assert all(item.identified_computes == frozenset(item.computes) for item in found.rounds)
     assert (found.basis, found.unassigned, found.is_uncertain) == (Basis.SOURCE, ["k.py:10"], False)
@@ -80,20 +80,20 @@ def test_loads_and_computes_are_found_again_by_their_place() -> None:
 
 def test_without_a_program_rounds_are_runs_of_loads() -> None:
     code = made("L F")
-    assert locate_rounds(code, straight(code, ()), None, exact=False).basis is Basis.DATAFLOW
+    assert locate_rounds(code, straight(code, ()), None).basis is Basis.DATAFLOW
 
 
 def test_what_is_left_of_a_loop_has_no_rounds() -> None:
     code, reference = made("L3 F4"), program()[1]
     gone = replace(straight(code, reference), residue=(0,))
-    assert locate_rounds(code, gone, None, exact=False) == Placement([], [], Basis.SOURCE)
+    assert locate_rounds(code, gone, None) == Placement([], [], Basis.SOURCE)
     lineless = made("L F")
-    assert locate_rounds(lineless, gone, None, exact=False).basis is Basis.DATAFLOW
+    assert locate_rounds(lineless, gone, None).basis is Basis.DATAFLOW
 
 
 def test_a_stage_without_lines_is_read_by_dataflow() -> None:
     code, reference = made("L L F L L F"), program()[1]
-    assert locate_rounds(code, straight(code, reference), None, exact=False).basis is Basis.DATAFLOW
+    assert locate_rounds(code, straight(code, reference), None).basis is Basis.DATAFLOW
 
 
 def test_loads_that_lost_their_line_are_taken_in_order_for_what_is_missing() -> None:
@@ -124,7 +124,7 @@ def test_one_wide_load_may_be_several_of_a_pointer_in_a_row() -> None:
     body = three + f"\n%d = arith.mulf %a, %b : {T} @6\n%e = arith.mulf %d, %c : {T} @7\ntt.store %o, %e : {P} @8"
     _, reference = program(body)
     code = made("L3 F6 F7 S8")
-    found = locate_rounds(code, straight(code, reference), None, exact=False)
+    found = locate_rounds(code, straight(code, reference), None)
     assert loads(found) == [[[0], [0], [0]]]
     assert [s.is_merged for s in found.rounds[0].statements] == [False, True, True]
 
@@ -133,7 +133,7 @@ def test_only_loads_from_one_pointer_can_be_one() -> None:
     other = PROGRAM.replace("%bb = tt.splat %q", "%bb = tt.splat %qq")
     code = tensor_code(other, head=HEAD + ", %qq: !tt.ptr<f32>")
     stage = made("L3 F4 S5 L7 F8 S9 L10")
-    found = locate_rounds(stage, straight(stage, find_reference(code)), None, exact=False)
+    found = locate_rounds(stage, straight(stage, find_reference(code)), None)
     assert loads(found) == [[[0]], [[], [3]]]
 
 
@@ -170,7 +170,7 @@ def test_loads_at_one_place_are_shared_in_equal_runs_and_an_odd_number_is_a_gues
     _, reference = program(TWICE)
     for letters, runs, guessed in (("L3 L3 L3 L3 F4", [[0, 1], [2, 3]], False), ("L3 L3 L3 F4", [[0], [1, 2]], True)):
         code = made(letters)
-        found = locate_rounds(code, straight(code, reference), None, exact=False)
+        found = locate_rounds(code, straight(code, reference), None)
         assert loads(found) == [runs]
         assert [s.is_uncertain for s in found.rounds[0].statements] == [guessed, guessed]
 
@@ -186,8 +186,8 @@ def test_loads_at_one_place_are_told_apart_by_what_they_were_at_the_stage_before
         ({first: load, second: load}, [[0, 1, 2], [3, 4, 5]]),
         ({first: copies}, [[0, 1, 2], [3, 4, 5]]),
     ):
-        before = replace(memory(locate_rounds(code, region, None, exact=False)), kinds=kinds)
-        assert loads(locate_rounds(code, region, before, exact=False)) == [runs]
+        before = replace(memory(locate_rounds(code, region, None)), kinds=kinds)
+        assert loads(locate_rounds(code, region, before)) == [runs]
 
 
 SCALAR = EventKind.SCALAR_LOAD
@@ -199,8 +199,8 @@ def scalar(letters: str, before: PreviousStage | None, *, at: int = 1, made_by: 
     instructions = list(code.function.instructions)
     instructions[at] = instructions[at]._replace(kind=SCALAR, decode=lambda _: Operands((), ("s4",)))
     instructions[made_by] = instructions[made_by]._replace(decode=lambda _: Operands(("s4",), ()))
-    changed = FunctionCode(replace(code.function, instructions=tuple(instructions)), code.language)
-    return loads(locate_rounds(changed, straight(changed, program()[1]), before, exact=False))
+    changed = FunctionCode(replace(code.function, instructions=tuple(instructions)), code.module, code.language)
+    return loads(locate_rounds(changed, straight(changed, program()[1]), before))
 
 
 def test_a_load_through_the_scalar_cache_counts_where_it_is_due() -> None:
@@ -220,8 +220,8 @@ def test_one_at_another_line_is_that_of_the_statement_that_lacks_a_load() -> Non
 def test_of_loads_in_one_clause_those_that_only_follow_are_left_to_others() -> None:
     before = memory(placed("L3 F4 S5 L6 L7 F8 S9 L10"))
     code = made("L3 L3 F4 S5 L7 F8 S9 L10")  # the second load bears the line of the clause's first
-    clause = FunctionCode(replace(code.function, clause_followers=frozenset({1})), code.language)
-    found = locate_rounds(clause, straight(clause, program()[1]), before, exact=False)
+    clause = FunctionCode(replace(code.function, clause_followers=frozenset({1})), code.module, code.language)
+    found = locate_rounds(clause, straight(clause, program()[1]), before)
     assert loads(found) == [[[0]], [[1], [4]]]
 
 
@@ -236,7 +236,7 @@ def test_loads_in_front_of_a_loop_are_its_prologue() -> None:
     """)
     code = made("A22 A22", "F23 A22 b21", "S25", to={1: (1, 2)})
     loop = find_regions(code, reference, exact=False)[1]
-    found = locate_rounds(code, loop, None, exact=False)
+    found = locate_rounds(code, loop, None)
     ((statement,),) = (item.statements for item in found.rounds)
     assert (statement.loads, statement.loads_before_loop) == ([3], [0, 1])
 
@@ -245,7 +245,7 @@ def test_the_first_load_of_all_may_be_the_wider_one_too() -> None:
     body = loaded("a", 3) + loaded("b", 4) + f"\n%d = arith.mulf %a, %b : {T} @5\ntt.store %o, %d : {P} @6"
     _, reference = program(body)
     code = made("L3 F5 S6")
-    found = locate_rounds(code, straight(code, reference), None, exact=False)
+    found = locate_rounds(code, straight(code, reference), None)
     assert loads(found) == [[[0], [0]]]
     assert [statement.is_merged for statement in found.rounds[0].statements] == [False, True]
 
@@ -254,7 +254,7 @@ def test_of_loads_in_a_clause_the_last_are_left_where_the_stage_before_had_fewer
     _, reference = program()
     before = memory(placed("L3 L3 F4 S5 L6 L7 F8 S9 L10"))
     plain = made("L3 L3 L3 L3 F4 S5 L6 L7 F8 S9 L10")
-    code = FunctionCode(replace(plain.function, clause_followers=frozenset({1, 2, 3})), plain.language)
-    found = locate_rounds(code, straight(code, reference), before, exact=False)
+    code = FunctionCode(replace(plain.function, clause_followers=frozenset({1, 2, 3})), plain.module, plain.language)
+    found = locate_rounds(code, straight(code, reference), before)
     # two were due, four stand there: the one clause has one end, and that load is nobody's
     assert loads(found)[0] == [[0, 1, 2]]

@@ -2,7 +2,8 @@
 
 from textwrap import dedent
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
+from handwritten import prepared
+
 from artifact_inspector.analysis.order.rounds import StageRounds, find_rounds
 from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Function, Stage
@@ -18,7 +19,7 @@ def parse(body: str) -> Function:
 
 def rounds(body: str) -> tuple[Function, StageRounds]:
     function = parse(body)
-    found = find_rounds(FunctionCode(function, FORMAT))
+    found = find_rounds(prepared(function, Stage.TTIR))
     assert found is not None
     return function, found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from bills import LAYOUTS, bill, bill_of
+from handwritten import code_of
 
 from artifact_inspector.analysis.shared.scratch_memory import (
     ScratchRules,
@@ -16,9 +17,7 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     max_scratch_bytes,
     scratch_bytes,
 )
-from artifact_inspector.formats.mlir.parser import FORMAT
 from artifact_inspector.model import Stage, TensorType, TritonVersion
-from artifact_inspector.model.text import SourceText
 
 
 def reduction(shape: str, layout: str, result: str, axis: int = 0, element: str = "f32") -> str:
@@ -140,12 +139,12 @@ def taken(
     """Bytes that the operation of an opcode takes, or the most that it can take."""
     header = f'"ttg.num-ctas" = {ctas} : i32, "ttg.num-warps" = 4 : i32, ttg.target = "{target}", "ttg.threads-per-warp" = 32 : i32'
     text = f"{LAYOUTS}module attributes {{{header}}} {{\n  tt.func public @k(%p: !tt.ptr<i32>) {{\n{body}\n    tt.return\n  }}\n}}\n"
-    module = FORMAT.parse(SourceText("k.ttgir", text), Stage.TTGIR)
-    (found,) = (one for one in module.functions[0].instructions if one.opcode == opcode)
-    rules = find_scratch_rules(module, FORMAT, triton and TritonVersion(triton))  # type: ignore[arg-type]
+    code = code_of(Stage.TTGIR, text)
+    (found,) = (one for one in code.instructions if one.opcode == opcode)
+    rules = find_scratch_rules(code, triton and TritonVersion(triton))  # type: ignore[arg-type]
     if most:
-        return max_scratch_bytes(found, module, FORMAT, rules)
-    return scratch_bytes(found, module, FORMAT, rules, is_used=is_used)
+        return max_scratch_bytes(found, code, rules)
+    return scratch_bytes(found, code, rules, is_used=is_used)
 
 
 def conversion(source: str, target: str, shape: str = "128x64", element: str = "f16") -> str:

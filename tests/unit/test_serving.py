@@ -18,10 +18,9 @@ pytest.importorskip("mcp")
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, Tool
 
-from artifact_inspector.serving.bounds import CHARACTERS_PER_TOKEN, DEFAULT_TOKENS
 from artifact_inspector.serving.mcp import OUTPUT_SCHEMA, make_server
 from artifact_inspector.serving.roots import AllowedDirectories
-from artifact_inspector.serving.tool import ToolContext
+from artifact_inspector.serving.tool import CHARACTERS_PER_TOKEN, DEFAULT_TOKENS, ToolContext
 
 A_CACHE = "3.6.0/sm_80"
 ON_PAPER = ROOT / "tests" / "oracle" / "counters" / "softmax"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -18,12 +19,20 @@ from saved import FIXTURES, ROOT
 pytest.importorskip("mcp")
 
 from artifact_inspector.errors import InspectorError, UsageError
-from artifact_inspector.serving.bounds import CHARACTERS_PER_TOKEN, MAX_TOKENS, AnswerBound, ToolAnswer, sanitize
+from artifact_inspector.files.reader import read_content, restrict_reading, scan_directory
 from artifact_inspector.serving.execute_tools import EXECUTING_TOOLS
 from artifact_inspector.serving.mcp import ERROR_PROSE, _tool_result, call_tool
 from artifact_inspector.serving.read_tools import READING_TOOLS
 from artifact_inspector.serving.roots import AllowedDirectories
-from artifact_inspector.serving.tool import ToolContext, make_page
+from artifact_inspector.serving.tool import (
+    CHARACTERS_PER_TOKEN,
+    MAX_TOKENS,
+    AnswerBound,
+    ToolAnswer,
+    ToolContext,
+    make_page,
+    sanitize,
+)
 
 TOOLS = {tool.name: tool for tool in (*READING_TOOLS, *EXECUTING_TOOLS)}
 ON_PAPER = ROOT / "tests" / "oracle" / "counters" / "softmax"
@@ -278,3 +287,52 @@ def test_a_linked_record_is_a_problem_for_every_command(linked: tuple[Path, Path
 def test_errors_of_the_library_are_sanitized() -> None:
     assert sanitize("a\x1b[2J", "message") == "a\\x1b[2J"
     assert issubclass(UsageError, InspectorError)
+
+
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="no relative open here")
+@pytest.mark.parametrize("swapped", ["entry", "entry/copy.ttir"])
+def test_a_path_that_becomes_a_link_after_its_check_leads_nowhere(
+    monkeypatch: pytest.MonkeyPatch, linked: tuple[Path, Path], swapped: str
+) -> None:
+    """Nothing outside is opened, not even for a moment: each name is opened from its directory, without links."""
+    root, outside = linked
+    secret = outside / "entry" / "copy.ttir"
+    secret.write_text(SECRET)
+    resolve, opened_names = os.path.realpath, []
+
+    def resolve_then_swap(path: Any) -> str:
+        real = resolve(path)
+        victim = root / swapped
+        if not victim.is_symlink():
+            victim.rename(root / "moved")
+            victim.symlink_to(outside / swapped)
+        return real
+
+    open_file = os.open
+
+    def note_open(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        descriptor = open_file(path, flags, *args, **options)
+        opened_names.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        return descriptor
+
+    with restrict_reading([root]):
+        assert read_content(root / "entry" / "copy.json")
+        monkeypatch.setattr(os.path, "realpath", resolve_then_swap)
+        monkeypatch.setattr(os, "open", note_open)
+        with pytest.raises(OSError, match=r"director|symbolic links"):
+            read_content(root / "entry" / "copy.ttir")
+    assert not [name for name in opened_names if name.startswith(str(outside))]
+
+
+def test_a_root_that_is_replaced_stays_the_root(tmp_path: Path) -> None:
+    """The root is opened once, when the call begins."""
+    root, other = tmp_path / "root", tmp_path / "other"
+    for directory, text in ((root, "inside"), (other, SECRET)):
+        directory.mkdir()
+        (directory / "k.ttir").write_text(text)
+    with restrict_reading([root]):
+        root.rename(tmp_path / "moved")
+        other.rename(root)
+        assert read_content(root / "k.ttir") == b"inside"
+        with scan_directory(root) as listing:
+            assert [entry.name for entry in listing] == ["k.ttir"]

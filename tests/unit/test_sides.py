@@ -114,9 +114,9 @@ def test_an_older_cache_tells_no_more_than_its_minor_version(told: str | None, w
 @pytest.mark.parametrize(
     ("selectors", "message", "remedy"),
     [
-        (["2.1.0"], "No kernel here is of Triton 2.1.0.", "There are 3.6.0."),
+        (["2.1.0"], "No kernel here is of Triton 2.1.0.", "Choose from 3.6.0."),
         (["V100"], "No kernel here is for sm_70", "sm_75"),
-        (["sm_75", "sm_80"], "No kernel here is for sm_80", "There are sm_75."),
+        (["sm_75", "sm_80"], "No kernel here is for sm_80", "Choose from sm_75."),
         (["nonsense"], "nonsense", ""),
         (["flash_attention", "softmax"], "softmax", ""),
     ],

@@ -16,10 +16,9 @@ from typer.testing import CliRunner, Result
 
 from artifact_inspector import cli
 from artifact_inspector.api import trial
+from artifact_inspector.compiling.ask.compile import older_kernel_state
 from artifact_inspector.compiling.ask.process import Interpreter
-from artifact_inspector.compiling.ask.request import KernelRequest
-from artifact_inspector.compiling.ask.result import CompileResult
-from artifact_inspector.compiling.ask.trial import older_kernel_state
+from artifact_inspector.compiling.ask.request import CompileResult, KernelRequest
 from artifact_inspector.errors import UsageError
 from artifact_inspector.hardware.targets import parse_target
 

@@ -15,7 +15,7 @@ from artifact_inspector.cli import app
 from artifact_inspector.files.autotuning import entry_timings, read_autotune_results
 from artifact_inspector.files.cache import open_cache
 from artifact_inspector.model.tile import Tile
-from artifact_inspector.report.tuning import describe_timings, timing_cell
+from artifact_inspector.report.kernel_blocks import describe_timings, timing_cell
 
 
 def config(block: int, warps: int) -> dict[str, object]:

@@ -15,7 +15,7 @@ from artifact_inspector.hardware.targets import parse_target
 from artifact_inspector.model import Frame, TritonVersion
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.console import to_text
-from artifact_inspector.report.variant_causes import ReasonsReport
+from artifact_inspector.report.variant_matrix import ReasonsReport
 from artifact_inspector.vocabulary.variant_labels import Compiled
 
 ARTIFACT = saved("3.6.0/sm_80/masked_add").facts.artifact

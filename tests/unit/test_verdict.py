@@ -49,7 +49,7 @@ def judged(
     name: str = "straight",
 ) -> tuple[RegionFacts, PreviousStage]:
     (region,) = [found for found in find_regions(code, reference, exact=False) if found.id == name]
-    return judge_region(code, region, before, exact=False)
+    return judge_region(code, region, before)
 
 
 def facts(
@@ -208,11 +208,14 @@ def test_what_a_stage_holds_is_remembered_by_statement_and_round() -> None:
 # -- a file that is cut off ------------------------------------------------------------------
 
 
+def truncated(code: FunctionCode) -> FunctionCode:
+    return FunctionCode(code.function, replace(code.module, is_complete=False), code.language)
+
+
 def test_of_a_part_nothing_is_told_that_rests_on_a_guess() -> None:
     def cut(letters: str, reference: tuple[ReferenceRegion, ...] = program(), home: int | None = None) -> RegionFacts:
         code = made(letters, home=home)
-        part = FunctionCode(code.function, code.language, is_complete=False)
-        return judged(part, reference)[0]
+        return judged(truncated(code), reference)[0]
 
     assert cut("L3 F4 S5 L6 F7 S8").verdict is OrderVerdict.INTERLEAVED
     assert cut("L3 F4 S5 L6 F7 S8").notes == ("the file is truncated: missing parts may change the result",)
@@ -257,6 +260,6 @@ def _line(letters: str) -> str:
 
 def test_a_loop_that_is_not_in_what_is_left_of_a_file_is_unknown() -> None:
     code = made("L22 L23 F24 F25 S27")
-    (found, _) = judged(FunctionCode(code.function, code.language, is_complete=False), program(LOOP), name="loop@21")
+    (found, _) = judged(truncated(code), program(LOOP), name="loop@21")
     assert found.verdict is OrderVerdict.UNKNOWN
     assert "the file is truncated and does not contain this loop" in found.notes

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from handwritten import code_of
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.overlap.waits import WaitFacts, find_waits, iterations_left, least_depth
-from artifact_inspector.formats import format_of
 from artifact_inspector.model import Queue, Stage, WaitPurpose
-from artifact_inspector.model.text import SourceText
 
 
 @pytest.mark.parametrize(
@@ -52,11 +50,8 @@ $L__BB0_1:
 \tret;
 }
 """
-    language = format_of(Stage.PTX)
-    module = language.parse(SourceText("k", text), Stage.PTX)
-    (function,) = module.functions
-    code = FunctionCode(function, language)
-    regions = {block.index: f"block {block.index}" for block in function.blocks}
-    loop, behind = find_waits(code, module, language, regions)
+    code = code_of(Stage.PTX, text)
+    regions = {block.index: f"block {block.index}" for block in code.blocks}
+    loop, behind = find_waits(code, regions)
     assert loop == WaitFacts(8, "cp.async.wait_group", 2, Queue.GROUP, loop.region)
     assert (behind.op, behind.depth, behind.region != loop.region) == ("cp.async.wait_all", 0, True)

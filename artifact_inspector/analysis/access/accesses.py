@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain
-from artifact_inspector.model import LOADS, EventKind, LanguageSemantics, Module, Transfer
+from artifact_inspector.analysis.flow.traversal import group_by_key
+from artifact_inspector.model import LOADS, AccessOperands, EventKind, Transfer
 from artifact_inspector.model.condition import ConditionRole, LaneChange, Masking
 
 MEMORY_KINDS = LOADS | {EventKind.GLOBAL_STORE}
@@ -37,8 +38,8 @@ class MemoryAccess:
     guard_index: int | None
     """The instruction that lets a thread skip it, if it is another one: a branch, or a saved mask."""
     is_mask_folded: bool
-    """Its mask, if any, is part of an operand: a buffer offset that is out of bounds for inactive lanes,
-    or a `cp.async` size of 0.
+    """Its mask, if any, is part of an operand: a buffer offset that is out of bounds for inactive lanes, or a
+    `cp.async` size of 0.
     """
     chain: Chain | None
     """Its source location; None also if it carries the location of another access."""
@@ -59,8 +60,8 @@ class AccessCounts:
     """Copies by each thread from global to shared memory."""
     stores: Mapping[int | None, int]
     tiles: Mapping[int | None, int]
-    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the tile
-    → instructions.
+    """Loads and copies of a tile for the whole block (TMA, and all of tensor-level IR): bytes of the tile →
+    instructions.
     """
     tile_stores: Mapping[int | None, int]
     predicated: int
@@ -83,18 +84,18 @@ class AccessCounts:
         return sum(sum(histogram.values()) for histogram in histograms)
 
 
-def find_accesses(code: FunctionCode, module: Module, language: LanguageSemantics) -> tuple[MemoryAccess, ...]:
+def find_accesses(code: FunctionCode) -> tuple[MemoryAccess, ...]:
     """Every load, store and asynchronous copy of global memory, in text order."""
     function, flow = code.function, code.flow
     accesses: list[MemoryAccess] = []
     access_indices = sorted(code.find(MEMORY_KINDS))
     if not access_indices:
         return ()
-    guards = _GuardAnalysis(code, access_indices, language)
+    guards = _GuardAnalysis(code, access_indices)
     for index in access_indices:
         instruction = function.instructions[index]
         guard_index = guards.guard_of(index)
-        masking = language.conditions.masking(instruction)
+        masking = code.language.conditions.masking(instruction)
         has_own = Masking.DIRECT in masking and instruction.guard not in guards.always_true
         accesses.append(
             MemoryAccess(
@@ -102,7 +103,7 @@ def find_accesses(code: FunctionCode, module: Module, language: LanguageSemantic
                 block=flow.block_of[index],
                 line=instruction.line,
                 kind=instruction.kind,
-                transfer=language.transfer(instruction, module),
+                transfer=code.language.transfer(instruction, code.module),
                 is_predicated=guard_index is not None or has_own,
                 guard_index=guard_index,
                 is_mask_folded=Masking.FOLDED in masking,
@@ -113,15 +114,8 @@ def find_accesses(code: FunctionCode, module: Module, language: LanguageSemantic
 
 
 def count_accesses(accesses: Iterable[MemoryAccess]) -> AccessCounts:
-    """The counts of some accesses.
-
-    The accesses of a region are those whose `block` is among the region's blocks.
-    """
-    loads: Counter[int | None] = Counter()
-    copies: Counter[int | None] = Counter()
-    stores: Counter[int | None] = Counter()
-    tiles: Counter[int | None] = Counter()
-    tile_stores: Counter[int | None] = Counter()
+    """The counts of some accesses: for a region, of those whose `block` is among the region's blocks."""
+    loads, copies, stores, tiles, tile_stores = (Counter[int | None]() for _ in range(5))
     cache: Counter[str] = Counter()
     predicated = folded = 0
     of_kind = {EventKind.GLOBAL_LOAD: loads, EventKind.ASYNC_COPY: copies, EventKind.GLOBAL_STORE: stores}
@@ -144,23 +138,25 @@ class StageAccesses(NamedTuple):
     """A function at one stage with its accesses."""
 
     code: FunctionCode
-    module: Module
-    language: LanguageSemantics
     accesses: tuple[MemoryAccess, ...]
+
+    def operand_roles(self, access: MemoryAccess) -> AccessOperands | None:
+        """The roles of an access's operands; None below tensor-level IR."""
+        read_roles = self.code.language.access_operands
+        return None if read_roles is None else read_roles(self.code.instructions[access.index])
 
     def accesses_at(self, access: MemoryAccess) -> list[MemoryAccess]:
         """The accesses at the source location of another stage's access; empty if it is unknown."""
         chain = self.code.visible_chain(access.chain)
-        return [other_access for other_access in self.accesses if other_access.chain == chain] if chain else []
+        return [other for other in self.accesses if other.chain == chain] if chain else []
 
 
 class _GuardAnalysis:
     """The instructions of a function that a thread may skip."""
 
-    def __init__(self, code: FunctionCode, moves: Iterable[int], language: LanguageSemantics) -> None:
-        self.code = code
-        conditions = language.conditions
-        instructions, blocks = code.function.instructions, code.function.blocks
+    def __init__(self, code: FunctionCode, moves: Iterable[int]) -> None:
+        self.code, conditions = code, code.language.conditions
+        instructions, blocks = code.instructions, code.blocks
         guarded = any(instructions[index].guard is not None for index in moves)
         condition_indices = code.indices_with_opcode(conditions.is_relevant) if guarded else ()
         self.always_true = {
@@ -169,12 +165,8 @@ class _GuardAnalysis:
             if conditions.role(instructions[index]) is ConditionRole.TRUE
         }
         """Predicates that are always true."""
-        entries: dict[int, list[int]] = {}
-        for block in blocks:
-            for successor in block.successors:
-                entries.setdefault(successor, []).append(block.index)
+        entries = group_by_key((successor, block.index) for block in blocks for successor in block.successors)
         self.predecessors = entries
-        """Block → its predecessors."""
         self.skippable_blocks = {
             block.index: entries[block.index][0]
             for block in blocks
@@ -184,9 +176,8 @@ class _GuardAnalysis:
         }
         """Blocks that a branch may skip → the block with that branch."""
         condition_indices = code.indices_with_opcode(conditions.may_change_lanes) if conditions.has_lane_mask else ()
-        lanes = ((index, conditions.lane_change(instructions[index])) for index in condition_indices)
-        changes = {index: change for index, change in lanes if change is not None}
-        self.lane_changes = list(changes)
+        changes = {index: conditions.lane_change(instructions[index]) for index in condition_indices}
+        self.lane_changes = [index for index, change in changes.items() if change is not None]
         """Instructions that narrow or restore AMD's lane mask (exec)."""
         self.narrowing_changes = {index for index, change in changes.items() if change is LaneChange.NARROWS}
         self.narrowing_at_entry = self._narrowed_at_entry() if self.lane_changes else {}
@@ -196,18 +187,17 @@ class _GuardAnalysis:
         """The instruction that disables lanes for another, or the branch around it; None for neither."""
         block = self.code.flow.block_of[index]
         if self.lane_changes:
-            change_index = bisect_left(self.lane_changes, index) - 1
-            narrowing = self.narrowing_at_entry.get(block)
-            if change_index >= 0 and self.lane_changes[change_index] >= self.code.function.blocks[block].start:
-                narrowing = self._narrowing(self.lane_changes[change_index])
+            narrowing = self._last_change(block, index, self.narrowing_at_entry.get(block))
             if narrowing is not None:
                 return narrowing
-        return (
-            self.code.function.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
-        )
+        return self.code.blocks[self.skippable_blocks[block]].stop - 1 if block in self.skippable_blocks else None
 
-    def _narrowing(self, change: int) -> int | None:
-        return change if change in self.narrowing_changes else None
+    def _last_change(self, block: int, stop: int, at_entry: int | None) -> int | None:
+        """The narrowing instruction in effect at an instruction of a block."""
+        number = bisect_left(self.lane_changes, stop) - 1
+        if number < 0 or self.lane_changes[number] < self.code.blocks[block].start:
+            return at_entry
+        return self.lane_changes[number] if self.lane_changes[number] in self.narrowing_changes else None
 
     def _narrowed_at_entry(self) -> dict[int, int | None]:
         """The narrowing instruction in effect at the start of each block.
@@ -216,14 +206,11 @@ class _GuardAnalysis:
 
         **Source**: SILowerControlFlow.cpp, SIOptimizeExecMasking.cpp and SIPreEmitPeephole.cpp.
         """
-        blocks = self.code.function.blocks
         entry: dict[int, int | None] = {}
         leaving: dict[int, int | None] = {}
         for block in self.code.flow.order:
             # Back edges are ignored: a loop restores the mask.
             incoming = [leaving[b] for b in self.predecessors.get(block, ()) if b in leaving]
             entry[block] = None if not incoming or None in incoming else incoming[0]
-            change_index = bisect_left(self.lane_changes, blocks[block].stop) - 1
-            within = change_index >= 0 and self.lane_changes[change_index] >= blocks[block].start
-            leaving[block] = self._narrowing(self.lane_changes[change_index]) if within else entry[block]
+            leaving[block] = self._last_change(block, self.code.blocks[block].stop, entry[block])
         return entry

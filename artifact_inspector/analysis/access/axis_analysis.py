@@ -1,8 +1,8 @@
 """Properties of integers and pointers that tensor-level IR proves, per axis: runs, divisors, constants.
 
-A load can be as wide as the run of contiguous addresses that is proven to start at a multiple of the
-width. The rules are those of Triton's own analysis, which decides the width. An operation without a rule
-proves nothing. Only the operations that an address or a mask depends on are analysed.
+A load can be as wide as the run of contiguous addresses that is proven to start at a multiple of the width. The rules
+are those of Triton's own analysis, which decides the width. An operation without a rule proves nothing. Only the
+operations that an address or a mask depends on are analysed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from artifact_inspector.analysis.access.axis_rules import (
     intersect,
     sources_of_axes,
 )
-from artifact_inspector.analysis.flow.ssa_values import SsaValues, number_values
-from artifact_inspector.model import EventKind, Function, Instruction, LanguageSemantics, Module
+from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
+from artifact_inspector.model import EventKind, Instruction
 from artifact_inspector.model.axes import AxisOperation, AxisRole
 
 __all__ = ["Axes", "AxisAnalysis"]
@@ -34,41 +35,22 @@ _BROADCASTING_ROLES = IDENTITY_ROLES | REARRANGING_ROLES | {AxisRole.SPLAT, Axis
 class AxisAnalysis:
     """The values of a function of tensor-level IR, and their proven properties. Solved on demand."""
 
-    def __init__(
-        self,
-        function: Function,
-        module: Module,
-        language: LanguageSemantics,
-        divisibility: Mapping[str, int],
-        values: SsaValues | None = None,
-    ) -> None:
+    def __init__(self, code: FunctionCode, divisibility: Mapping[str, int]) -> None:
         """Create the analysis of one function.
 
-        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`). `values`
-        are the function's values, if they are numbered already.
+        `divisibility` holds the divisors of the arguments: name → divisor (`tt.divisibility`).
         """
-        self.function = function
-        self._module = module
-        self._language = language
-        self._divisibility = divisibility
-        self._numbered = values
+        self._code, self._divisibility = code, divisibility
         self._solved: dict[int, Axes] = {}
         self._operands: dict[int, tuple[int, ...]] = {}
-
-    @cached_property
-    def _values(self) -> SsaValues:
-        return number_values(self.function, self._language.traits) if self._numbered is None else self._numbered
-
-    # -- the graph -----------------------------------------------------------------
 
     def value_read(self, index: int, name: str) -> int | None:
         """The value that an instruction reads under a name; None if it has no definition.
 
         The induction variable of a loop is -1 minus the index of the loop operation.
         """
-        defined_value = self._values.reads[index].get(name)
-        if defined_value is not None:
-            return defined_value
+        if name in self._code.values.reads[index]:
+            return self._code.values.reads[index][name]
         loops = self._induction_operations.get(name, [])
         above = bisect_left(loops, index) - 1
         return -1 - loops[above] if above >= 0 else None
@@ -76,60 +58,67 @@ class AxisAnalysis:
     @cached_property
     def _induction_operations(self) -> dict[str, list[int]]:
         """Name of an induction variable → the loop operations that define it."""
-        operations_by_name: dict[str, list[int]] = {}
-        for index, instruction in enumerate(self.function.instructions):
-            if instruction.kind is EventKind.BRANCH and (name := self._language.axis_operation(instruction).variable):
-                operations_by_name.setdefault(name, []).append(index)
-        return operations_by_name
+        branches = [(i, x) for i, x in enumerate(self._code.function.instructions) if x.kind is EventKind.BRANCH]
+        names = ((self._code.language.axis_operation(instruction).variable, index) for index, instruction in branches)
+        return group_by_key((name, index) for name, index in names if name)
 
     def operands(self, index: int) -> tuple[int, ...]:
         """The values that an instruction reads, in the order of its text."""
         if index not in self._operands:
-            names = self.function.instructions[index].operands.reads
+            names = self._code.function.instructions[index].operands.reads
             values = (self.value_read(index, name) for name in names)
             self._operands[index] = tuple(value for value in values if value is not None)
         return self._operands[index]
 
     def definition(self, value: int) -> Instruction | None:
         """The operation that defines a value; None for arguments, induction variables and passed values."""
-        at = self._values.definitions.get(value)
-        return None if at is None else self.function.instructions[at]
+        at = self._code.values.definitions.get(value)
+        return None if at is None else self._code.function.instructions[at]
 
     def operation(self, value: int) -> AxisOperation | None:
         """The kind of operation that defines a value; None as for `definition`."""
         instruction = self.definition(value)
-        return None if instruction is None else self._language.axis_operation(instruction)
+        return None if instruction is None else self._code.language.axis_operation(instruction)
 
     def name(self, value: int) -> str:
         """The program's name for the result of an operation; empty if unknown."""
         instruction = self.definition(value)
-        return "" if instruction is None else self._language.source_name(instruction)
+        return "" if instruction is None else self._code.language.source_name(instruction)
 
     def inputs(self, value: int) -> tuple[int, ...]:
         """The values that a value is computed or passed on from."""
-        at = self._values.definitions.get(value)
+        at = self._code.values.definitions.get(value)
         if at is not None:
             return self.operands(at)
         if value < 0:
-            counts = self._language.axis_operation(self.function.instructions[-1 - value]).loop_operands
+            counts = self._code.language.axis_operation(self._code.function.instructions[-1 - value]).loop_operands
             read_values = (self.value_read(-1 - value, name) for name in counts)
             return tuple(value for value in read_values if value is not None)
-        return tuple(self._values.passed_from.get(value, ()))
+        return tuple(self._code.values.passed_from.get(value, ()))
+
+    def dependencies(self, value: int) -> dict[int, None]:
+        """A value and all values that it depends on."""
+        return reachable([value], self.inputs)
+
+    def broadcast_source(self, value: int) -> int:
+        """The value that a tensor was broadcast or converted from."""
+        while sources := self.sources(value, None):
+            value = sources[0][0]
+        return value
 
     def argument(self, value: int) -> str | None:
         """The name of an argument of the function."""
-        return self.function.arguments[value] if 0 <= value < len(self.function.arguments) else None
+        return self._code.function.arguments[value] if 0 <= value < len(self._code.function.arguments) else None
 
     def sources(self, value: int, axis: int | None) -> tuple[tuple[int, int | None], ...] | None:
         """The values that a value is broadcast, converted or rearranged from, with the matching axis of each.
 
-        The axis is None if all elements along it are equal. Returns None if the operation does more than
-        that.
+        The axis is None if all elements along it are equal. Returns None if the operation does more than that.
         """
         instruction, operation = self.definition(value), self.operation(value)
         if instruction is None or operation is None or operation.role not in _BROADCASTING_ROLES:
             return None
-        inputs = self.operands(self._values.definitions[value])[:1]
+        inputs = self.operands(self._code.values.definitions[value])[:1]
         shapes = self._shapes(instruction)
         source_axis = axis
         if axis is not None and operation.role in REARRANGING_ROLES:
@@ -142,11 +131,8 @@ class AxisAnalysis:
         return tuple((source, None if operation.role is AxisRole.SPLAT else source_axis) for source in inputs)
 
     def _shapes(self, instruction: Instruction) -> tuple[Shape, ...]:
-        return tuple(tensor_type.shape for tensor_type in self._language.tensor_types(instruction, self._module)) or (
-            (1,),
-        )
-
-    # -- proven properties ------------------------------------------------------------
+        types = self._code.language.tensor_types(instruction, self._code.module)
+        return tuple(tensor_type.shape for tensor_type in types) or ((1,),)
 
     def axes(self, value: int) -> Axes | None:
         """The proven properties of a value; None if it depends on nothing that can be analysed."""
@@ -192,4 +178,4 @@ class AxisAnalysis:
             for axes in known_axes[1:]:
                 joined = intersect(joined, axes) if joined is not None and joined.rank == axes.rank else None
             return joined
-        return apply_rule(self._language.axis_operation(instruction), self._shapes(instruction), operand_axes)
+        return apply_rule(self._code.language.axis_operation(instruction), self._shapes(instruction), operand_axes)

@@ -78,32 +78,23 @@ def _with_hints(axes: Axes, hints: Hints | None) -> Axes:
         return axes
 
     def better(proven: tuple[int, ...], promised: tuple[int, ...] | None) -> tuple[int, ...]:
-        if promised is None:
-            return proven
+        promised = promised or proven
         return promised * axes.rank if len(promised) == 1 else promised if len(promised) == axes.rank else proven
 
-    return Axes(
-        better(axes.contiguity, hints.contiguity),
-        better(axes.divisibility, hints.divisibility),
-        better(axes.constancy, hints.constancy),
-        axes.value,
-    )
+    runs, divisors = better(axes.contiguity, hints.contiguity), better(axes.divisibility, hints.divisibility)
+    return Axes(runs, divisors, better(axes.constancy, hints.constancy), axes.value)
 
 
 def intersect(left_axes: Axes, right_axes: Axes) -> Axes:
     """The properties that both values have."""
-    divisors = []
-    for a, b, run, other_run in zip(
-        left_axes.divisibility, right_axes.divisibility, left_axes.contiguity, right_axes.contiguity, strict=True
-    ):
-        # [0, 1] and [16, 17, 18, 19]: the runs become 2 long, and 18 is not a multiple of 16.
-        divisors.append(gcd(a, b) if run == other_run else gcd(a, b, run, other_run))
-    return Axes(
-        tuple(map(gcd, left_axes.contiguity, right_axes.contiguity)),
-        tuple(divisors),
-        tuple(map(gcd, left_axes.constancy, right_axes.constancy)),
-        left_axes.value if left_axes.value == right_axes.value else None,
+    lhs, rhs = left_axes, right_axes
+    # [0, 1] and [16, 17, 18, 19]: the runs become 2 long, and 18 is not a multiple of 16.
+    divisors = tuple(
+        gcd(a, b) if run == other_run else gcd(a, b, run, other_run)
+        for a, b, run, other_run in zip(lhs.divisibility, rhs.divisibility, lhs.contiguity, rhs.contiguity, strict=True)
     )
+    runs, constancy = map(gcd, lhs.contiguity, rhs.contiguity), map(gcd, lhs.constancy, rhs.constancy)
+    return Axes(tuple(runs), divisors, tuple(constancy), lhs.value if lhs.value == rhs.value else None)
 
 
 def _power_of_two_in(number: int) -> int:
@@ -190,9 +181,8 @@ def _add(operation: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axe
     runs = tuple(map(gcd, lhs.contiguity, rhs.constancy))
     if not subtracts:
         runs = tuple(map(max, runs, map(gcd, lhs.constancy, rhs.contiguity)))
-    divisors = tuple(
-        gcd(a, min(MAX_DIVISOR, b * size)) for a, b in zip(lhs.divisibility, rhs.divisibility, strict=True)
-    )
+    pairs = zip(lhs.divisibility, rhs.divisibility, strict=True)
+    divisors = tuple(gcd(a, min(MAX_DIVISOR, b * size)) for a, b in pairs)
     return Axes(runs, divisors, tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
@@ -200,14 +190,10 @@ def _multiply(_: AxisOperation, shapes: tuple[Shape, ...], operands: list[Axes])
     lhs, rhs = operands
     if lhs.value is not None and rhs.value is not None:
         return _of_constant(shapes[-1], lhs.value * rhs.value)
-    runs = tuple(
-        max(a if rhs.value == 1 else 1, b if lhs.value == 1 else 1)
-        for a, b in zip(lhs.contiguity, rhs.contiguity, strict=True)
-    )
-    divisors = tuple(
-        min(MAX_DIVISOR, a * b)
-        for a, b in zip(_divisors(lhs, rhs.value == 1), _divisors(rhs, lhs.value == 1), strict=True)
-    )
+    pairs = zip(lhs.contiguity, rhs.contiguity, strict=True)
+    runs = tuple(max(a if rhs.value == 1 else 1, b if lhs.value == 1 else 1) for a, b in pairs)
+    pairs = zip(_divisors(lhs, rhs.value == 1), _divisors(rhs, lhs.value == 1), strict=True)
+    divisors = tuple(min(MAX_DIVISOR, a * b) for a, b in pairs)
     return Axes(runs, divisors, tuple(map(gcd, lhs.constancy, rhs.constancy)))
 
 
@@ -292,10 +278,8 @@ def _select(_: AxisOperation, __: tuple[Shape, ...], operands: list[Axes]) -> Ax
     if condition.rank != joined.rank:
         return joined  # one bit selects between whole tensors
     runs = tuple(map(gcd, joined.contiguity, condition.constancy))
-    divisors = tuple(
-        d if run == original_run else gcd(d, run)
-        for d, run, original_run in zip(joined.divisibility, runs, joined.contiguity, strict=True)
-    )
+    entries = zip(joined.divisibility, runs, joined.contiguity, strict=True)
+    divisors = tuple(d if run == original_run else gcd(d, run) for d, run, original_run in entries)
     return Axes(runs, divisors, tuple(map(gcd, joined.constancy, condition.constancy)), joined.value)
 
 

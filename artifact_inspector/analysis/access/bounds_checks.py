@@ -1,8 +1,8 @@
 """The cost of bounds checks: compares that control accesses, and integer divisions.
 
-A compare counts if its result reaches the mask of an access: a predicate or mask operand, the branch or
-lane mask around it, or the operand that contains the mask. Conditions are followed in text order, by
-name, and only through logic operations.
+A compare counts if its result reaches the mask of an access: a predicate or mask operand, the branch or lane mask
+around it, or the operand that contains the mask. Conditions are followed in text order, by name, and only through logic
+operations.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.model import EventKind, Instruction, LanguageSemantics
-from artifact_inspector.model.condition import ConditionRole
+from artifact_inspector.analysis.flow.traversal import group_by_key
+from artifact_inspector.model import EventKind, Instruction
+from artifact_inspector.model.condition import ConditionRole, Conditions
 from artifact_inspector.model.string_enum import StringEnum
 
 OUT_OF_BOUNDS = -1
@@ -39,36 +40,25 @@ class BoundsCheck:
     kind: CheckKind
 
 
-def find_bounds_checks(
-    code: FunctionCode, accesses: Iterable[MemoryAccess], language: LanguageSemantics
-) -> tuple[BoundsCheck, ...]:
+def find_bounds_checks(code: FunctionCode, accesses: Iterable[MemoryAccess]) -> tuple[BoundsCheck, ...]:
     """The compares that feed the masks of a function's accesses, and its integer divisions, in text order.
 
-    An operation on a tensor counts once. AMD's GPUs have no integer division: the reciprocal of the
-    divisor is counted, so divisions by one number that share it count once. The checks of a region are
-    those whose `block` is among the region's blocks.
+    An operation on a tensor counts once. AMD's GPUs have no integer division: the reciprocal of the divisor is counted,
+    so divisions by one number that share it count once. The checks of a region are those whose `block` is among the
+    region's blocks.
     """
-    function, flow = code.function, code.flow
-    conditions = language.conditions
-    roles_by_index = {
-        index: conditions.role(function.instructions[index])
-        for index in code.indices_with_opcode(conditions.is_relevant)
-    }
-    compares = _ControllingCompares(
-        language, [access for access in accesses if access.is_predicated or access.is_mask_folded]
-    )
-    checks = [(index, CheckKind.COMPARE) for index in compares.find(function.instructions, roles_by_index)]
-    checks += [(index, CheckKind.DIVISION) for index in _divisions(roles_by_index)]
-    return tuple(
-        BoundsCheck(index, flow.block_of[index], function.instructions[index].line, check)
-        for index, check in sorted(checks)
-    )
+    instructions, conditions = code.instructions, code.language.conditions
+    indices = code.indices_with_opcode(conditions.is_relevant)
+    roles = {index: conditions.role(instructions[index]) for index in indices}
+    compares = _ControllingCompares(conditions, [a for a in accesses if a.is_predicated or a.is_mask_folded])
+    checks = [(index, CheckKind.COMPARE) for index in compares.find(instructions, roles)]
+    checks += [(index, CheckKind.DIVISION) for index in _divisions(roles)]
+    block_of = code.flow.block_of
+    return tuple(BoundsCheck(i, block_of[i], instructions[i].line, check) for i, check in sorted(checks))
 
 
 def _divisions(roles_by_index: Mapping[int, ConditionRole]) -> list[int]:
-    by_role: dict[ConditionRole, list[int]] = {}
-    for index, role in roles_by_index.items():
-        by_role.setdefault(role, []).append(index)
+    by_role = group_by_key((role, index) for index, role in roles_by_index.items())
     plain = by_role.get(ConditionRole.DIVISION, [])
     # LLVM 24 uses the plain reciprocal: only its scale shows that it is an integer's.
     plain = plain or by_role.get(ConditionRole.RECIPROCAL, [])
@@ -78,8 +68,8 @@ def _divisions(roles_by_index: Mapping[int, ConditionRole]) -> list[int]:
 class _ControllingCompares:
     """Finds the compares that control the accesses of a function."""
 
-    def __init__(self, language: LanguageSemantics, accesses: list[MemoryAccess]) -> None:
-        self.conditions = language.conditions
+    def __init__(self, conditions: Conditions, accesses: list[MemoryAccess]) -> None:
+        self.conditions = conditions
         self.accesses = {access.index for access in accesses}
         self.folded = any(access.is_mask_folded for access in accesses)
         self.branches = {access.guard_index for access in accesses if access.guard_index is not None}
@@ -114,10 +104,8 @@ class _ControllingCompares:
         return frozenset[int]().union(*(self.compares_by_name[name] for name in names if name in self.compares_by_name))
 
     def _may_propagate(self, role: ConditionRole) -> bool:
-        """True for a role that changes `known`."""
-        if role in _FOLDING:
-            return self.folded
-        return role in _CARRYING and bool(self.compares_by_name)
+        """True for a role that changes the recorded compares."""
+        return self.folded if role in _FOLDING else role in _CARRYING and bool(self.compares_by_name)
 
     def _propagate(self, instruction: Instruction, role: ConditionRole) -> frozenset[int]:
         """Record and return the compares that an operation on conditions depends on."""

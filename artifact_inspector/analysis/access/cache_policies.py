@@ -34,31 +34,25 @@ def find_policies(first: StageAccesses, last: StageAccesses) -> tuple[CachePolic
     """The accesses of a function that request a policy, in the order of the first stage."""
     policies: list[CachePolicy] = []
     for access in first.accesses:
-        if access.transfer is None:
-            continue
-        requested = first.language.requested_cache_modifiers(access.transfer.cache)
+        requested = (
+            () if access.transfer is None else first.code.language.requested_cache_modifiers(access.transfer.cache)
+        )
         if not requested:
             continue
         is_store = access.kind is EventKind.GLOBAL_STORE
         last_accesses = _of_kind(last.accesses_at(access), is_store=is_store)
         applied = _cache_words(last_accesses)
         available = applied if last_accesses else _cache_words(_of_kind(last.accesses, is_store=is_store))
-        instruction = first.code.function.instructions[access.index]
         policies.append(
             CachePolicy(
                 access.line,
-                source_of(instruction.location),
+                source_of(first.code.instructions[access.index].location),
                 is_store,
                 requested,
-                tuple(other_access.line for other_access in last_accesses),
+                tuple(other.line for other in last_accesses),
                 applied,
-                tuple(
-                    requested_word
-                    for requested_word in requested
-                    if not last.language.has_cache_modifier(requested_word, available)
-                ),
-                bool(last_accesses)
-                and all(other_access.kind is EventKind.ASYNC_COPY for other_access in last_accesses),
+                tuple(word for word in requested if not last.code.language.has_cache_modifier(word, available)),
+                bool(last_accesses) and all(other.kind is EventKind.ASYNC_COPY for other in last_accesses),
             )
         )
     return tuple(policies)

@@ -1,20 +1,21 @@
 """Why a load or store is narrower than the hardware allows: the properties that the IR does not prove.
 
-A thread moves 16 bytes at once if it owns that many contiguous elements, their address is proven to be a
-multiple of 16, and one mask bit covers all of them. Each condition may fail, for reasons visible in the
-IR. A cause is reported only if it limits the access to the width at the last stage: a back end may merge
-narrow loads, and what it overcame is not a cause.
+A thread moves 16 bytes at once if it owns that many contiguous elements, their address is proven to be a multiple of
+16, and one mask bit covers all of them. Each condition may fail, for reasons visible in the IR. A cause is reported
+only if it limits the access to the width at the last stage: a back end may merge narrow loads, and what it overcame is
+not a cause.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from artifact_inspector.analysis.access.accesses import MemoryAccess, StageAccesses
 from artifact_inspector.analysis.access.axis_analysis import Axes, AxisAnalysis
 from artifact_inspector.analysis.flow.source_locations import source_of
-from artifact_inspector.model import LOADS, EventKind, Instruction, SourceLine, StringEnum, TensorType
+from artifact_inspector.model import LOADS, EventKind, SourceLine, StringEnum, TensorType
 from artifact_inspector.model.axes import AxisRole
 from artifact_inspector.model.encoding import Encoding, LayoutKind
 
@@ -70,8 +71,7 @@ class LoadWidth(NamedTuple):
     """Name of the loaded value in the IR, if it has one."""
     masked: bool
     width: int | None
-    """Bytes per thread of its narrowest instruction at the last stage; None if it was not found or is a tile.
-    """
+    """Bytes per thread of its narrowest instruction at the last stage; None if it was not found or is a tile."""
     widths: Mapping[int, int]
     """Bytes per thread → instructions at the last stage, for those with its source location."""
     causes: tuple[NarrowCause, ...]
@@ -93,8 +93,7 @@ def explain_widths(
         divisibility: `tt.divisibility` of the arguments in the first stage.
         kinds: of the statements, and of the instructions that they became.
     """
-    code = first.code
-    analysis = AxisAnalysis(code.function, first.module, first.language, divisibility, code.values)
+    analysis = AxisAnalysis(first.code, divisibility)
     is_called = _is_called(first)
     load_widths: list[LoadWidth] = []
     visited_chains = set()
@@ -102,27 +101,23 @@ def explain_widths(
         if access.kind not in kinds or (access.chain is not None and access.chain in visited_chains):
             continue  # in a pipelined first stage, a copy before the loop
         visited_chains.add(access.chain)
-        instruction = first.code.function.instructions[access.index]
-        last_accesses = [other_access for other_access in last.accesses_at(access) if other_access.kind in kinds]
-        widths: dict[int, int] = {}
-        for other_access in last_accesses:
-            if other_access.width is not None:
-                widths[other_access.width] = widths.get(other_access.width, 0) + 1
+        instruction = first.code.instructions[access.index]
+        widths = Counter(
+            other.width for other in last.accesses_at(access) if other.kind in kinds and other.width is not None
+        )
         width = min(widths, default=None)
         if width is None:
             width = _common_width(last, kinds, unplaced=access.chain is not None)
-        causes: tuple[NarrowCause, ...] = ()
-        if width is not None and width < MAX_BYTES and not is_called:
-            causes = _causes(access, instruction, width, first, layouts, analysis)
+        is_narrow = width is not None and width < MAX_BYTES and not is_called
         load_widths.append(
             LoadWidth(
                 access.line,
                 source_of(instruction.location),
-                first.language.source_name(instruction),
+                first.code.language.source_name(instruction),
                 access.is_predicated,
                 width,
                 dict(sorted(widths.items(), reverse=True)),
-                causes,
+                _causes(access, width, first, layouts, analysis) if width is not None and is_narrow else (),
             )
         )
     return tuple(load_widths)
@@ -133,17 +128,15 @@ def _common_width(stage: StageAccesses, kinds: frozenset[EventKind], *, unplaced
 
     With a common width, the statement's own accesses need not be identified.
     """
-    widths = {
-        access.width for access in stage.accesses if access.kind in kinds and (access.chain is None or not unplaced)
-    }
+    widths = {a.width for a in stage.accesses if a.kind in kinds and (a.chain is None or not unplaced)}
     return widths.pop() if len(widths) == 1 else None
 
 
 def _is_called(stage: StageAccesses) -> bool:
     """True for a function that another calls: its guarantees depend on its callers."""
-    name, functions = stage.code.function.name, stage.module.functions
+    name, functions = stage.code.function.name, stage.code.module.functions
     return len(functions) > 1 and any(
-        stage.language.shared_use(instruction).callee == name
+        stage.code.language.shared_use(instruction).callee == name
         for function in functions
         for instruction in function.instructions
         if instruction.kind is EventKind.BRANCH
@@ -151,25 +144,22 @@ def _is_called(stage: StageAccesses) -> bool:
 
 
 def _causes(
-    access: MemoryAccess,
-    instruction: Instruction,
-    width: int,
-    first: StageAccesses,
-    layouts: StageAccesses | None,
-    analysis: AxisAnalysis,
+    access: MemoryAccess, width: int, first: StageAccesses, layouts: StageAccesses | None, analysis: AxisAnalysis
 ) -> tuple[NarrowCause, ...]:
     """The causes that limit an access to its width."""
-    roles = None if first.language.access_operands is None else first.language.access_operands(instruction)
-    types = first.language.tensor_types(instruction, first.module)
+    roles = first.operand_roles(access)
+    types = first.code.language.tensor_types(first.code.instructions[access.index], first.code.module)
     if roles is None or len(roles.address) != 1:
         return ()  # a descriptor
     if not types:
         return (NarrowCause(NarrowReason.SCALAR, width, "", access.line),)
     tile, size = types[0], types[0].bits // 8
     per_thread = _bytes_per_thread(tile, layouts)
-    if _contiguous_per_thread(access, layouts) * size > per_thread:
-        # A slice of a larger layout: several threads hold the same elements, so the tile does not limit
-        # them.
+    if (
+        min((_contiguous_elements(encoding) for encoding, _ in _encodings(access, layouts)), default=0) * size
+        > per_thread
+    ):
+        # A slice of a larger layout: several threads hold the same elements, so the tile does not limit them.
         per_thread = min(MAX_BYTES, tile.size)
     if max(per_thread, size) == width:  # no stricter limit applied
         matrix = _matrix_layout(access, width, layouts)
@@ -179,12 +169,12 @@ def _causes(
     if pointer is None or axes is None or axes.rank != len(tile.shape) or tile.bits < 8:
         return ()
     cap = min(MAX_BYTES, per_thread)
-    axis = _fast_axis(axes, tile.shape)
+    # The axis along which a thread's elements are contiguous: the longest runs, the last of equals.
+    axis = max(range(axes.rank), key=lambda d: (axes.contiguity[d], tile.shape[d] > 1, d))
     causes = list(_CauseSearch(analysis, size, cap).causes_in_address(pointer, axis, access.line, is_pointer=True))
-    if roles.mask:
-        mask = analysis.value_read(access.index, roles.mask[0])
-        if mask is not None:
-            causes += _CauseSearch(analysis, size, cap).causes_in_mask(mask, axis)
+    mask = analysis.value_read(access.index, roles.mask[0]) if roles.mask else None
+    if mask is not None:
+        causes += _CauseSearch(analysis, size, cap).causes_in_mask(mask, axis)
     if all(cause.limit != width for cause in causes):
         causes += _layout_cause(access, width, size, layouts)
     unique = {(cause.reason, cause.name): cause for cause in reversed(causes) if cause.limit == width}
@@ -195,18 +185,13 @@ def _bytes_per_thread(tile: TensorType, layouts: StageAccesses | None) -> int:
     """Bytes of a tile per thread of the block; WIDEST if the number of threads is unknown."""
     if layouts is None or layouts.code.function.partitions:
         return MAX_BYTES
-    launch = layouts.language.launch_parameters(layouts.module)
+    launch = layouts.code.language.launch_parameters(layouts.code.module)
     # Triton 2.0 does not give the width of a warp: it supported NVIDIA only.
     threads = (launch.warps or 0) * (launch.lanes or NVIDIA_LANES) * (launch.ctas or 1)
     return tile.size // threads if threads else MAX_BYTES
 
 
 NVIDIA_LANES = 32
-
-
-def _fast_axis(axes: Axes, shape: tuple[int, ...]) -> int:
-    """The axis along which a thread's elements are contiguous: the longest runs, the last of equals."""
-    return max(range(axes.rank), key=lambda d: (axes.contiguity[d], shape[d] > 1, d))
 
 
 def _layout_cause(access: MemoryAccess, width: int, size: int, layouts: StageAccesses | None) -> list[NarrowCause]:
@@ -232,20 +217,15 @@ def _matrix_layout(access: MemoryAccess, width: int, layouts: StageAccesses | No
     return None
 
 
-def _contiguous_per_thread(access: MemoryAccess, layouts: StageAccesses | None) -> int:
-    """Contiguous elements that its layout gives each thread; 0 if unknown."""
-    return min((_contiguous_elements(encoding) for encoding, _ in _encodings(access, layouts)), default=0)
-
-
 def _encodings(access: MemoryAccess, layouts: StageAccesses | None) -> Iterator[tuple[Encoding, int]]:
     """The layouts of an access in TTGIR, each with its line."""
     if layouts is None:
         return
-    for other_access in layouts.accesses_at(access):
-        instruction = layouts.code.function.instructions[other_access.index]
-        for tensor_type in layouts.language.tensor_types(instruction, layouts.module):
+    for other in layouts.accesses_at(access):
+        instruction = layouts.code.instructions[other.index]
+        for tensor_type in layouts.code.language.tensor_types(instruction, layouts.code.module):
             if tensor_type.encoding is not None:
-                yield tensor_type.encoding, other_access.line
+                yield tensor_type.encoding, other.line
 
 
 def _contiguous_elements(encoding: Encoding) -> int:
@@ -262,10 +242,7 @@ class _CauseSearch:
     """Searches the sums that form an address for terms that allow less than `cap` bytes."""
 
     def __init__(self, analysis: AxisAnalysis, size: int, cap: int) -> None:
-        self.analysis = analysis
-        self.size = size
-        """Bytes of an element."""
-        self.cap = cap
+        self.analysis, self.size, self.cap = analysis, size, cap
         self.visited: set[tuple[int, int | None]] = set()
 
     def causes_in_address(self, value: int, axis: int | None, line: int, *, is_pointer: bool) -> Iterator[NarrowCause]:
@@ -280,10 +257,8 @@ class _CauseSearch:
             line = line if instruction is None else instruction.line
             is_passed = instruction is None and self.analysis.argument(value) is None and value >= 0
             if is_passed or (operation is not None and operation.role in _SUMS):
-                terms = [
-                    (source, axis, line, is_pointer and (is_passed or term_index == 0))
-                    for term_index, source in enumerate(self.analysis.inputs(value))
-                ]
+                inputs = enumerate(self.analysis.inputs(value))
+                terms = [(source, axis, line, is_pointer and (is_passed or not n)) for n, source in inputs]
                 pending += reversed(terms)
                 continue
             sources = self.analysis.sources(value, axis)
@@ -308,9 +283,7 @@ class _CauseSearch:
                 continue
             sources = self.analysis.sources(value, axis)
             if sources is not None:
-                pending += [
-                    (source, source_axis) for source, source_axis in reversed(sources) if source_axis is not None
-                ]
+                pending += [(source, along) for source, along in reversed(sources) if along is not None]
                 continue
             axes = self.analysis.axes(value)
             if axes is not None and axis < axes.rank and axes.constancy[axis] * self.size < self.cap:
@@ -333,15 +306,13 @@ class _CauseSearch:
         return max(self.size, limit if is_pointer else limit * self.size)
 
     def _explain_term(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[NarrowCause]:
-        instruction = self.analysis.definition(value)
-        name = self.analysis.argument(value)
+        instruction, name = self.analysis.definition(value), self.analysis.argument(value)
         if name is not None:
             yield NarrowCause(NarrowReason.UNALIGNED, limit, name.lstrip("%"), line)
             return
         if instruction is None:  # an induction variable
             names = self._unaligned_arguments(value)
-            for name in names:
-                yield NarrowCause(NarrowReason.UNALIGNED, limit, name, line)
+            yield from (NarrowCause(NarrowReason.UNALIGNED, limit, name, line) for name in names)
             if not names:
                 yield NarrowCause(NarrowReason.OFFSET, limit, "", line)
             return
@@ -360,27 +331,20 @@ class _CauseSearch:
 
     def _explain_product(self, value: int, axis: int | None, limit: int, line: int) -> Iterator[NarrowCause]:
         factors = self.analysis.inputs(value)
-        if axis is not None:
-            fixed = [f for f in factors if self._is_constant_along(f, axis)]
-            if len(fixed) < len(factors):
-                names = [name for factor in fixed for name in self._names(factor)] or [""]
-                yield from (NarrowCause(NarrowReason.STRIDE, limit, name, line) for name in names)
-                return
+        fixed = factors if axis is None else [f for f in factors if self._is_constant_along(f, axis)]
+        if len(fixed) < len(factors):
+            names = [name for factor in fixed for name in self._names(factor)] or [""]
+            yield from (NarrowCause(NarrowReason.STRIDE, limit, name, line) for name in names)
+            return
         names = self._unaligned_arguments(value)
         yield from (NarrowCause(NarrowReason.UNALIGNED, limit, name, line) for name in names)
         if not names:
-            spread = map(self._broadcast_source, factors)
+            spread = map(self.analysis.broadcast_source, factors)
             quotient = next((value for value in spread if self._role(value) is AxisRole.DIVIDE), None)
             if quotient is not None:
                 yield from self._explain_term(quotient, None, limit, line)
             else:
                 yield NarrowCause(NarrowReason.OFFSET, limit, "", line)
-
-    def _broadcast_source(self, value: int) -> int:
-        """The value that a tensor was broadcast or converted from."""
-        while sources := self.analysis.sources(value, None):
-            value = sources[0][0]
-        return value
 
     def _role(self, value: int) -> AxisRole:
         operation = self.analysis.operation(value)
@@ -409,8 +373,7 @@ class _CauseSearch:
             if current in visited:
                 continue
             visited.add(current)
-            name = self.analysis.argument(current)
-            axes = self.analysis.axes(current)
+            name, axes = self.analysis.argument(current), self.analysis.axes(current)
             if name is not None and axes is not None:
                 axes_by_name[name.lstrip("%")] = axes
             instruction = self.analysis.definition(current)

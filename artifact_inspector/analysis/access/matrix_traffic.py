@@ -1,7 +1,7 @@
 """The minimum data movement of a matrix product, and the bandwidth for a measured time.
 
-Each operand is read once and the result written once. Caches cannot reduce this. A real kernel loads more
-(tiles read by several blocks, split-K partial sums).
+Each operand is read once and the result written once. Caches cannot reduce this. A real kernel loads more (tiles read
+by several blocks, split-K partial sums).
 """
 
 from __future__ import annotations

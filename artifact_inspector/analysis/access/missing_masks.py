@@ -1,9 +1,9 @@
 """Loads that may read past an end that the program checks elsewhere.
 
-A mask shows where a tile may pass the end: `offs < n`, in the mask of a load or store. A load addressed
-by the same `offs` whose mask does not check it reads past the end. Cases that cannot be proven are not
-reported: a load on only some paths (a kernel that handles the last tile separately), an end that is a
-multiple of the tile, and an end that another loop sets.
+A mask shows where a tile may pass the end: `offs < n`, in the mask of a load or store. A load addressed by the same
+`offs` whose mask does not check it reads past the end. Cases that cannot be proven are not reported: a load on only
+some paths (a kernel that handles the last tile separately), an end that is a multiple of the tile, and an end that
+another loop sets.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from artifact_inspector.analysis.access.axis_analysis import AxisAnalysis
 from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import source_of
+from artifact_inspector.analysis.flow.traversal import reachable
 from artifact_inspector.model import LOADS, SourceLine
-from artifact_inspector.model.axes import AxisRole
+from artifact_inspector.model.axes import AxisOperation, AxisRole
 
 _TERMS = frozenset({AxisRole.ADD_POINTER, AxisRole.ADD, AxisRole.SUBTRACT, AxisRole.MULTIPLY, AxisRole.SHIFT_LEFT})
 
@@ -58,10 +59,9 @@ def find_missing_masks(first: StageAccesses) -> tuple[MissingMask, ...]:
 
 class _MissingMaskSearch:
     def __init__(self, first: StageAccesses) -> None:
-        self._first = first
-        self._code = first.code
+        self._first, self._code = first, first.code
         function = first.code.function
-        self._analysis = AxisAnalysis(function, first.module, first.language, function.divisibility, first.code.values)
+        self._analysis = AxisAnalysis(first.code, function.divisibility)
 
     def run(self) -> Iterator[MissingMask]:
         masks = {access.index: mask for access in self._first.accesses if (mask := self._mask(access))}
@@ -73,13 +73,13 @@ class _MissingMaskSearch:
             if access.kind not in LOADS:
                 continue
             terms = self._terms(access)
-            mask_values = self._dependencies(masks[access.index]) if access.index in masks else set()
-            checked_arguments = {name for value in mask_values if (name := self._analysis.argument(value)) is not None}
+            checked = self._analysis.dependencies(masks[access.index]) if access.index in masks else {}
+            checked_arguments = {name for value in checked if (name := self._analysis.argument(value)) is not None}
             missing_bounds = {
                 bound.compare_index: bound
                 for bound in bounds
                 if bound.offsets in terms
-                and bound.offsets not in mask_values
+                and bound.offsets not in checked
                 # The same end may be checked by an identical index that was computed a second time.
                 and not checked_arguments.issuperset(self._arguments(bound.end))
                 and self._applies_to(bound, access)
@@ -88,48 +88,41 @@ class _MissingMaskSearch:
                 yield self._describe(access, missing_bounds.values(), is_masked=access.index in masks)
 
     def _describe(self, access: MemoryAccess, missing_bounds: Iterable[_Bound], *, is_masked: bool) -> MissingMask:
-        instructions = self._code.function.instructions
+        instructions = self._code.instructions
         instruction = instructions[access.index]
         return MissingMask(
             access.line,
             source_of(instruction.location),
-            self._first.language.source_name(instruction),
+            self._first.code.language.source_name(instruction),
             tuple(dict.fromkeys(" and ".join(self._arguments(x.end)).replace("%", "") for x in missing_bounds)),
             is_masked,
             tuple(instructions[bound.compare_index].line for bound in missing_bounds),
         )
 
     def _mask(self, access: MemoryAccess) -> int | None:
-        instruction = self._code.function.instructions[access.index]
-        roles = (
-            None if self._first.language.access_operands is None else self._first.language.access_operands(instruction)
-        )
+        roles = self._first.operand_roles(access)
         return self._analysis.value_read(access.index, roles.mask[0]) if roles is not None and roles.mask else None
-
-    # -- ends ------------------------------------------------------------------------
 
     def _bounds(self, mask: int, block: int) -> Iterator[_Bound]:
         """The compares in a mask that require an index to be below an end."""
-        pending, visited = [mask], {mask}
-        while pending:
-            value = pending.pop()
-            operation, at = self._analysis.operation(value), self._code.values.definitions.get(value)
-            if at is not None and operation is not None and operation.role is AxisRole.COMPARE:
-                sides = self._analysis.operands(at)
-                if operation.holds_below is not None and len(sides) == 2:
-                    index, end = (
-                        self._broadcast_source(side) for side in (sides if operation.holds_below else sides[::-1])
-                    )
-                    if self._is_tile(index) and self._is_end(index, end):
-                        yield _Bound(index, end, at, block)
-                continue
+        analysis, definitions = self._analysis, self._code.values.definitions
+        compares: list[tuple[int, AxisOperation]] = []
+
+        def sources(value: int) -> Iterable[int]:
+            operation = analysis.operation(value)
+            if operation is not None and operation.role is AxisRole.COMPARE and value in definitions:
+                compares.append((definitions[value], operation))
+                return ()
             combines = operation is None or operation.role is AxisRole.LOGIC
-            if not combines and self._analysis.sources(value, None) is None:
-                continue
-            for source in self._analysis.inputs(value):
-                if source not in visited:
-                    visited.add(source)
-                    pending.append(source)
+            return analysis.inputs(value) if combines or analysis.sources(value, None) is not None else ()
+
+        reachable([mask], sources)
+        for at, operation in compares:
+            sides = analysis.operands(at)
+            if operation.holds_below is not None and len(sides) == 2:
+                index, end = map(analysis.broadcast_source, sides if operation.holds_below else sides[::-1])
+                if self._is_tile(index) and self._is_end(index, end):
+                    yield _Bound(index, end, at, block)
 
     def _is_tile(self, value: int) -> bool:
         axes = self._analysis.axes(value)
@@ -144,57 +137,20 @@ class _MissingMaskSearch:
 
     def _arguments(self, value: int) -> list[str]:
         """The arguments that a value depends on."""
-        names: dict[str, None] = {}
-        pending, visited = [value], {value}
-        while pending:
-            current = pending.pop()
-            name = self._analysis.argument(current)
-            if name is not None:
-                names[name] = None
-            for source in self._analysis.inputs(current):
-                if source not in visited:
-                    visited.add(source)
-                    pending.append(source)
-        return list(names)
+        names = map(self._analysis.argument, self._analysis.dependencies(value))
+        return list(dict.fromkeys(name for name in names if name is not None))
 
-    def _broadcast_source(self, value: int) -> int:
-        while sources := self._analysis.sources(value, None):
-            value = sources[0][0]
-        return value
-
-    # -- loads ------------------------------------------------------------------------
-
-    def _terms(self, access: MemoryAccess) -> set[int]:
+    def _terms(self, access: MemoryAccess) -> dict[int, None]:
         """The values that are added up to the address of a load, times any stride."""
-        instruction = self._code.function.instructions[access.index]
-        roles = (
-            None if self._first.language.access_operands is None else self._first.language.access_operands(instruction)
-        )
-        if roles is None or len(roles.address) != 1:
-            return set()
-        pointer = self._analysis.value_read(access.index, roles.address[0])
-        pending = [] if pointer is None else [pointer]
-        visited = set(pending)
-        while pending:
-            value = pending.pop()
-            operation = self._analysis.operation(value)
-            is_sum = operation is None or operation.role in _TERMS
-            if not is_sum and self._analysis.sources(value, None) is None:
-                continue
-            for source in self._analysis.inputs(value):
-                if source not in visited:
-                    visited.add(source)
-                    pending.append(source)
-        return visited
+        roles, analysis = self._first.operand_roles(access), self._analysis
+        pointer = analysis.value_read(access.index, roles.address[0]) if roles and len(roles.address) == 1 else None
 
-    def _dependencies(self, value: int) -> set[int]:
-        pending, visited = [value], {value}
-        while pending:
-            for source in self._analysis.inputs(pending.pop()):
-                if source not in visited:
-                    visited.add(source)
-                    pending.append(source)
-        return visited
+        def sources(value: int) -> Iterable[int]:
+            operation = analysis.operation(value)
+            is_sum = operation is None or operation.role in _TERMS
+            return analysis.inputs(value) if is_sum or analysis.sources(value, None) is not None else ()
+
+        return reachable([] if pointer is None else [pointer], sources)
 
     def _applies_to(self, bound: _Bound, access: MemoryAccess) -> bool:
         """True if the end also applies to the load, and the load runs whenever the bounded access does."""
@@ -216,18 +172,10 @@ class _MissingMaskSearch:
 
     def _is_always(self, block: int, loop: int | None) -> bool:
         """True for a block on every path through its loop or function."""
-        flow, blocks = self._code.flow, self._code.function.blocks
-        dominators = self._code.compute_once(_dominators)
-        if loop is None:
-            ends = tuple(
-                basic_block.index
-                for basic_block in blocks
-                if not basic_block.successors and basic_block.index in dominators
-            )
-        else:
-            ends = flow.loops[loop].latches
-        return all(dominators.dominates(block, end) for end in ends)
+        flow, dominators = self._code.flow, self._code.compute_once(_dominators)
+        ends: Iterable[int] = (b.index for b in self._code.blocks if not b.successors and b.index in dominators)
+        return all(dominators.dominates(block, end) for end in (ends if loop is None else flow.loops[loop].latches))
 
 
 def _dominators(code: FunctionCode) -> Dominators:
-    return Dominators([block.successors for block in code.function.blocks])
+    return Dominators([block.successors for block in code.blocks])

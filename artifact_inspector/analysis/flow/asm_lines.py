@@ -1,8 +1,8 @@
 """Moves loads of inline asm in machine code to the line that contains the asm call.
 
-LLVM 23 and later number the lines of an inline asm from the line of its call, and ptxas keeps the line of
-each instruction. An `ld.global.v4` of line 9 after four `mov` has line 13 in the cubin, which is another
-line of the kernel or none.
+LLVM 23 and later number the lines of an inline asm from the line of its call, and ptxas keeps the line of each
+instruction. An `ld.global.v4` of line 9 after four `mov` has line 13 in the cubin, which is another line of the kernel
+or none.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.dominators import Dominators
 from artifact_inspector.model import Function
 
 MAX_LOOP_DEPTH = 64
-"""Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen.
-"""
+"""Maximum loop depth. Deeper loops count as part of the innermost allowed one; real code has up to a dozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class ControlFlow:
     """Loops and execution order of one function."""
 
     order: tuple[int, ...]
-    """Block indices in execution order: reverse postorder with the blocks of a loop kept together.
-    Unreachable blocks are last.
+    """Block indices in execution order: reverse postorder with the blocks of a loop kept together. Unreachable blocks
+    are last.
     """
     position: tuple[int, ...]
     """Position in execution order of every instruction, by its index."""
@@ -41,18 +41,20 @@ class ControlFlow:
     """Innermost loop of every block."""
     block_of: tuple[int, ...]
     """Block of every instruction."""
-    folded_loops: int = 0
-    """Number of loops nested too deep to be distinguished from the enclosing one."""
 
     def loop_at(self, instruction: int) -> int | None:
         """Innermost loop that contains an instruction, by its index."""
         return self.loop_of[self.block_of[instruction]]
 
+    def enclosing(self, loop: int | None) -> Iterator[int]:
+        """A loop and the loops around it, innermost first; nothing for None."""
+        while loop is not None:
+            yield loop
+            loop = self.loops[loop].parent
+
     def encloses(self, outer: int | None, inner: int | None) -> bool:
         """True if `inner` is `outer` or inside it. None represents the whole function."""
-        while inner is not None and inner != outer:
-            inner = self.loops[inner].parent
-        return inner == outer
+        return outer is None or outer in self.enclosing(inner)
 
 
 def find_control_flow(function: Function) -> ControlFlow:
@@ -60,9 +62,8 @@ def find_control_flow(function: Function) -> ControlFlow:
     count = len(function.blocks)
     flat = _reverse_postorder(function)
     loops: tuple[Loop, ...] = ()
-    loop_count = 0
     if any(target <= block.index for block in function.blocks for target in block.successors):
-        loops, loop_count = _find_loops(function, flat)
+        loops = _find_loops(function, flat)
     loop_of: list[int | None] = [None] * count
     for index, loop in enumerate(loops):  # outer before inner: the innermost is written last
         for block in loop.blocks:
@@ -79,14 +80,11 @@ def find_control_flow(function: Function) -> ControlFlow:
         position[start:stop] = range(next_position, next_position + stop - start)
         block_of[start:stop] = [index] * (stop - start)
         next_position += stop - start
-    return ControlFlow(tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of), loop_count - len(loops))
+    return ControlFlow(tuple(order), tuple(position), loops, tuple(loop_of), tuple(block_of))
 
 
-def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], int]:
-    """The loops in execution order of their headers, and the number of all loops.
-
-    The number includes loops beyond the maximum depth.
-    """
+def _find_loops(function: Function, flat: list[int]) -> tuple[Loop, ...]:
+    """The loops in execution order of their headers."""
     dominators = Dominators([block.successors for block in function.blocks])
     predecessors: list[list[int]] = [[] for _ in function.blocks]
     latches: dict[int, list[int]] = {}
@@ -103,11 +101,9 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
     """Header → the header of the loop that represents it: its own, or an enclosing one."""
     blocks: dict[int, set[int]] = {}
     for header in headers:
-        outer_header = header_of.get(header)
-        depth[header] = 1 if outer_header is None else depth[outer_header] + 1
-        representative[header] = header
+        depth[header] = depth[header_of[header]] + 1 if header in header_of else 1
         if depth[header] <= MAX_LOOP_DEPTH:
-            blocks[header] = {header}
+            representative[header], blocks[header] = header, {header}
         else:
             representative[header] = representative[header_of[header]]
     for inner, header in header_of.items():
@@ -116,7 +112,7 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
             blocks[above].add(inner)
             above = header_of.get(above)
     index = {header: loop_number for loop_number, header in enumerate(blocks)}
-    loops = tuple(
+    return tuple(
         Loop(
             header,
             frozenset(inside),
@@ -126,7 +122,6 @@ def _find_loops(function: Function, flat: list[int]) -> tuple[tuple[Loop, ...], 
         )
         for header, inside in blocks.items()
     )
-    return loops, len(headers)
 
 
 def _innermost_headers(
@@ -134,8 +129,7 @@ def _innermost_headers(
 ) -> dict[int, int]:
     """For every block in a loop, the header of the innermost loop around it; for a header, of the next one.
 
-    Inner loops are processed first, and each then represents all its blocks, so every edge is visited
-    once.
+    Inner loops are processed first, and each then represents all its blocks, so every edge is visited once.
     """
     header_of: dict[int, int] = {}
     outermost: dict[int, int] = {}

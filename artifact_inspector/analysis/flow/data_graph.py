@@ -1,8 +1,7 @@
 """The flow of loaded data in tensor-level IR: through values, control flow and shared memory.
 
-All dataflow analyses use one graph. Its nodes are the values of a function and the buffers in shared
-memory. An edge is a step that does not change the data. Computes end these steps: their inputs and
-results are listed separately.
+All dataflow analyses use one graph. Its nodes are the values of a function and the buffers in shared memory. An edge is
+a step that does not change the data. Computes end these steps: their inputs and results are listed separately.
 """
 
 from __future__ import annotations
@@ -48,11 +47,9 @@ class DataGraph:
         self._buffers: dict[int, int] = {}
         """Root → the node of its buffer's present contents."""
         self._is_looped = any(passed_value.is_back_edge for flows in values.flows for passed_value in flows)
-        self._loop_of_operation = {
-            code.function.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)
-        }
+        self._loop_of_operation = {code.blocks[loop.header].start - 1: number for number, loop in enumerate(flow.loops)}
         """Structured loop operation → its loop."""
-        for index, instruction in enumerate(code.function.instructions):
+        for index, instruction in enumerate(code.instructions):
             self._add(index, instruction)
             self._pass_values(index)
         del self._code  # the code may cache this graph, and a reference cycle would delay freeing both

@@ -1,22 +1,21 @@
 """Dominators of the blocks of a graph.
 
-Source: Lengauer, Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), with the simple
-link and eval: m log n on any graph, so deep nests and long branch chains are not slow.
+Source: Lengauer, Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), with the simple link and
+eval: m log n on any graph, so deep nests and long branch chains are not slow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from artifact_inspector.analysis.flow.traversal import group_by_key
+
 
 class Dominators:
     """Dominance among the blocks reachable from block 0."""
 
     def __init__(self, successors: Sequence[Sequence[int]]) -> None:
-        above = immediate_dominators(successors)
-        children: dict[int, list[int]] = {}
-        for block, upper in above.items():
-            children.setdefault(upper, []).append(block)
+        children = group_by_key((upper, block) for block, upper in immediate_dominators(successors).items())
         self._first: dict[int, int] = {}
         """Block → preorder number in a walk of the dominator tree."""
         self._last: dict[int, int] = {}
@@ -42,9 +41,8 @@ class Dominators:
             >>> Dominators([(1, 2), (3,), (3,), ()]).dominates(0, 3)
             True
         """
-        if upper not in self._first or lower not in self._first:
-            return False
-        return self._first[upper] <= self._first[lower] <= self._last[upper]
+        first = self._first
+        return upper in first and lower in first and first[upper] <= first[lower] <= self._last[upper]
 
 
 def strict_dominators(successors: Sequence[Sequence[int]], block: int) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from artifact_inspector.analysis.flow.control_flow import find_control_flow
 from artifact_inspector.analysis.flow.source_locations import Chain, chain_of
 from artifact_inspector.analysis.flow.ssa_values import SsaValues, number_values
-from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, LanguageSemantics, Operands, Trait
+from artifact_inspector.model import COMPUTES, LOADS, EventKind, Function, LanguageSemantics, Module, Operands, Trait
 
 Result = TypeVar("Result")
 
@@ -30,14 +30,10 @@ class FunctionCode:
     Lists are computed on first use and cached, because several analyses use them.
     """
 
-    def __init__(self, function: Function, language: LanguageSemantics, *, is_complete: bool = True) -> None:
-        """Prepare a function.
-
-        `language` is that of the function's module. `is_complete` is False for a truncated file, which may
-        lack instructions.
-        """
-        self.is_complete = is_complete
-        self.function = function
+    def __init__(self, function: Function, module: Module, language: LanguageSemantics) -> None:
+        """Prepare a function of a module in some language."""
+        self.module = module
+        self.function, self.instructions, self.blocks = function, function.instructions, function.blocks
         self.flow = flow = find_control_flow(function)
         self.language = language
         self.rank = {block: location_id for location_id, block in enumerate(flow.order)}
@@ -67,12 +63,12 @@ class FunctionCode:
         """Results and reads of an instruction, decoded once."""
         cached = self._operands.get(index)
         if cached is None:
-            cached = self._operands[index] = self.function.instructions[index].operands
+            cached = self._operands[index] = self.instructions[index].operands
         return cached
 
     def mentions(self, index: int) -> list[str]:
         """The values that an instruction names. Much cheaper than its operands."""
-        return self.language.named_values(self.function.instructions[index])
+        return self.language.named_values(self.instructions[index])
 
     def definitions(self, name: str) -> list[int]:
         """The instructions that define a value or register, in text order."""
@@ -82,7 +78,7 @@ class FunctionCode:
     def _indices_by_first_name(self) -> dict[str, list[int]]:
         """Instructions by the first name in them, which is a result if they have one."""
         indices_by_name: dict[str, list[int]] = {}
-        for index in range(len(self.function.instructions)):
+        for index in range(len(self.instructions)):
             names = self.mentions(index)
             if names:
                 indices_by_name.setdefault(names[0], []).append(index)
@@ -93,19 +89,19 @@ class FunctionCode:
         opcodes = set(filter(matches, self._opcodes))
         if not opcodes:
             return []
-        instructions = self.function.instructions
+        instructions = self.instructions
         return [index for index, instruction in enumerate(instructions) if instruction.opcode in opcodes]
 
     @cached_property
     def _opcodes(self) -> set[str]:
-        return set(map(_OPCODE, self.function.instructions))
+        return set(map(_OPCODE, self.instructions))
 
     def opcodes_with(self, kind: EventKind, trait: Trait) -> frozenset[str]:
         """Opcodes of the instructions of a kind that have a trait."""
         matching_opcodes = self._opcodes_by_trait.get((kind, trait))
         if matching_opcodes is None:
             indices = self.of_kind.get(kind, ())
-            opcodes = set(map(_OPCODE, map(self.function.instructions.__getitem__, indices)))
+            opcodes = set(map(_OPCODE, map(self.instructions.__getitem__, indices)))
             traits = self.language.traits
             matching_opcodes = frozenset(opcode for opcode in opcodes if trait in traits(opcode))
             self._opcodes_by_trait[kind, trait] = matching_opcodes
@@ -113,7 +109,7 @@ class FunctionCode:
 
     def has_trait(self, index: int, trait: Trait) -> bool:
         """Whether an instruction has a trait, according to the format."""
-        return trait in self.language.traits(self.function.instructions[index].opcode)
+        return trait in self.language.traits(self.instructions[index].opcode)
 
     def compute_once(self, find: Callable[[FunctionCode], Result]) -> Result:
         """The result of an analysis of this code, computed once."""
@@ -122,8 +118,6 @@ class FunctionCode:
         result: Result = self._results[find]
         return result
 
-    # -- instructions by block and kind ------------------------------------------------------
-
     def indices(self, blocks: frozenset[int]) -> list[int]:
         """Instructions of some blocks, in execution order."""
         cached_indices = self._indices.get(blocks)
@@ -131,7 +125,7 @@ class FunctionCode:
             cached_indices = self._indices[blocks] = [
                 index
                 for block in sorted(blocks, key=self.rank.__getitem__)
-                for index in range(self.function.blocks[block].start, self.function.blocks[block].stop)
+                for index in range(self.blocks[block].start, self.blocks[block].stop)
             ]
         return cached_indices
 
@@ -159,7 +153,7 @@ class FunctionCode:
         indices = sorted(itertools.chain.from_iterable(self.of_kind.get(kind, ()) for kind in kinds))
         indices_by_block: dict[int, list[int]] = {}
         for number in self.flow.order if indices else ():
-            block = self.function.blocks[number]
+            block = self.blocks[number]
             first = bisect_left(indices, block.start)
             if first < len(indices) and indices[first] < block.stop:
                 indices_by_block[number] = indices[first : bisect_left(indices, block.stop, first)]
@@ -179,8 +173,6 @@ class FunctionCode:
     def values(self) -> SsaValues:
         """The values of a function in SSA form by number."""
         return number_values(self.function, self.language.traits)
-
-    # -- source locations --------------------------------------------------------------------
 
     @cached_property
     def loads_at(self) -> dict[Chain, list[int]]:
@@ -204,7 +196,7 @@ class FunctionCode:
 
     def _at(self, kinds: frozenset[EventKind]) -> dict[Chain, list[int]]:
         indices_by_chain: dict[Chain, list[int]] = {}
-        instructions, chain_cache = self.function.instructions, self._chains
+        instructions, chain_cache = self.instructions, self._chains
         for index in self.find(kinds):
             location_id = id(instructions[index].location)
             chain = chain_cache[location_id] if location_id in chain_cache else self.chain(index)
@@ -214,16 +206,20 @@ class FunctionCode:
 
     def chain(self, index: int) -> Chain | None:
         """Source location of an instruction."""
-        location = self.function.instructions[index].location
+        location = self.instructions[index].location
         chain_cache = self._chains
         if id(location) not in chain_cache:
             chain_cache[id(location)] = chain_of(location)
         return chain_cache[id(location)]
 
+    def chains_of(self, indices: Iterable[int]) -> list[Chain]:
+        """Source locations of the instructions that have one."""
+        return [chain for index in indices if (chain := self.chain(index)) is not None]
+
     @cached_property
     def _frames(self) -> tuple[int, bool]:
         """Frames in the longest inline chain, and whether any has a column."""
-        instructions, of_kind = self.function.instructions, self.of_kind
+        instructions, of_kind = self.instructions, self.of_kind
         indices = itertools.chain.from_iterable(of_kind.get(kind, ()) for kind in LOCATED_KINDS | _INTEGERS)
         locations = map(_LOCATION, map(instructions.__getitem__, indices))
         chain_cache, locations_by_id = self._chains, {id(location): location for location in locations}

@@ -1,17 +1,19 @@
 """The exported graph of a function: its blocks, and the dataflow from loads through computes to stores.
 
-Tensor-level IR is followed by its values. At lower levels, registers are followed in execution order, and
-shared memory is one location: an edge there means that data may come from a load, through any buffer.
+Tensor-level IR is followed by its values. At lower levels, registers are followed in execution order, and shared memory
+is one location: an edge there means that data may come from a load, through any buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, DataGraph
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.taint import find_first_computes
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable, set_bit_indices
 from artifact_inspector.model import COMPUTES, LOADS, SINKS
 from artifact_inspector.model.location import SourceLine
 
@@ -42,12 +44,12 @@ class GraphEdge:
     source: str
     target: str
     kind: str
-    """`control` between blocks, `holds` from a block to its instructions, `data` into computes and
-    stores, `address` into loads.
+    """`control` between blocks, `holds` from a block to its instructions, `data` into computes and stores, `address`
+    into loads.
     """
     is_loop_carried: bool
-    """True for a back edge, and for data that arrives only an iteration later. Not set for data through a
-    buffer in tensor-level IR.
+    """True for a back edge, and for data that arrives only an iteration later. Not set for data through a buffer in
+    tensor-level IR.
     """
 
 
@@ -69,13 +71,14 @@ def find_graph(code: FunctionCode, indices: Sequence[int], prefix: str = "") -> 
     selected, flow = frozenset(indices), code.flow
     inside = {flow.block_of[index] for index in indices}
     blocks = sorted(inside)
-    events = [index for index in sorted(selected) if code.function.instructions[index].kind in _EVENTS]
+    events = [index for index in sorted(selected) if code.instructions[index].kind in _EVENTS]
     nodes = [_block(code, block, prefix) for block in blocks]
     nodes += [_event(code, index, prefix) for index in events]
+    back_edges = {(latch, loop.header) for loop in flow.loops for latch in loop.latches}
     edges = [
-        GraphEdge(f"{prefix}b{block}", f"{prefix}b{successor}", "control", _is_back(code, block, successor))
+        GraphEdge(f"{prefix}b{block}", f"{prefix}b{successor}", "control", (block, successor) in back_edges)
         for block in blocks
-        for successor in dict.fromkeys(code.function.blocks[block].successors)
+        for successor in dict.fromkeys(code.blocks[block].successors)
         if successor in inside
     ]
     edges += [
@@ -84,25 +87,21 @@ def find_graph(code: FunctionCode, indices: Sequence[int], prefix: str = "") -> 
     ]
     follow = _by_registers if code.language.access_operands is None else _by_values
     for producer, consumer, is_loop_carried in follow(code, indices, events):
-        kind = "address" if code.function.instructions[consumer].kind in LOADS else "data"
+        kind = "address" if code.instructions[consumer].kind in LOADS else "data"
         edges.append(GraphEdge(f"{prefix}i{producer}", f"{prefix}i{consumer}", kind, is_loop_carried))
     return FunctionGraph(tuple(nodes), tuple(edges))
 
 
 def _block(code: FunctionCode, block: int, prefix: str) -> GraphNode:
-    basic_block = code.function.blocks[block]
-    lines = [instruction.line for instruction in code.function.instructions[basic_block.start : basic_block.stop]]
+    basic_block = code.blocks[block]
+    lines = [instruction.line for instruction in code.instructions[basic_block.start : basic_block.stop]]
     return GraphNode(f"{prefix}b{block}", "block", basic_block.label, min(lines, default=code.function.line), None)
 
 
 def _event(code: FunctionCode, index: int, prefix: str) -> GraphNode:
-    instruction = code.function.instructions[index]
+    instruction = code.instructions[index]
     source = SourceLine.from_location(instruction.location).innermost if instruction.location else None
     return GraphNode(f"{prefix}i{index}", instruction.kind.count_name, instruction.opcode, instruction.line, source)
-
-
-def _is_back(code: FunctionCode, block: int, successor: int) -> bool:
-    return any(loop.header == successor and block in loop.latches for loop in code.flow.loops)
 
 
 def _by_registers(code: FunctionCode, indices: Sequence[int], events: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
@@ -112,39 +111,24 @@ def _by_registers(code: FunctionCode, indices: Sequence[int], events: Sequence[i
     at_once = find_first_computes(code, indices, groups, 1, also=_CONSUMERS)
     later = find_first_computes(code, indices, groups, 2, also=_CONSUMERS) if code.flow.loops else at_once
     for consumer in sorted(later):
-        now = at_once.get(consumer, 0)
-        remaining_bits = later[consumer]
-        while remaining_bits:
-            number = (remaining_bits & -remaining_bits).bit_length() - 1
-            remaining_bits &= remaining_bits - 1
-            yield producers[number], consumer, not now >> number & 1
+        for number in set_bit_indices(later[consumer]):
+            yield producers[number], consumer, not at_once.get(consumer, 0) >> number & 1
 
 
 def _by_values(code: FunctionCode, indices: Sequence[int], events: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
     """The same for a language that distinguishes addresses from values."""
     graph = code.compute_once(DataGraph)
-    consumers_by_node: dict[int, list[int]] = {}
-    for consumer in events:
-        for node in graph.operands.get(consumer, ()):
-            consumers_by_node.setdefault(node, []).append(consumer)
+    consumers_by_node = group_by_key(
+        (node, consumer) for consumer in events for node in graph.operands.get(consumer, ())
+    )
+
+    def successors(node: int, *, across: bool = False) -> Iterator[int]:
+        return (to for to, kind in graph.successors[node] if kind != CONDITION_EDGE and (across or kind < 0))
+
     for producer in events:
-        at_once = _reach(graph, graph.results.get(producer, ()), across=False)
+        at_once = reachable(graph.results.get(producer, ()), successors)
         carried_by_consumer = {consumer: False for node in at_once for consumer in consumers_by_node.get(node, ())}
-        for node in _reach(graph, at_once, across=True):
+        for node in reachable(at_once, partial(successors, across=True)):
             for consumer in consumers_by_node.get(node, ()):
                 carried_by_consumer.setdefault(consumer, True)
-        yield from (
-            (producer, consumer, is_loop_carried) for consumer, is_loop_carried in sorted(carried_by_consumer.items())
-        )
-
-
-def _reach(graph: DataGraph, start: Iterable[int], *, across: bool) -> dict[int, None]:
-    """Nodes that the data of some nodes reaches, with or without crossing back edges."""
-    reached_nodes = dict.fromkeys(start)
-    pending = list(reached_nodes)
-    while pending:
-        for node, kind in graph.successors[pending.pop()]:
-            if kind != CONDITION_EDGE and (across or kind < 0) and node not in reached_nodes:
-                reached_nodes[node] = None
-                pending.append(node)
-    return reached_nodes
+        yield from ((producer, *entry) for entry in sorted(carried_by_consumer.items()))

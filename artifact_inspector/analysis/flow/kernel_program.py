@@ -1,7 +1,7 @@
 """The program that a kernel was compiled from, as far as its first stage shows it: arguments and tiles.
 
-No cache holds a kernel's constexprs. Block sizes are visible only in the shapes of its loads, dots and
-stores, which are the same on every target and in every version of Triton.
+No cache holds a kernel's constexprs. Block sizes are visible only in the shapes of its loads, dots and stores, which
+are the same on every target and in every version of Triton.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ class KernelProgram(NamedTuple):
     signature: tuple[str, ...]
     """Types of the arguments in Triton's notation: `*fp16:16`, `i32`."""
     tiles: tuple[Tile, ...]
-    """Shapes of its loads, dots and stores, without repetition, in text order: `load 128×32`, `dot
-    128×32×32`.
-    """
+    """Shapes of its loads, dots and stores, without repetition, in text order: `load 128×32`, `dot 128×32×32`."""
     location: Frame | None = None
     """Location of the kernel in its source."""
     arguments: tuple[str, ...] = ()
@@ -34,8 +32,7 @@ def find_program(module: Module, language: LanguageSemantics, kernel: str) -> Ke
     """The program of one tensor-level module; None for a module without functions.
 
     Args:
-        kernel: name of the kernel among the module's functions. The first function is used if none has
-            it.
+        kernel: name of the kernel among the module's functions. The first function is used if none has it.
     """
     if not module.functions:
         return None

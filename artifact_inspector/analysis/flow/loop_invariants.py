@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.model import COMPUTES, EventKind, Module
+from artifact_inspector.model import COMPUTES, EventKind
 
 _PURE = COMPUTES | {EventKind.LAYOUT_CONVERSION, EventKind.INTEGER, EventKind.MOVE}
 """Kinds whose result depends only on their operands."""
@@ -15,10 +15,10 @@ class LoopInvariants:
     The result of a load never is: other threads may have stored there.
     """
 
-    def __init__(self, code: FunctionCode, loop: int, module: Module) -> None:
-        self._code, self._module = code, module
+    def __init__(self, code: FunctionCode, loop: int) -> None:
+        self._code = code
         self._blocks = code.flow.loops[loop].blocks
-        self._loop_operation = code.function.blocks[code.flow.loops[loop].header].start - 1
+        self._loop_operation = code.blocks[code.flow.loops[loop].header].start - 1
         """The operation before the loop's first block, which passes the loop its variables."""
         self._owners = {
             passed_value.target: passed_value.owner for flows in code.values.flows for passed_value in flows
@@ -49,10 +49,10 @@ class LoopInvariants:
         """The instructions of the loop that it depends on; None if it may change for another reason."""
         code, values = self._code, self._code.values
         reads = values.reads[index]
-        instruction = code.function.instructions[index]
+        instruction = code.instructions[index]
         if instruction.kind not in _PURE or len(reads) < len(set(instruction.operands.reads)):
             return None  # has a side effect, or reads an induction variable
-        if any(tensor_type.is_memory for tensor_type in code.language.tensor_types(instruction, self._module)):
+        if any(tensor_type.is_memory for tensor_type in code.language.tensor_types(instruction, code.module)):
             return None  # shared or tensor memory, which other instructions write
         inputs = []
         for value in reads.values():

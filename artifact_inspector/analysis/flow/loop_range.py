@@ -30,10 +30,10 @@ def find_loop_range(code: FunctionCode, loop: int | None) -> LoopRange | None:
     """The range of a loop; None for no loop, and if a bound or the step is not constant."""
     if loop is None:
         return None
-    opening = code.function.blocks[code.flow.loops[loop].header].start - 1
+    opening = code.blocks[code.flow.loops[loop].header].start - 1
     if opening < 0:
         return None
-    bounds = code.language.loop_header(code.function.instructions[opening]).bounds
+    bounds = code.language.loop_header(code.instructions[opening]).bounds
     if bounds is None:
         return None
     start, stop, step = (_constant(code, name, opening) for name in bounds)
@@ -45,4 +45,4 @@ def find_loop_range(code: FunctionCode, loop: int | None) -> LoopRange | None:
 def _constant(code: FunctionCode, name: str, use_index: int) -> int | None:
     """The constant value of a name, from its last definition before an instruction."""
     defined = [index for index in code.definitions(name) if index < use_index]
-    return code.language.axis_operation(code.function.instructions[defined[-1]]).value if defined else None
+    return code.language.axis_operation(code.instructions[defined[-1]]).value if defined else None

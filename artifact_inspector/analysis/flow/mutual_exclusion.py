@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import reduce
+from itertools import combinations
+from operator import or_
 
 from artifact_inspector.analysis.flow.control_flow import ControlFlow
 from artifact_inspector.model import Function
@@ -28,18 +31,12 @@ def find_exclusive(
     bit = {block: 1 << number for number, block in enumerate(blocks)}
     reached = _reached(function, flow, loop, bit)
     judged = [block_set if reached.keys() >= set(block_set) else () for block_set in block_sets[:MAX_PARTS]]
-    masks = [sum(bit[block] for block in set(block_set)) for block_set in judged]
-    ahead = []
-    for block_set in judged:
-        mask = 0
-        for block in block_set:
-            mask |= reached[block] | bit[block]
-        ahead.append(mask)
+    masks = [reduce(or_, (bit[block] for block in block_set), 0) for block_set in judged]
+    ahead = [reduce(or_, (reached[block] | bit[block] for block in block_set), 0) for block_set in judged]
     return [
-        (first, second)
-        for first in range(len(masks))
-        for second in range(first + 1, len(masks))
-        if masks[first] and masks[second] and not (ahead[first] & masks[second] or ahead[second] & masks[first])
+        (a, b)
+        for a, b in combinations(range(len(masks)), 2)
+        if masks[a] and masks[b] and not (ahead[a] & masks[b] or ahead[b] & masks[a])
     ]
 
 
@@ -53,11 +50,8 @@ def _reached(function: Function, flow: ControlFlow, loop: int | None, bit: dict[
     while changed:  # repeated for each nested loop
         changed = False
         for block in order:
-            mask = 0
-            for successor in function.blocks[block].successors:
-                if successor in inside and successor != header:
-                    mask |= reached[successor] | bit.get(successor, 0)
-            if mask != reached[block]:
-                reached[block] = mask
-                changed = True
+            successors = [to for to in function.blocks[block].successors if to in inside and to != header]
+            mask = reduce(or_, (reached[to] | bit.get(to, 0) for to in successors), 0)
+            changed = changed or mask != reached[block]
+            reached[block] = mask
     return reached

@@ -9,26 +9,17 @@ _SCALAR_LOADS = frozenset({EventKind.SCALAR_LOAD})
 
 
 def find_scalar_data(code: FunctionCode) -> frozenset[int]:
-    """The scalar loads whose address the kernel computes.
-
-    The address of its arguments is passed in registers.
+    """The scalar loads whose address the kernel computes. The address of its arguments is passed in registers.
 
     A load of arguments may have any line of the kernel.
     """
-    scalar = code.find(_SCALAR_LOADS)
-    if not scalar:
-        return frozenset()
     data_loads: set[int] = set()
     computed_names: set[str] = set()
     position = code.flow.position
-    last = max(position[index] for index in scalar)
-    for index in sorted(range(len(position)), key=position.__getitem__):
-        if position[index] > last:
-            break
-        operands = code.operands(index)
-        if code.function.instructions[index].kind is EventKind.SCALAR_LOAD and computed_names.intersection(
-            operands.reads
-        ):
+    stop = max((position[index] + 1 for index in code.find(_SCALAR_LOADS)), default=0)
+    for index in sorted(range(len(position)), key=position.__getitem__)[:stop]:
+        results, reads = code.operands(index)
+        if code.instructions[index].kind is EventKind.SCALAR_LOAD and not computed_names.isdisjoint(reads):
             data_loads.add(index)
-        computed_names.update(operands.results)
+        computed_names.update(results)
     return frozenset(data_loads)

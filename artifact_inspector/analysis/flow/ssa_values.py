@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from artifact_inspector.model import EventKind, Flow, Function, Instruction, Trait
+from artifact_inspector.analysis.flow.traversal import group_by_key
+from artifact_inspector.model import EventKind, Function, Instruction, Trait
 
 
 class PassedValue(NamedTuple):
@@ -43,23 +44,12 @@ class SsaValues:
     @cached_property
     def uses(self) -> dict[int, list[int]]:
         """Value → the instructions that read it, in text order."""
-        uses: dict[int, list[int]] = {}
-        for index, reads in enumerate(self.reads):
-            for value in reads.values():
-                uses.setdefault(value, []).append(index)
-        return uses
+        return group_by_key((value, index) for index, reads in enumerate(self.reads) for value in reads.values())
 
     @cached_property
     def passed_from(self) -> dict[int, list[int]]:
         """Value → the values that control flow passes to it."""
-        sources_by_target: dict[int, list[int]] = {}
-        for flows in self.flows:
-            for passed_value in flows:
-                sources_by_target.setdefault(passed_value.target, []).append(passed_value.source)
-        return sources_by_target
-
-
-_NONE: dict[str, int | None] = {}
+        return group_by_key((passed.target, passed.source) for flows in self.flows for passed in flows)
 
 
 def number_values(function: Function, traits: Callable[[str], Trait]) -> SsaValues:
@@ -76,9 +66,8 @@ class _Numbering:
         self._current = {name: self._new() for name in function.arguments}
         self._owned: dict[tuple[int, str], int] = {}
         """(owner, name) → the value of an argument or a result of a region, or an argument of a block."""
-        self._at: dict[int, list[Flow]] = {}
+        self._at = group_by_key((flow.instruction_index, flow) for flow in function.flows)
         for flow in function.flows:
-            self._at.setdefault(flow.instruction_index, []).append(flow)
             # Block arguments may be read before the jump that passes them is reached.
             if flow.owner < 0 and (flow.owner, flow.target) not in self._owned:
                 self._owned[flow.owner, flow.target] = self._current[flow.target] = self._new()
@@ -103,7 +92,7 @@ class _Numbering:
             results.append(tuple(range(first, self._count)) if len(result_names) > 1 else (first,) * len(result_names))
             for value, name in enumerate(result_names, first):
                 current[name] = value
-            passed_values, arguments = self._pass_values(index) if index in self._at else ([], _NONE)
+            passed_values, arguments = self._pass_values(index)
             flows.append(passed_values)
             if index in entered:
                 entries.update(dict.fromkeys(entered[index], arguments))
@@ -132,15 +121,14 @@ class _Numbering:
                 if owner >= 0:
                     arguments[target] = None
                 continue
-            origin = self._current[source]
-            key = (owner, target)
-            if key not in self._owned:
-                self._owned[key] = self._new()
+            if (owner, target) not in self._owned:
+                self._owned[owner, target] = self._new()
+            value = self._owned[owner, target]
             if owner >= 0:
-                # After its back edge a loop's argument is not visible, and the body of a reduction may
-                # have one of that name, which no flow passes.
-                arguments[target] = None if back else self._owned[key]
-            passed_values.append(PassedValue(origin, self._owned[key], owner, back))
+                # After its back edge a loop's argument is not visible, and the body of a reduction may have one of that
+                # name, which no flow passes.
+                arguments[target] = None if back else value
+            passed_values.append(PassedValue(self._current[source], value, owner, back))
         self._bind(arguments)
         return passed_values, arguments
 

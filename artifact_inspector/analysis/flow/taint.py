@@ -1,12 +1,14 @@
 """Dataflow through registers and shared memory in execution order, for code without SSA form.
 
-One forward pass over a sequence of instructions: a load's data carries its group's bit until a compute
-uses it. Shared memory is one location: stored data becomes readable at the next barrier.
+One forward pass over a sequence of instructions: a load's data carries its group's bit until a compute uses it. Shared
+memory is one location: stored data becomes readable at the next barrier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.model import COMPUTES, LOADS, EventKind
@@ -28,15 +30,15 @@ def find_first_computes(
 
     Args:
         indices: of instructions, in execution order.
-        groups: group number of each load, by instruction index. Other loads carry nothing. For a compute,
-            the group of its result.
+        groups: group number of each load, by instruction index. Other loads carry nothing. For a compute, the group of
+            its result.
         trips: number of passes over the sequence; 2 lets data cross a loop's back edge.
         also: kinds to report in addition to computes.
     """
     groups_by_compute: dict[int, int] = {}
     if not groups:
         return groups_by_compute
-    instructions, operands = code.function.instructions, code.operands
+    instructions, operands = code.instructions, code.operands
     walk = _TaintState(groups)
     registers = walk.registers
     reported_kinds = COMPUTES | also
@@ -85,22 +87,15 @@ class _TaintState:
 
     def groups_in(self, names: Sequence[str]) -> int:
         """Groups of the data in some registers."""
-        data, registers = 0, self.registers
-        for name in names:
-            if name in registers:
-                data |= registers[name]
-        return data
+        return reduce(or_, map(self.registers.__getitem__, filter(self.registers.__contains__, names)), 0)
 
     def result_groups(self, index: int, kind: EventKind, data: int) -> int:
         """Groups of the data that an instruction of a `_CHANGING` kind produces."""
-        if kind in LOADS:
-            data = 1 << self.groups[index] if index in self.groups else 0
-            if kind is EventKind.ASYNC_COPY:
-                self.readable |= data
-        elif kind in COMPUTES:
-            data = 1 << self.groups[index] if index in self.groups else 0
-        else:
-            data |= self.readable | (self.stored or 0)
+        if kind is EventKind.SHARED_LOAD:
+            return data | self.readable | (self.stored or 0)
+        data = 1 << self.groups[index] if index in self.groups else 0
+        if kind is EventKind.ASYNC_COPY:
+            self.readable |= data
         return data
 
     def write(self, names: Sequence[str], data: int, *, keeps: bool) -> None:

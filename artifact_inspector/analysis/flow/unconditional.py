@@ -12,18 +12,9 @@ def find_unconditional_blocks(function: Function, flow: ControlFlow, loop: int) 
 
     Conditional blocks are excluded, and so is an inner loop that may run no iteration.
     """
-    natural_loop = flow.loops[loop]
-    inside = [natural_loop.header, *(natural_loop.blocks - {natural_loop.header})]
+    header = flow.loops[loop].header
+    inside = [header, *(flow.loops[loop].blocks - {header})]
     number = {block: block_number for block_number, block in enumerate(inside)}
-    next_iteration = len(inside)  # represents the start of the next iteration
-    successor_numbers = [
-        [
-            next_iteration if successor == natural_loop.header else number[successor]
-            for successor in function.blocks[block].successors
-            if successor in number
-        ]
-        for block in inside
-    ]
-    return frozenset(
-        inside[block_number] for block_number in strict_dominators([*successor_numbers, []], next_iteration)
-    )
+    targets = {**number, header: len(inside)}  # the start of the next iteration
+    successors = [[targets[to] for to in function.blocks[block].successors if to in targets] for block in inside]
+    return frozenset(inside[block_number] for block_number in strict_dominators([*successors, []], len(inside)))

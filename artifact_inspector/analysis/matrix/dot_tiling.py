@@ -1,7 +1,7 @@
 """How a layout splits a dot: into whole instructions on all warps, even if the tile is smaller.
 
-Triton gives every warp at least one instruction along each dimension. A tile smaller than the
-instructions of all warps is computed more than once, or padded.
+Triton gives every warp at least one instruction along each dimension. A tile smaller than the instructions of all warps
+is computed more than once, or padded.
 """
 
 from __future__ import annotations
@@ -122,12 +122,15 @@ def describe_redundancy(dot: KnownMatrixWork, works: tuple[KnownMatrixWork, ...]
     tile = (dot.op.m, dot.op.n, dot.op.k, dot.op.blocks)
     # M and N always; K and the batch only if the layout does not match them exactly.
     shown_axes = [axis for axis in range(4) if axis < 2 or tiling.padded_extents[axis] != tile[axis]]
-    warps = "×".join(str(extent) for extent in tiling.warps)
+    warps = "×".join(map(str, tiling.warps))
+    instruction, covered, wanted = (
+        "×".join(str(extents[axis]) for axis in shown_axes)
+        for extents in ((*tiling.instruction, 1), tiling.padded_extents, tile)
+    )
     return (
         (f"{tiling.copies} times " if tiling.copies > 1 else "")
-        + f"{warps} warps of {_format_extents((*tiling.instruction, 1), shown_axes)} "
-        f"cover {_format_extents(tiling.padded_extents, shown_axes)}, "
-        f"but the tile is {_format_extents(tile, shown_axes)}: ×{padded_flop / dot.op.flop:.3g} the work"
+        + f"{warps} warps of {instruction} cover {covered}, but the tile is {wanted}: "
+        + f"×{padded_flop / dot.op.flop:.3g} the work"
     )
 
 
@@ -139,15 +142,10 @@ def _tile_dot(dot: KnownMatrixWork, works: tuple[KnownMatrixWork, ...]) -> _DotT
     m, n, k = _extents(dot.tiling.instruction, work)
     warps = dot.tiling.warps if len(dot.tiling.warps) > 1 else (1, 1)
     batches = warps[0] if len(warps) > 2 else 1
-    op = dot.op
-    padded_extents = (
-        _round_up(op.m, m * warps[-2]),
-        _round_up(op.n, n * warps[-1]),
-        _round_up(op.k, k),
-        _round_up(op.blocks, batches),
-    )
+    steps = zip((dot.op.m, dot.op.n, dot.op.k, dot.op.blocks), (m * warps[-2], n * warps[-1], k, batches), strict=True)
+    padded_m, padded_n, padded_k, padded_blocks = (-(-extent // step) * step for extent, step in steps)
     copies = work.issuers * work.warps_per_issue // prod(warps) if dot.tiling.warps else 1
-    return _DotTiling((m, n, k), warps, padded_extents, max(1, copies))
+    return _DotTiling((m, n, k), warps, (padded_m, padded_n, padded_k, padded_blocks), max(1, copies))
 
 
 def _instruction_of(dot: KnownMatrixWork, works: tuple[KnownMatrixWork, ...]) -> KnownMatrixWork | None:
@@ -166,16 +164,8 @@ def _extents(layout_extents: tuple[int, ...], work: KnownMatrixWork) -> tuple[in
     if len(layout_extents) == 3 and layout_extents[0] == 1:
         layout_extents = layout_extents[1:]  # along the batch
     side = isqrt(work.op.blocks)
-    m, n = (
-        layout_extents[:2] if len(layout_extents) > 1 else (work.op.m * side // work.warps_per_issue, work.op.n * side)
-    )
+    m, n = work.op.m * side // work.warps_per_issue, work.op.n * side
+    if len(layout_extents) > 1:
+        m, n = layout_extents[:2]
     m, n = max(1, m), max(1, n)
     return m, n, max(1, work.op.flop // work.warps_per_issue // (2 * m * n))
-
-
-def _round_up(extent: int, step: int) -> int:
-    return -(-extent // step) * step
-
-
-def _format_extents(extents: tuple[int, ...], shown_axes: list[int]) -> str:
-    return "×".join(str(extents[axis]) for axis in shown_axes)

@@ -74,8 +74,7 @@ def describe_generation(
     if newest is not None and used and newest not in used:
         description += f", where {target.arch} has {UNIT_NAMES.get(newest, newest)}"
         reason = _older_reason(newest, dots)
-    laid_out = any(dot.tiling is not None for dot in dots)
-    if laid_out and scalar:
+    if scalar and any(dot.tiling is not None for dot in dots):
         description += f"; {sum(dot.count for dot in scalar)} of {sum(dot.count for dot in dots)} dots by {fma_text}"
         reason = "; ".join(filter(None, (reason, scalar_reason)))
     lines = (min(work.lines[0] for work in works), max(work.lines[1] for work in works))
@@ -92,9 +91,9 @@ def _scalar_reason(
 ) -> str:
     """Why dots became multiply-adds on single lanes.
 
-    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions lower dots to
-    multiply-adds, with operands widened to the type of the result), and supportMMA in
-    Analysis/Utility.cpp (32-bit floats need `inputPrecision` tf32).
+    Source: Triton, AccelerateMatmul.cpp (below compute capability 80, newer versions lower dots to multiply-adds, with
+    operands widened to the type of the result), and supportMMA in Analysis/Utility.cpp (32-bit floats need
+    `inputPrecision` tf32).
     """
     if newest is MatrixUnit.NONE:
         return f"{target.arch} has no matrix instructions"
@@ -103,8 +102,7 @@ def _scalar_reason(
     unit = MatrixUnit.MMA if target.backend is Backend.CUDA else newest
     lines = {source for dot in dots for source in dot.sources}
     program_dots = [dot for dot in program_dots if not lines or lines.intersection(dot.sources)] or dots
-    elements = _elements(program_dots)
-    missing = [name for name in elements if not supports_element_type(target.arch, unit, name)]
+    missing = [name for name in _elements(program_dots) if not supports_element_type(target.arch, unit, name)]
     if missing:
         return f"{UNIT_NAMES[unit]} of {target.arch} does not multiply {', '.join(missing)}"
     if unit is MatrixUnit.MMA and target.arch.number < FIRST_LAID_OUT_CAPABILITY:

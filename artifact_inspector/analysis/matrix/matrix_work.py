@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.hardware.matrix import WARPS_PER_WARPGROUP
-from artifact_inspector.model import EventKind, Instruction, Issuer, LanguageSemantics, MatrixOp, Module
+from artifact_inspector.model import EventKind, Instruction, Issuer, MatrixOp
 from artifact_inspector.model.encoding import LayoutKind, Vectors
 
 _MATRIX = frozenset({EventKind.MATRIX})
@@ -67,9 +69,7 @@ class MatrixWork:
         return self.count * self.matrix.flop * self.issuers
 
 
-def find_matrix_work(
-    code: FunctionCode, region: Region, module: Module, language: LanguageSemantics, warps: int | None
-) -> tuple[MatrixWork, ...]:
+def find_matrix_work(code: FunctionCode, region: Region, warps: int | None) -> tuple[MatrixWork, ...]:
     """The matrix operations directly in a region, most work first.
 
     Args:
@@ -77,10 +77,10 @@ def find_matrix_work(
     """
     if not code.has_matrix:
         return ()
-    indices_by_kind: dict[_Kind, list[int]] = {}
-    instructions = code.function.instructions
-    for index in find_in_region(code, region, _MATRIX):
-        indices_by_kind.setdefault(_kind(instructions[index], module, language), []).append(index)
+    instructions = code.instructions
+    indices_by_kind = group_by_key(
+        (_kind(instructions[index], code), index) for index in find_in_region(code, region, _MATRIX)
+    )
     exclusive_sources = _exclusions(code, indices_by_kind)
     works = [
         MatrixWork(
@@ -100,12 +100,12 @@ def find_matrix_work(
     return tuple(sorted(works, key=lambda work: -(work.flop or 0)))
 
 
-def warps_of(code: FunctionCode, works: Iterable[MatrixWork], module: Module, block: int | None) -> int | None:
+def warps_of(code: FunctionCode, works: Iterable[MatrixWork], block: int | None) -> int | None:
     """Warps that run a region of tensor-level IR.
 
-    A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's
-    `num_warps` of such a kernel is the sum over all partitions.) Otherwise it is all warps of the block,
-    which may be more than the layouts of sm_70 have.
+    A partition of a warp-specialised kernel has its own warps: those of its layouts. (The metadata's `num_warps` of
+    such a kernel is the sum over all partitions.) Otherwise it is all warps of the block, which may be more than the
+    layouts of sm_70 have.
 
     Args:
         works: of the region; of the whole function for a region that tensor-level IR does not have.
@@ -114,7 +114,7 @@ def warps_of(code: FunctionCode, works: Iterable[MatrixWork], module: Module, bl
     if code.function.partitions:
         layout_warps = {prod(work.tiling.warps) for work in works if work.tiling is not None and work.tiling.warps}
         return layout_warps.pop() if len(layout_warps) == 1 else None
-    launch_warps = code.language.launch_parameters(module).warps
+    launch_warps = code.language.launch_parameters(code.module).warps
     return block if launch_warps is None else launch_warps
 
 
@@ -128,19 +128,12 @@ class _Kind(NamedTuple):
     source: str | None = None
 
 
-def _kind(instruction: Instruction, module: Module, language: LanguageSemantics) -> _Kind:
-    matrix = language.matrix(instruction, module)
-    if matrix is None:
-        return _Kind(instruction.opcode, None)
-    if matrix.issuer != Issuer.BLOCK:
-        return _Kind(matrix.op, matrix)
-    return _Kind(
-        matrix.op,
-        matrix,
-        _tiling(instruction, module, language),
-        language.input_precision(instruction),
-        _source(instruction),
-    )
+def _kind(instruction: Instruction, code: FunctionCode) -> _Kind:
+    matrix = code.language.matrix(instruction, code.module)
+    if matrix is None or matrix.issuer != Issuer.BLOCK:
+        return _Kind(instruction.opcode if matrix is None else matrix.op, matrix)
+    tiling, precision = _tiling(instruction, code), code.language.input_precision(instruction)
+    return _Kind(matrix.op, matrix, tiling, precision, _source(instruction))
 
 
 def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
@@ -153,23 +146,19 @@ def _issuers(matrix: MatrixOp | None, warps: int | None) -> int | None:
     return 1
 
 
-def _tiling(instruction: Instruction, module: Module, language: LanguageSemantics) -> Tiling | None:
+def _tiling(instruction: Instruction, code: FunctionCode) -> Tiling | None:
     # The accumulator has the layout: the last tensor, or the tensor memory that holds it.
-    encodings = [
-        candidate.encoding for candidate in language.tensor_types(instruction, module) if candidate.encoding is not None
-    ]
-    memory = [candidate for candidate in encodings if candidate.kind is LayoutKind.TENSOR_MEMORY]
+    types = code.language.tensor_types(instruction, code.module)
+    encodings = [tensor_type.encoding for tensor_type in types if tensor_type.encoding is not None]
     if not encodings:
         return None
+    memory = [encoding for encoding in encodings if encoding.kind is LayoutKind.TENSOR_MEMORY]
     encoding = (memory or encodings)[-1]
-    root_encoding = encoding.root
-    return Tiling(
-        encoding.name,
-        _valid_extents(root_encoding.warps if root_encoding.warps is not None else _extents(root_encoding.warp or ())),
-        _valid_extents(root_encoding.instruction or ()),
-        language.launch_parameters(module).ctas or 1,
-        encoding.is_matrix,
-    )
+    root = encoding.root
+    extents = (root.warps if root.warps is not None else _extents(root.warp or ()), root.instruction or ())
+    warps, tile = (sizes if all(sizes) else () for sizes in extents)  # 0 is not a valid layout
+    ctas = code.language.launch_parameters(code.module).ctas or 1
+    return Tiling(encoding.name, warps, tile, ctas, encoding.is_matrix)
 
 
 def _extents(bases: Vectors) -> tuple[int, ...]:
@@ -183,11 +172,6 @@ def _extents(bases: Vectors) -> tuple[int, ...]:
             extents += [1] * (len(vector) - len(extents))
             extents[next((axis for axis, step in enumerate(vector) if step), 0)] *= 2
     return tuple(extents)
-
-
-def _valid_extents(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The extents; () if one is 0, which is not a valid layout."""
-    return extents if all(extents) else ()
 
 
 def _sources(instructions: Iterable[Instruction]) -> tuple[str, ...]:
@@ -205,17 +189,14 @@ def _source(instruction: Instruction) -> str | None:
 
 def _max_along_path(code: FunctionCode, indices: list[int]) -> int:
     """Maximum number of some instructions on one path from the function's entry without back edges."""
-    in_block: dict[int, int] = {}
-    for index in indices:
-        block = code.flow.block_of[index]
-        in_block[block] = in_block.get(block, 0) + 1
+    in_block = Counter(code.flow.block_of[index] for index in indices)
     if len(in_block) == 1:
         return len(indices)
     rank = code.rank
     max_counts = [0] * len(rank)
     for block in code.flow.order:
-        max_counts[block] += in_block.get(block, 0)
-        for successor in code.function.blocks[block].successors:
+        max_counts[block] += in_block[block]
+        for successor in code.blocks[block].successors:
             if rank[successor] > rank[block]:
                 max_counts[successor] = max(max_counts[successor], max_counts[block])
     return max(max_counts)
@@ -230,16 +211,14 @@ def _exclusions(code: FunctionCode, indices_by_kind: dict[_Kind, list[int]]) -> 
     }
     if len(frozenset().union(*blocks.values())) < 2:
         return {}
-    reachable_blocks = {kind: _reachable_from(code, kind_blocks) for kind, kind_blocks in blocks.items()}
+    reached = {kind: _reachable_from(code, kind_blocks) for kind, kind_blocks in blocks.items()}
+
+    def exclude(kind: _Kind, other: _Kind) -> bool:
+        return reached[kind].isdisjoint(blocks[other]) and reached[other].isdisjoint(blocks[kind])
+
     return {
         kind: tuple(
-            dict.fromkeys(
-                other_kind.source
-                for other_kind in blocks
-                if other_kind.source is not None
-                and reachable_blocks[kind].isdisjoint(blocks[other_kind])
-                and reachable_blocks[other_kind].isdisjoint(blocks[kind])
-            )
+            dict.fromkeys(other.source for other in blocks if other.source is not None and exclude(kind, other))
         )
         for kind in blocks
     }
@@ -248,9 +227,4 @@ def _exclusions(code: FunctionCode, indices_by_kind: dict[_Kind, list[int]]) -> 
 def _reachable_from(code: FunctionCode, blocks: frozenset[int]) -> set[int]:
     """Some blocks, and all blocks reachable from them without back edges."""
     rank = code.rank
-    reached = set(blocks)
-    for block in code.flow.order:
-        if block in reached:
-            successors = code.function.blocks[block].successors
-            reached.update(to for to in successors if rank[to] > rank[block])
-    return reached
+    return set(reachable(blocks, lambda block: (to for to in code.blocks[block].successors if rank[to] > rank[block])))

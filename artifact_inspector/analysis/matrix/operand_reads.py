@@ -1,10 +1,9 @@
 """How matrix operands are read from shared memory: whole rows of a tile, or word by word.
 
-`ldmatrix` delivers four 8×8 tiles of 16-bit elements to a warp at once. Without it, each lane reads each
-operand register separately, with four times as many instructions.
+`ldmatrix` delivers four 8×8 tiles of 16-bit elements to a warp at once. Without it, each lane reads each operand
+register separately, with four times as many instructions.
 
-Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared
-memory).
+Source: PTX ISA, `ldmatrix`; Triton, MemoryOpToLLVM.cpp (`ldmatrix` needs rows of 16 bytes in shared memory).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import source_of
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.regions import Region, find_in_region
 from artifact_inspector.model import EventKind, SourceLine, Trait
 
@@ -36,11 +36,8 @@ class OperandReads(NamedTuple):
 
 def find_operand_reads(code: FunctionCode, region: Region) -> tuple[OperandReads, ...]:
     """How the matrix operands of a region are read, by source line, in the order of the file."""
-    instructions = code.function.instructions
-    indices_by_source: dict[SourceLine | None, set[int]] = {}
-    for matrix in find_in_region(code, region, _MATRIX):
-        for index in _reads(code, matrix):
-            indices_by_source.setdefault(source_of(instructions[index].location), set()).add(index)
+    instructions = code.instructions
+    loads = dict.fromkeys(i for matrix in find_in_region(code, region, _MATRIX) for i in _reads(code, matrix))
     reads = [
         OperandReads(
             source,
@@ -48,7 +45,7 @@ def find_operand_reads(code: FunctionCode, region: Region) -> tuple[OperandReads
             sum(code.has_trait(index, Trait.READS_WORD) for index in indices),
             (instructions[min(indices)].line, instructions[max(indices)].line),
         )
-        for source, indices in indices_by_source.items()
+        for source, indices in group_by_key((source_of(instructions[i].location), i) for i in loads).items()
     ]
     return tuple(sorted(reads, key=lambda operand_reads: operand_reads.lines))
 
@@ -60,7 +57,7 @@ def _reads(code: FunctionCode, matrix: int) -> Iterator[int]:
     while pending:
         name, step = pending.pop()
         for index in code.definitions(name):
-            if code.function.instructions[index].kind is EventKind.SHARED_LOAD:
+            if code.instructions[index].kind is EventKind.SHARED_LOAD:
                 yield index
             elif step < _MAX_MOVES and code.has_trait(index, Trait.RENAMES):
                 new_operands = {(register, step + 1) for register in code.operands(index).reads} - visited

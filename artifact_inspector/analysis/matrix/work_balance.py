@@ -1,7 +1,7 @@
 """Whether the matrix instructions of a region do the work of its dots, and why if they do not.
 
-One issue of an instruction does a known number of operations. Over a region, `count × flop × issuers = Σ
-2·M·N·K` of the dots in tensor-level IR. The two sides are counted independently, in two files.
+One issue of an instruction does a known number of operations. Over a region, `count × flop × issuers = Σ 2·M·N·K` of
+the dots in tensor-level IR. The two sides are counted independently, in two files.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
+from artifact_inspector.analysis.flow.traversal import reachable
 from artifact_inspector.analysis.matrix.dot_tiling import (
     KnownMatrixWork,
     RegionMatrixWork,
@@ -19,13 +20,12 @@ from artifact_inspector.analysis.matrix.dot_tiling import (
     padded_flop_of,
 )
 from artifact_inspector.analysis.matrix.matrix_work import MatrixWork
-from artifact_inspector.model import Issuer, MatrixOp, StringEnum
+from artifact_inspector.model import Issuer, StringEnum
 
 MAX_COMBINED_LOOPS = 3
 """Maximum number of loops whose iterations are combined to explain one region."""
 MAX_PEELED = 7
-"""Maximum number of iterations that LLVM peels off a loop. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count.
-"""
+"""Maximum number of iterations that LLVM peels off a loop. Source: LLVM, LoopPeel.cpp, unroll-peel-max-count."""
 # Triton, F32DotTC.cpp: the products of the parts that a value is split into.
 _PRODUCTS = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6, "bf16x9": 9}
 
@@ -106,10 +106,10 @@ def check_work_balance(
         dots: tensor-level matrix work by region.
         works: that of a later stage.
         unrolled: iterations of the program in one of the loop at the later stage, where not 1.
-        dissolved: loops of the program that are no loops at the later stage (`Region.remains`). Their
-            works are also part of the region that they were dissolved into.
-        parents: region → the enclosing one, at the later stage, which holds peeled iterations. If None,
-            every region may hold the iterations of any other.
+        dissolved: loops of the program that are no loops at the later stage (`Region.remains`). Their works are also
+            part of the region that they were dissolved into.
+        parents: region → the enclosing one, at the later stage, which holds peeled iterations. If None, every region
+            may hold the iterations of any other.
     """
     sides = [
         _side(
@@ -131,12 +131,8 @@ def check_work_balance(
 
 
 def _enclosing_regions(name: str, parents: Mapping[str, str | None]) -> frozenset[str]:
-    enclosing_regions: set[str] = set()
-    parent = parents.get(name)
-    while parent is not None and parent not in enclosing_regions:
-        enclosing_regions.add(parent)
-        parent = parents.get(parent)
-    return frozenset(enclosing_regions)
+    regions = reachable([name], lambda region: filter(None, [parents.get(region)]))
+    return frozenset(regions) - {name}
 
 
 def _side(
@@ -197,10 +193,11 @@ def _judge(side: RegionMatrixWork, sides: list[RegionMatrixWork], instruction_so
     if side.unknown_reason:
         return WorkBalance(expected, None, BalanceReason.UNKNOWN, side.unknown_reason)
     if actual == expected:
-        if side.unroll_factor > 1:
-            explanation = f"{_format_equation(side)}, in each of {side.unroll_factor} iterations"
-            return WorkBalance(expected, actual, BalanceReason.UNROLLED, explanation)
-        return WorkBalance(expected, actual, BalanceReason.EXACT, _format_equation(side))
+        is_unrolled = side.unroll_factor > 1
+        explanation = _format_equation(side) + (f", in each of {side.unroll_factor} iterations" if is_unrolled else "")
+        return WorkBalance(
+            expected, actual, BalanceReason.UNROLLED if is_unrolled else BalanceReason.EXACT, explanation
+        )
     cause = _explain(side, sides)
     if cause.reason is BalanceReason.UNEXPLAINED:
         cause = _without_some_dots(side, sides, instruction_sources) or cause
@@ -216,11 +213,8 @@ def _without_some_dots(
 ) -> _ImbalanceCause | None:
     """The explanation without the dots that no matrix instruction does; None if that does not help."""
     scalar = [dot for dot in side.dots if _is_scalar(dot)]
-    removed = [
-        dot
-        for dot in side.dots
-        if instruction_sources and dot.sources and not instruction_sources.intersection(dot.sources)
-    ]
+    unmatched = [dot for dot in side.dots if dot.sources and instruction_sources.isdisjoint(dot.sources)]
+    removed = unmatched if instruction_sources else []
     for reason, missing_dots, fate in (
         (BalanceReason.SCALAR, scalar, "became multiply-adds"),
         (BalanceReason.REMOVED, removed, "has no instruction"),
@@ -243,9 +237,8 @@ def _is_scalar(dot: KnownMatrixWork) -> bool:
 
 
 def _explain(side: RegionMatrixWork, sides: list[RegionMatrixWork]) -> _ImbalanceCause:
-    redundancy = "; ".join(
-        dict.fromkeys(filter(None, (describe_redundancy(dot, side.instructions) for dot in side.dots)))
-    )
+    redundancies = dict.fromkeys(describe_redundancy(dot, side.instructions) for dot in side.dots)
+    redundancy = "; ".join(filter(None, redundancies))
     others = [neighbour for neighbour in sides if neighbour is not side and _same_lines(side, neighbour)]
     others.sort(key=lambda neighbour: len(side.sources ^ neighbour.sources))
     cause = _explain_from_region(side) or _explain_from_others(side, others)
@@ -266,9 +259,8 @@ def _explain_from_region(side: RegionMatrixWork) -> _ImbalanceCause | None:
     for dot in side.dots:
         factor = _PRODUCTS.get(dot.precision or "", 1)
         if factor > 1 and actual == padded_flop * factor:
-            return _ImbalanceCause(
-                BalanceReason.EMULATED, f"{dot.precision} needs {factor} products for each one", side.unroll_factor
-            )
+            message = f"{dot.precision} needs {factor} products for each one"
+            return _ImbalanceCause(BalanceReason.EMULATED, message, side.unroll_factor)
     along_path = sum(work.flop_along_path for work in side.instructions)
     if side.dots and along_path == side.padded_flop_along_path * side.unroll_factor:
         return _ImbalanceCause(BalanceReason.ALTERNATIVES, _alternatives(side), side.unroll_factor)
@@ -306,17 +298,10 @@ def _explain_surplus(side: RegionMatrixWork, others: list[RegionMatrixWork]) -> 
     surplus = side.instruction_flop - side.padded_flop * side.unroll_factor
     if surplus <= 0:
         return None
-    inside = [
-        neighbour
-        for neighbour in others
-        if neighbour.enclosing_regions is None or side.name in neighbour.enclosing_regions
-    ]
-    moved = _describe_excess(surplus, inside)
+    moved = _describe_excess(surplus, [neighbour for neighbour in others if _encloses(side, neighbour)])
     if moved:
         return _ImbalanceCause(BalanceReason.PEELED, f"also contains {moved}", side.unroll_factor)
-    copied = next(
-        (neighbour for neighbour in others if neighbour.dot_flop and surplus == neighbour.iteration_flop), None
-    )
+    copied = next((other for other in others if other.dot_flop and surplus == other.iteration_flop), None)
     if copied is None:
         return None
     return _ImbalanceCause(BalanceReason.COPIED, f"also contains the work of {copied.name}", side.unroll_factor)
@@ -336,14 +321,10 @@ def _describe_folded_loop(side: RegionMatrixWork, others: list[RegionMatrixWork]
     If a loop is known to run once, one iteration remains: loads prefetched for the next one are removed.
     """
     for neighbour in others:
-        copies, remainder = (
-            divmod(neighbour.instruction_flop, neighbour.padded_flop) if neighbour.padded_flop else (0, 0)
-        )
-        peeled = sum(
-            padded_flop_of(dot, side.instructions) * dot.count
-            for dot in side.dots
-            if neighbour.sources.intersection(dot.sources)
-        )
+        padded_flop = neighbour.padded_flop
+        copies, remainder = divmod(neighbour.instruction_flop, padded_flop) if padded_flop else (0, 0)
+        dots = [dot for dot in side.dots if neighbour.sources.intersection(dot.sources)]
+        peeled = sum(padded_flop_of(dot, side.instructions) * dot.count for dot in dots)
         if not neighbour.is_dissolved or not copies or remainder or peeled <= neighbour.instruction_flop:
             continue
         if side.instruction_flop - neighbour.instruction_flop == side.padded_flop - peeled:
@@ -359,27 +340,16 @@ def _describe_moved_work(side: RegionMatrixWork, others: list[RegionMatrixWork])
     """
     surplus = side.instruction_flop - side.padded_flop * side.unroll_factor
     for neighbour in others:
-        lacks = neighbour.padded_flop * neighbour.unroll_factor - neighbour.instruction_flop
+        name, flop, padded_flop = neighbour.name, neighbour.instruction_flop, neighbour.padded_flop
+        lacks = padded_flop * neighbour.unroll_factor - flop
         if lacks and surplus == lacks:
-            share = "some" if (side.instruction_flop if lacks < 0 else neighbour.instruction_flop) else "all"
-            return (
-                f"also contains {share} of {neighbour.name}" if lacks > 0 else f"{share} of it is in {neighbour.name}"
-            )
+            share = "some" if (side.instruction_flop if lacks < 0 else flop) else "all"
+            return f"also contains {share} of {name}" if lacks > 0 else f"{share} of it is in {name}"
         # A loop that counts as removed, and a loop of this stage that was not matched to the program.
-        if (
-            neighbour.is_dissolved
-            and not side.dots
-            and not _encloses(side, neighbour)
-            and surplus == neighbour.padded_flop
-        ):
-            return f"contains all of {neighbour.name}"
-        if (
-            side.is_dissolved
-            and not neighbour.dots
-            and not _encloses(neighbour, side)
-            and neighbour.instruction_flop == side.padded_flop
-        ):
-            return f"all of it is in {neighbour.name}"
+        if neighbour.is_dissolved and not side.dots and not _encloses(side, neighbour) and surplus == padded_flop:
+            return f"contains all of {name}"
+        if side.is_dissolved and not neighbour.dots and not _encloses(neighbour, side) and flop == side.padded_flop:
+            return f"all of it is in {name}"
     return ""
 
 
@@ -392,39 +362,26 @@ def _count_iterations(side: RegionMatrixWork, others: list[RegionMatrixWork]) ->
 
     For a removed loop all iterations count; for an unrolled one, the remainder must be after it.
     """
-    if not side.padded_flop:
+    own_flop, padded_flop = side.instruction_flop, side.padded_flop
+    if not padded_flop:
         return 1
     if side.is_dissolved:
         # Instructions on the same lines that other regions account for are not its own.
-        neighbour_flop = sum(
-            neighbour.instruction_flop
-            for neighbour in others
-            if neighbour.dots and neighbour.instruction_flop == neighbour.padded_flop
-        )
-        own_flop = (
-            side.instruction_flop - neighbour_flop if side.instruction_flop > neighbour_flop else side.instruction_flop
-        )
-        return own_flop // side.padded_flop if own_flop % side.padded_flop == 0 else 1
-    copies, remainder = divmod(side.instruction_flop, side.padded_flop)
+        explained = sum(n.instruction_flop for n in others if n.dots and n.instruction_flop == n.padded_flop)
+        own_flop -= explained if own_flop > explained else 0
+        return own_flop // padded_flop if own_flop % padded_flop == 0 else 1
+    copies, remainder = divmod(own_flop, padded_flop)
     if remainder or side.enclosing_regions is None:
         return 1
-    left_over = [
-        (neighbour.instruction_flop - neighbour.padded_flop) / side.padded_flop
-        for neighbour in others
-        if neighbour.name in side.enclosing_regions
-    ]
+    enclosing = [neighbour for neighbour in others if neighbour.name in side.enclosing_regions]
+    left_over = [(neighbour.instruction_flop - neighbour.padded_flop) / padded_flop for neighbour in enclosing]
     return copies if any(1 <= share < copies and share == int(share) for share in left_over) else 1
 
 
 def _describe_excess(excess: int, others: list[RegionMatrixWork]) -> str:
     """The iterations of other regions that an excess consists of; empty if none match."""
-    candidates = [
-        (neighbour, neighbour.instruction_flop if neighbour.is_dissolved else neighbour.iteration_flop)
-        for neighbour in others
-    ]
-    candidates = sorted(
-        (candidate for candidate in candidates if candidate[1] > 0), key=lambda candidate: not candidate[0].is_dissolved
-    )
+    works = ((other, other.instruction_flop if other.is_dissolved else other.iteration_flop) for other in others)
+    candidates = sorted((entry for entry in works if entry[1] > 0), key=lambda entry: not entry[0].is_dissolved)
     for size in range(1, min(len(candidates), MAX_COMBINED_LOOPS) + 1):
         for combination in combinations(candidates, size):
             if sum(work for _, work in combination) == excess:
@@ -461,18 +418,14 @@ def _same_lines(side: RegionMatrixWork, neighbour: RegionMatrixWork) -> bool:
 
 
 def _format_equation(side: RegionMatrixWork) -> str:
-    work_terms = [
-        f"{work.count} × {work.op.flop} × {work.issuers} {work.op.issuer}{'s' if work.issuers != 1 else ''}"
-        + (f" of {side.ctas} CTAs" if side.ctas > 1 and not _is_of_cta(work.op) else "")
-        for work in side.instructions
-    ]
+    work_terms = []
+    for work in side.instructions:
+        ctas = f" of {side.ctas} CTAs" if side.ctas > 1 and work.op.issuer not in (Issuer.CTA, Issuer.CTA_PAIR) else ""
+        issuers = f"{work.issuers} {work.op.issuer}{'s' if work.issuers != 1 else ''}"
+        work_terms.append(f"{work.count} × {work.op.flop} × {issuers}{ctas}")
     copies: Counter[str] = Counter()
     for dot in side.dots:
         product = f"2·{dot.op.m}·{dot.op.n}·{dot.op.k}"
         copies[product] += dot.count * dot.op.blocks * side.unroll_factor
     dot_terms = [f"{count} × {product}" if count > 1 else product for product, count in copies.items()]
     return f"{' + '.join(work_terms)} = {' + '.join(dot_terms)}"
-
-
-def _is_of_cta(op: MatrixOp) -> bool:
-    return op.issuer in (Issuer.CTA, Issuer.CTA_PAIR)

@@ -1,22 +1,21 @@
 """Locates the direct computes of a region's rounds at a stage.
 
-Source locations are compared first. Operations of the program that share a location are distinguished by
-dataflow, or else split in program order. A compute without an instruction of its own is located at its
-nearest consumer.
+Source locations are compared first. Operations of the program that share a location are distinguished by dataflow, or
+else split in program order. A compute without an instruction of its own is located at its nearest consumer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain
+from artifact_inspector.analysis.flow.traversal import group_by_key, set_bit_indices
 from artifact_inspector.analysis.order.dataflow_locator import find_computes_using
 from artifact_inspector.analysis.order.placement import LocatedRound, PreviousStage
 from artifact_inspector.analysis.order.reference_regions import ReferenceRegion, ReferenceRound, equal_runs
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.analysis.order.rounds import set_bit_indices
 from artifact_inspector.model import EventKind
 
 _ATOMICS = frozenset({EventKind.ATOMIC})
@@ -41,14 +40,10 @@ class ComputeLocator:
             for chain in level
         }
         self._slots = reference.program_computes.visible_at(code)
-        self._round_computes = frozenset[int]().union(
-            *(_steps(reference_round) for reference_round in reference.rounds)
-        )
+        self._round_computes = frozenset[int]().union(*map(_steps, reference.rounds))
         """Computes of the program that belong to a round, or follow one on the path to its anchor."""
         self._uncertain_rounds: set[int] = set()
-        """Rounds whose computes were distinguished from others on their line only by their position in a
-        sequence.
-        """
+        """Rounds whose computes were distinguished from others on their line only by their position in a sequence."""
         self._computes_by_location: dict[Chain, list[int]] = {}
         """Cache: source location → computes of the region there."""
         self._first_users: list[list[int]] | None = None
@@ -57,31 +52,26 @@ class ComputeLocator:
     def run(self, located: list[LocatedRound]) -> None:
         """Fill in the computes of rounds whose loads have been located."""
         levels = [self._level(reference) for reference in self._reference.rounds]
-        owners: dict[Chain, list[int]] = {}
-        for number, level in enumerate(levels):
-            for chain in self._locations(number, level, level + 1):
-                owners.setdefault(chain, []).append(number)
+        owners = group_by_key(
+            (chain, number)
+            for number, level in enumerate(levels)
+            for chain in self._locations(number, level, level + 1)
+        )
         for chain, rounds in owners.items():
             self._distribute(chain, rounds, levels, located)
         for number, located_round in enumerate(located):
             self._complete(number, located_round, levels[number], located)
             located_round.computes = sorted(set(located_round.computes), key=self._code.flow.position.__getitem__)
             located_round.identified_computes = self._identify_computes(number, located_round)
-        self._assign_histogram_atomics(
-            [located_round for located_round in located if located_round.has_loads and not located_round.computes]
-        )
-
-    # -- by source location ----------------------------------------------------------
+        self._assign_histogram_atomics([r for r in located if r.has_loads and not r.computes])
 
     def _level(self, reference: ReferenceRound) -> int:
         """0 if a direct compute has an instruction at its own location, n if its n-th consumer does."""
         deepest = max((len(compute.chains) for compute in reference.computes), default=0)
         for level in range(deepest):
-            for compute in reference.computes:
-                if level < len(compute.chains) and any(
-                    self._computes_at(self._code.visible_chain(chain)) for chain in compute.chains[level]
-                ):
-                    return level
+            levels = (compute.chains[level] for compute in reference.computes if level < len(compute.chains))
+            if any(self._computes_at(self._code.visible_chain(chain)) for chains in levels for chain in chains):
+                return level
         return NOT_FOUND
 
     def _locations(self, number: int, first: int, stop: int | None) -> list[Chain]:
@@ -100,10 +90,8 @@ class ComputeLocator:
         if chain is None:
             return []
         if chain not in self._computes_by_location:
-            block_of, enclosed_blocks = self._code.flow.block_of, self._region.enclosed_blocks
-            self._computes_by_location[chain] = [
-                index for index in self._all_computes_at(chain) if block_of[index] in enclosed_blocks
-            ]
+            block_of, blocks = self._code.flow.block_of, self._region.enclosed_blocks
+            self._computes_by_location[chain] = [i for i in self._all_computes_at(chain) if block_of[i] in blocks]
         return self._computes_by_location[chain]
 
     def _all_computes_at(self, chain: Chain) -> list[int]:
@@ -112,7 +100,7 @@ class ComputeLocator:
 
     def _distribute(self, chain: Chain, owning: list[int], levels: list[int], located: list[LocatedRound]) -> None:
         """Distribute the computes at one location over the rounds that have computes there."""
-        instructions = self._code.function.instructions
+        instructions = self._code.instructions
         function_computes = self._region.instructions_before_loop(self._code, self._all_computes_at(chain))
         for indices, slots, rounds in self._by_kind(chain, owning, levels):
             kinds = {instructions[index].kind for index in indices}
@@ -124,8 +112,7 @@ class ComputeLocator:
                 shares = [indices] if len(rounds) == 1 else self._share_by_dataflow(indices, rounds, located)
             for number, share in zip(rounds, shares, strict=True):
                 located[number].computes += share
-                # Rounds on one line (an unrolled loop of the program) peel in proportion to what they
-                # keep inside.
+                # Rounds on one line (an unrolled loop of the program) peel in proportion to what they keep inside.
                 peeled = round(len(front) * len(share) / len(indices))
                 located[number].computes_before_loop += front[:peeled]
 
@@ -134,10 +121,10 @@ class ComputeLocator:
     ) -> Iterator[tuple[list[int], list[int], list[int]]]:
         """The computes at a location, the program's computes there, and the rounds that own some.
 
-        If both hold matrix operations and others (`acc += dot(a, b) * scale` on one line), they are
-        yielded separately: a multiplication never becomes a matrix operation.
+        If both hold matrix operations and others (`acc += dot(a, b) * scale` on one line), they are yielded separately:
+        a multiplication never becomes a matrix operation.
         """
-        peers, instructions = self._reference.program_computes, self._code.function.instructions
+        peers, instructions = self._reference.program_computes, self._code.instructions
         indices, slots = self._computes_at(chain), self._slots_at(chain)
         groups = [
             (
@@ -167,23 +154,18 @@ class ComputeLocator:
         return [slot_position for slot_position, index in enumerate(slots) if index in steps]
 
     def _share_by_slot(
-        self,
-        indices: list[int],
-        rounds: list[int],
-        owned_slots: list[list[int]],
-        count: int,
-        located: list[LocatedRound],
+        self, indices: list[int], rounds: list[int], slots: list[list[int]], count: int, located: list[LocatedRound]
     ) -> list[list[int]]:
+        """Shares at a location that also has operations of no round (later copies of a round's line)."""
         """Shares at a location that also has operations of no round (later copies of a round's line)."""
         runs = equal_runs(indices, count)
         if self._code.language.access_operands is None or len(indices) % count:
             self._uncertain_rounds.update(rounds)
         first_users = self._find_first_users(located)
         shares = []
-        for number, slot_positions in zip(rounds, owned_slots, strict=True):
+        for number, slot_positions in zip(rounds, slots, strict=True):
             share = [index for slot_position in slot_positions for index in runs[slot_position]]
-            confirmed = set(share).intersection(first_users[number])
-            shares.append([index for index in share if index in confirmed] or share)
+            shares.append([index for index in share if index in first_users[number]] or share)
         return shares
 
     def _share_by_dataflow(self, indices: list[int], rounds: list[int], located: list[LocatedRound]) -> list[list[int]]:
@@ -192,38 +174,27 @@ class ComputeLocator:
         shares = [[i for i in first_users[number] if i in candidates] for number in rounds]
         return shares if all(shares) else equal_runs(indices, len(rounds))
 
-    # -- by dataflow -----------------------------------------------------------------
-
     def _find_first_users(self, located: list[LocatedRound]) -> list[list[int]]:
         """For each round, the computes that are the first to use its data, by dataflow. Computed once."""
         if self._first_users is None:
-            first_users = find_computes_using(
-                self._code, self._region, [located_round.loads for located_round in located]
-            )
             self._first_users = [[] for _ in located]
-            for index, bits in first_users.items():
+            users = find_computes_using(self._code, self._region, [located_round.loads for located_round in located])
+            for index, bits in users.items():
                 for number in set_bit_indices(bits):
                     self._first_users[number].append(index)
         return self._first_users
-
-    def _find_integer_users(self, number: int, located_round: LocatedRound) -> list[int]:
-        """The integer operations that use the data of a round whose computes are all integer operations.
-
-        A back end may merge several into one, at the line of any of them.
-        """
-        if not all(compute.is_integer for compute in self._reference.rounds[number].computes):
-            return []
-        return list(find_computes_using(self._code, self._region, [located_round.loads], _INTEGERS))
 
     def _complete(self, number: int, located_round: LocatedRound, level: int, located: list[LocatedRound]) -> None:
         """Add computes that were contracted into a consumer, or that carry another operation's line."""
         if not located_round.has_loads:
             return
         if level == NOT_FOUND:
-            located_round.computes = self._find_first_users(located)[number] or self._find_integer_users(
-                number, located_round
-            )
-            if located_round.computes:
+            computes = self._find_first_users(located)[number]
+            if not computes and all(compute.is_integer for compute in self._reference.rounds[number].computes):
+                # A back end may merge several integer operations into one, at the line of any of them.
+                computes = list(find_computes_using(self._code, self._region, [located_round.loads], _INTEGERS))
+            located_round.computes = computes
+            if computes:
                 self.notes.append(RegionNote("computes located by dataflow: none is at its line", number + 1))
             return
         contracted = level > 0
@@ -256,39 +227,28 @@ class ComputeLocator:
         """The program's direct computes that are located here, themselves or in a consumer."""
         if number in self._uncertain_rounds:
             return None
-        chains_by_index, chain_of = self._code.chains, self._code.chain
-        locations = {
-            chains_by_index[index] if index in chains_by_index else chain_of(index) for index in located_round.computes
-        }
+        locations = {self._code.chain(index) for index in located_round.computes}
         return frozenset(
             compute.index
             for compute in self._reference.rounds[number].computes
             if any(self._code.visible_chain(chain) in locations for level in compute.chains for chain in level)
         )
 
-    # -- histograms ------------------------------------------------------------------
-
     def _assign_histogram_atomics(self, rounds_without_computes: list[LocatedRound]) -> None:
         """Use the shared-memory atomics of a histogram as computes of the rounds without any.
 
         Source: Triton, HistogramOpToLLVM.cpp. A program's own atomics go to global memory.
         """
-        atomics = list(self._histogram_atomics()) if rounds_without_computes else []
+        instructions, in_shared = self._code.instructions, self._code.language.accesses_shared
+        found = self._code.find(_ATOMICS, self._region.enclosed_blocks) if rounds_without_computes else []
+        atomics = [index for index in found if in_shared(instructions[index])]
         if not atomics:
             return
-        for located_round, share in zip(
-            rounds_without_computes, equal_runs(atomics, len(rounds_without_computes)), strict=True
-        ):
+        shares = equal_runs(atomics, len(rounds_without_computes))
+        for located_round, share in zip(rounds_without_computes, shares, strict=True):
             located_round.computes = share
-        self.notes.append(
-            RegionNote("the atomics in shared memory that implement a histogram are counted as its computes")
-        )
-
-    def _histogram_atomics(self) -> Iterable[int]:
-        instructions, in_shared = self._code.function.instructions, self._code.language.accesses_shared
-        for index in self._code.find(_ATOMICS, self._region.enclosed_blocks):
-            if in_shared(instructions[index]):
-                yield index
+        message = "the atomics in shared memory that implement a histogram are counted as its computes"
+        self.notes.append(RegionNote(message))
 
 
 def _steps(reference_round: ReferenceRound) -> frozenset[int]:

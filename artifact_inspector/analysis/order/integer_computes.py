@@ -1,15 +1,16 @@
 """Rounds of integer work: loads whose data only integer operations use.
 
-The computes are then compares whose result is stored, integers carried by a loop (a count, a sum, a
-maximum), and integer reductions. All other integer operations count as moves, as everywhere.
+The computes are then compares whose result is stored, integers carried by a loop (a count, a sum, a maximum), and
+integer reductions. All other integer operations count as moves, as everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, DataGraph
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.nearest_ends import NearestEnds
 from artifact_inspector.model import COMPUTES, EventKind, PointerUse, Trait
 
@@ -18,8 +19,8 @@ def body_of(code: FunctionCode, index: int) -> list[int]:
     """The instructions that combine two elements in a reduction or scan; empty for other operations."""
     body: list[int] = []
     if code.has_trait(index, Trait.HAS_BODY):
-        for inside in range(index + 1, len(code.function.instructions)):
-            if code.function.instructions[inside].kind is not EventKind.OTHER:
+        for inside in range(index + 1, len(code.instructions)):
+            if code.instructions[inside].kind is not EventKind.OTHER:
                 break
             if code.has_trait(inside, Trait.END_OF_BODY):
                 break
@@ -53,26 +54,21 @@ class IntegerComputes:
         loaded: dict[int, list[int]],
     ) -> None:
         self._code, self._graph, self._sinks, self._stops = code, graph, sinks, stops
-        values, instructions = code.values, code.function.instructions
+        values, instructions = code.values, code.instructions
         self._carried = {
             index
             for index in carried
             if code.language.pointer_use(instructions[index]) is PointerUse.NONE
             and sinks.reached_from(values.results[index], None)
         }
-        reductions = [
-            index
-            for index in code.find(COMPUTES)
-            if instructions[index].kind is EventKind.FLOAT and is_integer_reduction(code, index)
-        ]
-        self._floats: dict[int | None, list[int]] = {}
+        computes = code.find(COMPUTES)
+        reductions = [i for i in computes if instructions[i].kind is EventKind.FLOAT and is_integer_reduction(code, i)]
+        self._floats = group_by_key(
+            (loop, index)
+            for index in set(computes).difference(reductions)
+            for loop in (*code.flow.enclosing(code.flow.loop_at(index)), None)
+        )
         """Innermost and enclosing loops (None: the function) → the float and matrix operations in them."""
-        for index in set(code.find(COMPUTES)).difference(reductions):
-            enclosing_loop = code.flow.loop_at(index)
-            while enclosing_loop is not None:
-                self._floats.setdefault(enclosing_loop, []).append(index)
-                enclosing_loop = code.flow.loops[enclosing_loop].parent
-            self._floats.setdefault(None, []).append(index)
         self._producer = {value: index for index in self._carried for value in values.results[index]}
         """Node → the integer compute that produces it."""
         operand_nodes = {index: list(values.reads[index].values()) for index in self._carried}
@@ -83,29 +79,21 @@ class IntegerComputes:
         for index in code.of_kind.get(EventKind.INTEGER, ()):
             if code.has_trait(index, Trait.COMPARISON):
                 self._producer.update(dict.fromkeys(values.results[index], index))
-        self._nodes_reaching_floats: dict[int | None, set[int]] = {}
+        self._nodes_reaching_floats: dict[int | None, dict[int, None]] = {}
 
     def feeds_floats(self, load: int) -> bool:
         """True if a float or matrix operation in the load's own loop uses its data."""
         loop = self._code.flow.loop_at(load)
         if loop not in self._nodes_reaching_floats:
-            self._nodes_reaching_floats[loop] = self._reaching_floats(loop)
-        return not self._nodes_reaching_floats[loop].isdisjoint(self._graph.results[load])
+            nodes = [node for index in self._floats.get(loop, ()) for node in self._graph.operands[index]]
+            self._nodes_reaching_floats[loop] = reachable(nodes, self._sources)
+        return not self._nodes_reaching_floats[loop].keys().isdisjoint(self._graph.results[load])
 
-    def _reaching_floats(self, loop: int | None) -> set[int]:
-        pending = [node for index in self._floats.get(loop, ()) for node in self._graph.operands[index]]
-        reaching_nodes = set(pending)
-        while pending:
-            node = pending.pop()
-            predecessors = [n for n, _ in self._graph.predecessors[node]]
-            compute = self._graph.producer.get(node)
-            if compute is not None and compute not in self._stops:
-                predecessors += self._graph.operands[compute]
-            for predecessor in predecessors:
-                if predecessor not in reaching_nodes:
-                    reaching_nodes.add(predecessor)
-                    pending.append(predecessor)
-        return reaching_nodes
+    def _sources(self, node: int) -> list[int]:
+        """The nodes whose data a node may hold, also through computes."""
+        sources = [source for source, _ in self._graph.predecessors[node]]
+        compute = self._graph.producer.get(node)
+        return sources if compute is None or compute in self._stops else sources + self._graph.operands[compute]
 
     def reached_anchors(self, load: int) -> list[tuple[int, int]]:
         """(iterations, anchor) of the integer anchors that a load reaches, or of the stores of compares."""
@@ -116,9 +104,8 @@ class IntegerComputes:
     def computes_of(self, anchor: int, loads: Iterable[int]) -> list[int]:
         """The integer computes that are the first to use the data of loads, on the path to their anchor."""
         users = self._users(node for load in loads for node in self._graph.results[load])
-        return sorted(
-            (index for index in users if self._leads_to(index, anchor)), key=self._code.flow.position.__getitem__
-        )
+        direct = (index for index in users if self._leads_to(index, anchor))
+        return sorted(direct, key=self._code.flow.position.__getitem__)
 
     def _leads_to(self, compute: int, anchor: int) -> bool:
         if compute == anchor:
@@ -129,17 +116,15 @@ class IntegerComputes:
 
     def _users(self, nodes: Iterable[int]) -> set[int]:
         """The integer computes that use the data of some nodes unchanged."""
-        pending = list(nodes)
-        visited, users = set(pending), set[int]()
-        while pending:
-            node = pending.pop()
+        users: set[int] = set()
+
+        def successors(node: int) -> Iterator[int]:
             users.update(index for index in self._graph.users.get(node, ()) if index in self._stops)
             for successor, kind in self._graph.successors[node]:
-                if kind == CONDITION_EDGE or successor in visited:
-                    continue
-                visited.add(successor)
-                if successor in self._producer:
+                if kind != CONDITION_EDGE and successor in self._producer:
                     users.add(self._producer[successor])
-                else:
-                    pending.append(successor)
+                elif kind != CONDITION_EDGE:
+                    yield successor
+
+        reachable(nodes, successors)
         return users

@@ -1,7 +1,7 @@
 """The ends (anchors or stores) that data reaches first, for each node of a data graph.
 
-Ends are ordered by iterations, then by position in execution order. Labels are propagated backwards from
-the ends and each node keeps a few, so every edge is visited a bounded number of times.
+Ends are ordered by iterations, then by position in execution order. Labels are propagated backwards from the ends and
+each node keeps a few, so every edge is visited a bounded number of times.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from artifact_inspector.analysis.flow.control_flow import ControlFlow
 from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, NO_LOOP, PLAIN_EDGE, DataGraph
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 
 MAX_DISTANCE = 8
 """Iterations that data is followed across back edges. Deeper prefetch does not occur in practice."""
@@ -46,15 +47,12 @@ class NearestEnds:
     ) -> None:
         self._graph, self._flow, self._stops, self._loaded = graph, flow, stops, loaded
         self._is_bound, self._cut_nodes = is_bound, cut
-        self._ends: dict[int, list[int]] = {}
+        self._ends = group_by_key((node, end) for end, nodes in ends.items() for node in nodes)
         """Node → the ends that use it."""
-        for end, nodes in ends.items():
-            for node in nodes:
-                self._ends.setdefault(node, []).append(end)
         self._function_labels: Labels = {}
         self._propagate(self._function_labels, self._seeds_at(self._ends), None, None)
         self._loop_labels: dict[int, Labels] = {}
-        self._loop_nodes: dict[int, set[int]] = {}
+        self._loop_nodes: dict[int, dict[int, None]] = {}
 
     def reached_from(self, nodes: Iterable[int], loop: int | None) -> list[tuple[int, int]]:
         """(iterations of a loop, end) for the ends that data in some nodes reaches, nearest first.
@@ -81,30 +79,22 @@ class NearestEnds:
         for node in inside:  # data that leaves the loop does not cross its back edge again
             exit_nodes = {successor for successor, _ in self._successors(node) if successor not in inside}
             seeds += [(0, end, node) for successor in exit_nodes for _, end in self._function_labels.get(successor, ())]
-        labels: Labels = {}
-        self._loop_labels[loop] = labels
+        labels = self._loop_labels[loop] = {}
         while seeds:
             seeds = self._propagate(labels, seeds, inside, loop)
         return labels
 
-    def _nodes_in_loop(self, loop: int) -> set[int]:
-        pending = list(self._loaded[loop])
-        inside = set(pending)
-        while pending:
-            for node, _ in self._successors(pending.pop()):
-                if node not in inside and self._is_in_loop(node, loop):
-                    inside.add(node)
-                    pending.append(node)
-        return inside
-
-    def _is_in_loop(self, node: int, loop: int) -> bool:
-        home = self._graph.loop_of_node[node]
-        return home == NO_LOOP or self._flow.encloses(loop, home)
+    def _nodes_in_loop(self, loop: int) -> dict[int, None]:
+        homes, encloses = self._graph.loop_of_node, self._flow.encloses
+        return reachable(
+            self._loaded[loop],
+            lambda node: (n for n, _ in self._successors(node) if homes[n] == NO_LOOP or encloses(loop, homes[n])),
+        )
 
     def _seeds_at(self, nodes: Iterable[int]) -> Seeds:
         return [(0, end, node) for node in nodes for end in self._ends.get(node, ())]
 
-    def _propagate(self, labels: Labels, seeds: Seeds, inside: set[int] | None, loop: int | None) -> Seeds:
+    def _propagate(self, labels: Labels, seeds: Seeds, inside: dict[int, None] | None, loop: int | None) -> Seeds:
         """Label the predecessors of some nodes. Returns the seeds that cross the loop's back edge."""
         crossing: Seeds = []
         for distance, end, seed in sorted(seeds, key=self._rank):

@@ -11,8 +11,8 @@ from artifact_inspector.model import Basis, EventKind, OrderVerdict, SourceLine
 from artifact_inspector.model.limits import ROUNDS
 
 RoundIdentity = tuple[frozenset[int], frozenset[int], bool]
-"""Per round: its load statements and direct computes found at a stage, and whether some computes are part
-of a later instruction.
+"""Per round: its load statements and direct computes found at a stage, and whether some computes are part of a later
+instruction.
 """
 RoundIdentities = tuple[RoundIdentity | None, ...]
 Line = tuple[frozenset[Hashable], ...]
@@ -46,7 +46,7 @@ class PreviousStage:
 class LocatedStatement:
     """A load statement with its instructions at this stage, in execution order."""
 
-    statement: LoadStatement
+    program: LoadStatement
     loads: list[int] = field(default_factory=list)
     """Inside the region."""
     loads_before_loop: list[int] = field(default_factory=list)
@@ -72,16 +72,10 @@ class LocatedRound:
     @property
     def identity(self) -> RoundIdentity | None:
         """The load statements and direct computes of the program that were found; None if uncertain."""
-        present_statements = [located_statement for located_statement in self.statements if located_statement.loads]
-        if self.identified_computes is None or any(
-            located_statement.is_merged or located_statement.is_uncertain for located_statement in present_statements
-        ):
+        present = [statement for statement in self.statements if statement.loads]
+        if self.identified_computes is None or any(s.is_merged or s.is_uncertain for s in present):
             return None
-        return (
-            frozenset(located_statement.statement.index for located_statement in present_statements),
-            self.identified_computes,
-            self.is_contracted,
-        )
+        return frozenset(s.program.index for s in present), self.identified_computes, self.is_contracted
 
     @property
     def loads(self) -> list[int]:
@@ -96,12 +90,12 @@ class LocatedRound:
     @property
     def sources(self) -> list[SourceLine]:
         """Lines of its load statements in the user's code."""
-        return [s.statement.source for s in self.statements if s.statement.source is not None]
+        return [s.program.source for s in self.statements if s.program.source is not None]
 
     @property
     def is_hoisted(self) -> bool:
         """True if a load of the round is before the loop."""
-        return any(located_statement.loads_before_loop for located_statement in self.statements)
+        return any(statement.loads_before_loop for statement in self.statements)
 
 
 @dataclass(frozen=True, slots=True)

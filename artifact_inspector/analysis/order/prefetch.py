@@ -1,7 +1,7 @@
 """How far the loads of a loop run ahead of the computes that use their data.
 
-The distance is counted from the data: the values that cross the loop's back edge in the program, plus the
-copies of a statement before the loop whose data is not consumed there.
+The distance is counted from the data: the values that cross the loop's back edge in the program, plus the copies of a
+statement before the loop whose data is not consumed there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.flow.source_locations import Chain
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.placement import LocatedRound, LocatedStatement, PreviousStage
 from artifact_inspector.analysis.order.region_facts import RegionNote
 from artifact_inspector.model import CopyPosition
@@ -37,76 +37,59 @@ class LoopPrefetch:
     @property
     def distance(self) -> int | tuple[int, int] | None:
         """Iterations ahead, as (least, most) where the loads differ. None if no load runs ahead."""
-        distances_ahead = [self.distances[statement.statement.index] for statement in self.ahead_statements]
-        if not distances_ahead:
+        ahead = [self.distances[statement.program.index] for statement in self.ahead_statements]
+        if not ahead:
             return None
-        return (
-            distances_ahead[0]
-            if min(distances_ahead) == max(distances_ahead)
-            else (min(distances_ahead), max(distances_ahead))
-        )
+        return ahead[0] if min(ahead) == max(ahead) else (min(ahead), max(ahead))
 
 
 def measure_prefetch(code: FunctionCode, rounds: list[LocatedRound], previous: PreviousStage | None) -> LoopPrefetch:
     """The distance of each load statement of a loop, using the result of the previous stage."""
     prefetch = LoopPrefetch(_find_unroll_factor(code, rounds, previous))
+    distances = prefetch.distances
     consumed = [_iterations_before_loop(located_round, prefetch.unroll_factor) for located_round in rounds]
+    present_statements: list[LocatedStatement] = []
     for located_round, own_consumed in zip(rounds, consumed, strict=True):
-        for located_statement in located_round.statements:
-            if not located_statement.loads:
-                if located_statement.loads_before_loop:
-                    prefetch.notes.append(
-                        RegionNote(f"the load of {located_statement.statement.label} was hoisted out of the loop")
-                    )
-                continue
-            prefetch.distances[located_statement.statement.index] = _distance(
-                prefetch, located_statement, previous, own_consumed, consumed
-            )
-    present_statements = [
-        located_statement
-        for located_round in rounds
-        for located_statement in located_round.statements
-        if located_statement.loads
-    ]
+        for statement in located_round.statements:
+            if statement.loads:
+                present_statements.append(statement)
+                distances[statement.program.index] = _distance(prefetch, statement, previous, own_consumed, consumed)
+            elif statement.loads_before_loop:
+                message = f"the load of {statement.program.label} was hoisted out of the loop"
+                prefetch.notes.append(RegionNote(message))
     if previous is not None:
-        prefetch.distances.update(
-            _distances_at_shared_location(code, present_statements, prefetch.distances, previous.distances)
-        )
-    for located_statement in present_statements:
-        if not located_statement.statement.is_index:
-            (
-                prefetch.ahead_statements
-                if prefetch.distances[located_statement.statement.index] > 0
-                else prefetch.same_iteration_statements
-            ).append(located_statement)
-    prefetch.load_position = _position_of_loads(code, rounds, prefetch.distances)
+        distances.update(_distances_at_shared_location(code, present_statements, distances, previous.distances))
+    for statement in present_statements:
+        if not statement.program.is_index:
+            is_ahead = distances[statement.program.index] > 0
+            (prefetch.ahead_statements if is_ahead else prefetch.same_iteration_statements).append(statement)
+    prefetch.load_position = _position_of_loads(code, rounds, distances)
     return prefetch
 
 
 def _distance(
     prefetch: LoopPrefetch,
-    located_statement: LocatedStatement,
+    statement: LocatedStatement,
     previous: PreviousStage | None,
     own_consumed: int,
     consumed: list[int],
 ) -> int:
     """Iterations ahead of one statement.
 
-    `own_consumed` is the number of iterations that its own round computes before the loop, `consumed` the same
-    number for each round. A back end may mix up the peeled computes of several rounds. The distance at
-    the previous stage is then used if the peeled computes of another round give it.
+    `own_consumed` is the number of iterations that its own round computes before the loop, `consumed` the same number
+    for each round. A back end may mix up the peeled computes of several rounds. The distance at the previous stage is
+    then used if the peeled computes of another round give it.
     """
-    previous_distance = 0 if previous is None else previous.distances.get(located_statement.statement.index, 0)
-    if previous_distance > located_statement.statement.distance and not located_statement.loads_before_loop:
-        prefetch.notes.append(
-            RegionNote(
-                f"the copies of {located_statement.statement.label} before the loop have no line; "
-                "the distance of the previous stage is used"
-            )
+    program = statement.program
+    previous_distance = 0 if previous is None else previous.distances.get(program.index, 0)
+    if previous_distance > program.distance and not statement.loads_before_loop:
+        message = (
+            f"the copies of {program.label} before the loop have no line; the distance of the previous stage is used"
         )
+        prefetch.notes.append(RegionNote(message))
         return previous_distance
-    copies = _copies_before_loop(prefetch, located_statement, previous)
-    distance, *others = (located_statement.statement.distance + max(0, copies - n) for n in (own_consumed, *consumed))
+    copies = _copies_before_loop(prefetch, statement, previous)
+    distance, *others = (program.distance + max(0, copies - n) for n in (own_consumed, *consumed))
     return previous_distance if previous_distance and previous_distance in others else distance
 
 
@@ -118,14 +101,9 @@ def _distances_at_shared_location(
 ) -> dict[int, int]:
     """Distances at the previous stage for statements that share one source location here.
 
-    Their copies before the loop cannot be distinguished at this stage; only the total number can be
-    compared.
+    Their copies before the loop cannot be distinguished at this stage; only the total number can be compared.
     """
-    indices_at: dict[Chain | None, list[int]] = {}
-    for located_statement in statements:
-        indices_at.setdefault(code.visible_chain(located_statement.statement.chain), []).append(
-            located_statement.statement.index
-        )
+    indices_at = group_by_key((code.visible_chain(s.program.chain), s.program.index) for s in statements)
     return {
         index: previous_distances.get(index, 0)
         for chain, indices in indices_at.items()
@@ -135,25 +113,21 @@ def _distances_at_shared_location(
     }
 
 
-def _copies_before_loop(
-    prefetch: LoopPrefetch, located_statement: LocatedStatement, previous: PreviousStage | None
-) -> int:
-    loads_per_copy = len(located_statement.loads) / prefetch.unroll_factor
-    copies = len(located_statement.loads_before_loop) / loads_per_copy
+def _copies_before_loop(prefetch: LoopPrefetch, statement: LocatedStatement, previous: PreviousStage | None) -> int:
+    program, ahead, inside = statement.program, len(statement.loads_before_loop), len(statement.loads)
+    copies = ahead / (inside / prefetch.unroll_factor)
     if copies == int(copies):
         return int(copies)
-    previous_distance = None if previous is None else previous.distances.get(located_statement.statement.index)
-    prefetch.notes.append(
-        RegionNote(
-            f"{len(located_statement.loads_before_loop)} loads of {located_statement.statement.label} before the loop, "
-            f"{len(located_statement.loads)} inside: not a whole number of iterations; "
-            + ("its distance is unknown" if previous_distance is None else "the distance of the previous stage is used")
-        )
+    previous_distance = None if previous is None else previous.distances.get(program.index)
+    remedy = "its distance is unknown" if previous_distance is None else "the distance of the previous stage is used"
+    message = (
+        f"{ahead} loads of {program.label} before the loop, {inside} inside: not a whole number of iterations; {remedy}"
     )
+    prefetch.notes.append(RegionNote(message))
     if previous_distance is None:
         prefetch.is_uncertain = True
         return round(copies)
-    return previous_distance - located_statement.statement.distance
+    return previous_distance - program.distance
 
 
 def _iterations_before_loop(located_round: LocatedRound, unrolled_by: int) -> int:
@@ -165,16 +139,10 @@ def _iterations_before_loop(located_round: LocatedRound, unrolled_by: int) -> in
 def _position_of_loads(
     code: FunctionCode, rounds: list[LocatedRound], distances: dict[int, int]
 ) -> CopyPosition | None:
-    """Position of the loads that run ahead.
-
-    Loads for the current iteration always precede their computes.
-    """
+    """Position of the loads that run ahead. Loads for the current iteration always precede their computes."""
     position = code.flow.position
-    statements = [located_statement for located_round in rounds for located_statement in located_round.statements]
-    ahead = [
-        located_statement for located_statement in statements if distances.get(located_statement.statement.index, 0) > 0
-    ]
-    loads = [position[i] for located_statement in ahead for i in located_statement.loads]
+    statements = (statement for located_round in rounds for statement in located_round.statements)
+    loads = [position[i] for s in statements if distances.get(s.program.index, 0) > 0 for i in s.loads]
     computes = [position[i] for located_round in rounds for i in located_round.computes]
     if not loads or not computes:
         return None
@@ -188,21 +156,15 @@ def _find_unroll_factor(code: FunctionCode, rounds: list[LocatedRound], previous
 
     LLVM unrolls after the rounds were read, so the sequence of events, labelled by round, repeats.
     """
-    present = [
-        located_statement
-        for located_round in rounds
-        for located_statement in located_round.statements
-        if located_statement.loads
-    ]
-    # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of
-    # loads.
-    if previous is not None and all(len(s.loads) == previous.loads.get(s.statement.index) for s in present):
+    present = [statement for located_round in rounds for statement in located_round.statements if statement.loads]
+    # A back end that interleaves the copies, or the loads and computes of one copy, keeps the number of loads.
+    if previous is not None and all(len(s.loads) == previous.loads.get(s.program.index) for s in present):
         return previous.unroll_factor
     labels: dict[int, tuple[int, int]] = {}
     """Load or compute → (round, index of the load's statement in the round; -1 for a compute)."""
     for number, located_round in enumerate(rounds):
-        for statement_index, located_statement in enumerate(located_round.statements):
-            labels.update(dict.fromkeys(located_statement.loads, (number, statement_index)))
+        for statement_index, statement in enumerate(located_round.statements):
+            labels.update(dict.fromkeys(statement.loads, (number, statement_index)))
         labels.update(dict.fromkeys(located_round.computes, (number, -1)))
     events = [labels[index] for index in sorted(labels, key=code.flow.position.__getitem__)]
     runs = [event for event, _ in groupby(events)]
@@ -213,10 +175,12 @@ def _find_unroll_factor(code: FunctionCode, rounds: list[LocatedRound], previous
 
 
 def _count_copies(runs: Sequence[object], least: int) -> int:
-    """How often a run of at least `minimum` elements repeats to form the sequence."""
+    """How often a run of at least `least` elements repeats to form the sequence."""
+    if not runs:
+        return 1
     period = _period(runs)
     longer = (n for n in range(period, len(runs) + 1, period) if n >= least and len(runs) % n == 0)
-    return len(runs) // next(longer, len(runs)) if runs else 1
+    return len(runs) // next(longer, len(runs))
 
 
 def _period(runs: Sequence[object]) -> int:
@@ -230,7 +194,5 @@ def _period(runs: Sequence[object]) -> int:
         while length and runs[end] != runs[length]:
             length = borders[length - 1]
         borders[end] = length + (runs[end] == runs[length])
-    if not runs:
-        return 1
     period = len(runs) - borders[-1]
     return period if len(runs) % period == 0 else len(runs)

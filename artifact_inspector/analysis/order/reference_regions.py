@@ -1,17 +1,19 @@
 """The regions of a kernel as its author wrote them, which later stages are compared with.
 
-They are read once from the first tensor-level stage, then located by source line in every later stage.
-Only the instruction indices refer to the first stage, which uses them itself.
+They are read once from the first tensor-level stage, then located by source line in every later stage. Only the
+instruction indices refer to the first stage, which uses them itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.mutual_exclusion import find_exclusive
 from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, source_of
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.integer_computes import body_of, is_integer_reduction
 from artifact_inspector.analysis.order.rounds import ProgramLoad, ProgramRound, StageRounds, find_rounds
 from artifact_inspector.model import COMPUTES, SINKS, EventKind, Function, SourceLine, Trait
@@ -53,8 +55,8 @@ class LoadStatement:
 class ReferenceCompute:
     """A direct compute and the locations to look for it.
 
-    `chains[0]` are its own locations, `chains[1:]` those of its consumers, nearest first. If it was
-    contracted, one of the consumers holds it.
+    `chains[0]` are its own locations, `chains[1:]` those of its consumers, nearest first. If it was contracted, one of
+    the consumers holds it.
     """
 
     index: int
@@ -81,10 +83,9 @@ class ProgramComputes:
     def __init__(self, code: FunctionCode) -> None:
         self._flow = code.flow
         self._matrix = frozenset(code.of_kind.get(EventKind.MATRIX, ()))
-        self._by_location: dict[Chain, list[int]] = {}
-        for index in code.find(COMPUTES):
-            for chain in dict.fromkeys(_chains_at(code, index)):
-                self._by_location.setdefault(chain, []).append(index)
+        self._by_location = group_by_key(
+            (chain, index) for index in code.find(COMPUTES) for chain in dict.fromkeys(_chains_at(code, index))
+        )
 
     def visible_at(self, code: FunctionCode) -> dict[Chain, list[int]]:
         """The computes of the program by location as a stage writes it."""
@@ -144,8 +145,8 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     """The regions of a kernel: straight-line code first, then the loops in execution order.
 
     Args:
-        pipelined: the stage comes after the pipeliner. Loads before a loop that share an anchor with its
-            loads are then its prologue, not loads of the program.
+        pipelined: the stage comes after the pipeliner. Loads before a loop that share an anchor with its loads are then
+            its prologue, not loads of the program.
     """
     stage_rounds = code.compute_once(find_rounds)
     if stage_rounds is None:
@@ -155,31 +156,24 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
     folded = {index for copies in prologues.values() for index in copies}
     program_rounds = []
     for program_round in stage_rounds.rounds:
-        remaining_statements = tuple(
-            statement for statement in program_round.statements if statement.index not in folded
-        )
-        if remaining_statements:
-            program_rounds.append(replace(program_round, statements=remaining_statements))
+        statements = tuple(statement for statement in program_round.statements if statement.index not in folded)
+        if statements:
+            program_rounds.append(replace(program_round, statements=statements))
     names = loop_names(code)
-    blocks_of: dict[int | None, list[int]] = {}
-    for block in flow.order:
-        blocks_of.setdefault(flow.loop_of[block], []).append(block)
-    rounds_by_loop: dict[int | None, list[ProgramRound]] = {}
-    outer_load_counts: dict[int | None, int] = {}
+    blocks_of = group_by_key((flow.loop_of[block], code.blocks[block]) for block in flow.order)
+    rounds_by_loop = group_by_key((program_round.loop, program_round) for program_round in program_rounds)
+    outer_load_counts: Counter[int | None] = Counter()
     for program_round in program_rounds:
-        rounds_by_loop.setdefault(program_round.loop, []).append(program_round)
         anchored = flow.loop_at(program_round.anchor)
         if anchored != program_round.loop:
-            outer_load_counts[anchored] = outer_load_counts.get(anchored, 0) + len(program_round.statements)
+            outer_load_counts[anchored] += len(program_round.statements)
     unassigned_loads: dict[int | None, list[LoadStatement]] = {}
     for statement in stage_rounds.unassigned_loads:
         unassigned_loads.setdefault(statement.loop, []).append(_statement(function, statement))
     program_computes = ProgramComputes(code)
     regions = []
     for loop in (None, *range(len(flow.loops))):
-        blocks = (function.blocks[block] for block in blocks_of.get(loop, ()))
-        inside = [index for block in blocks for index in range(block.start, block.stop)]
-        kinds = {function.instructions[index].kind for index in inside}
+        inside = [index for block in blocks_of.get(loop, ()) for index in range(block.start, block.stop)]
         parent = None if loop is None else flow.loops[loop].parent
         regions.append(
             ReferenceRegion(
@@ -188,16 +182,16 @@ def find_reference(code: FunctionCode, *, pipelined: bool = False) -> tuple[Refe
                 parent=None if loop is None else (STRAIGHT if parent is None else names[parent]),
                 depth=0 if loop is None else flow.loops[loop].depth,
                 chain=None if loop is None else loop_chain(code, loop),
-                chains=_locations_of(code, inside),
+                chains=frozenset(code.chains_of(inside)),
                 rounds=tuple(
                     _round(code, names, stage_rounds, program_round, prologues)
                     for program_round in rounds_by_loop.get(loop, ())
                 ),
                 unassigned_loads=tuple(unassigned_loads.get(loop, ())),
-                sinks=_locations_of(code, (i for i in inside if function.instructions[i].kind in SINKS)),
-                outer_load_count=outer_load_counts.get(loop, 0),
+                sinks=frozenset(code.chains_of(i for i in inside if code.instructions[i].kind in SINKS)),
+                outer_load_count=outer_load_counts[loop],
                 exclusive=_exclusive(code, loop, rounds_by_loop.get(loop, [])),
-                has_matrix=EventKind.MATRIX in kinds,
+                has_matrix=any(code.instructions[index].kind is EventKind.MATRIX for index in inside),
                 is_flattened=loop is not None and _is_flattened(code, loop),
                 program_computes=program_computes,
             )
@@ -214,42 +208,32 @@ def _exclusive(code: FunctionCode, loop: int | None, rounds: list[ProgramRound])
 
 
 def _is_flattened(code: FunctionCode, loop: int) -> bool:
-    opening = code.function.blocks[code.flow.loops[loop].header].start - 1
-    return opening >= 0 and code.language.loop_header(code.function.instructions[opening]).is_flattened
-
-
-def _locations_of(code: FunctionCode, indices: Iterable[int]) -> frozenset[Chain]:
-    return frozenset(chain for index in indices if (chain := code.chain(index)) is not None)
+    opening = code.blocks[code.flow.loops[loop].header].start - 1
+    return opening >= 0 and code.language.loop_header(code.instructions[opening]).is_flattened
 
 
 def loop_names(code: FunctionCode) -> list[str]:
     """`loop@line` for every loop, with `#2` … where a line has several, `loop#n` without lines."""
     names: list[str] = []
-    used: dict[str, int] = {}
+    used: Counter[str] = Counter()
     for loop in range(len(code.flow.loops)):
         chain = loop_chain(code, loop)
-        name = f"loop@{chain[-1][1]}" if chain is not None else "loop"
-        used[name] = used.get(name, 0) + 1
-        numbered = chain is None or used[name] > 1
-        names.append(f"{name}#{used[name]}" if numbered else name)
+        name = "loop" if chain is None else f"loop@{chain[-1][1]}"
+        used[name] += 1
+        names.append(f"{name}#{used[name]}" if chain is None or used[name] > 1 else name)
     return names
 
 
 def loop_chain(code: FunctionCode, loop: int) -> Chain | None:
     """Location of a loop statement: of the structured operation, or else of the branch that closes it."""
-    function, flow = code.function, code.flow
-    operation_index = function.blocks[flow.loops[loop].header].start - 1
-    if operation_index >= 0 and code.has_trait(operation_index, Trait.LOOP):
-        return chain_of(function.instructions[operation_index].location)
-    for latch in flow.loops[loop].latches:
-        block = function.blocks[latch]
-        for index in range(block.stop - 1, block.start - 1, -1):
-            instruction = function.instructions[index]
-            if instruction.kind is EventKind.BRANCH:
-                chain = chain_of(instruction.location)
-                if chain is not None:
-                    return chain
-    return None
+    instructions, natural = code.instructions, code.flow.loops[loop]
+    opening = code.blocks[natural.header].start - 1
+    if opening >= 0 and code.has_trait(opening, Trait.LOOP):
+        return chain_of(instructions[opening].location)
+    latches = (code.blocks[latch] for latch in natural.latches)
+    ends = (index for block in latches for index in range(block.stop - 1, block.start - 1, -1))
+    chains = (chain_of(instructions[i].location) for i in ends if instructions[i].kind is EventKind.BRANCH)
+    return next((chain for chain in chains if chain is not None), None)
 
 
 def _prologues(code: FunctionCode, stage_rounds: StageRounds) -> dict[int, list[int]]:
@@ -257,29 +241,25 @@ def _prologues(code: FunctionCode, stage_rounds: StageRounds) -> dict[int, list[
 
     They share an anchor and a line. Without lines, both are asynchronous copies.
     """
-    function, flow = code.function, code.flow
+    instructions, flow = code.instructions, code.flow
     copies: dict[int, list[int]] = {}
-    rounds_by_anchor: dict[int, list[ProgramRound]] = {}
+    rounds_by_anchor = group_by_key((program_round.anchor, program_round) for program_round in stage_rounds.rounds)
     for program_round in stage_rounds.rounds:
-        rounds_by_anchor.setdefault(program_round.anchor, []).append(program_round)
-    for program_round in stage_rounds.rounds:
-        loop_statements = [s for s in program_round.statements if program_round.loop is not None and s.distance == 0]
+        loop = program_round.loop
+        inside = [s.index for s in program_round.statements if loop is not None and s.distance == 0]
         ahead = [
             s.index
             for other_round in rounds_by_anchor[program_round.anchor]
-            if other_round.loop != program_round.loop == flow.loop_at(program_round.anchor)
+            if other_round.loop != loop == flow.loop_at(program_round.anchor)
             for s in other_round.statements
         ]
-        for statement in loop_statements:
-            location = function.instructions[statement.index].location
-            matching_copies = [
-                i for i in ahead if location is not None and function.instructions[i].location == location
-            ]
-            if matching_copies:
-                copies[statement.index] = matching_copies
-        inside = [statement.index for statement in loop_statements]
-        kinds = {function.instructions[i].kind for i in (*inside, *ahead)}
-        if inside and ahead and kinds == {EventKind.ASYNC_COPY} and not copies.keys() & set(inside):
+        for index in inside:
+            location = instructions[index].location
+            matching = [i for i in ahead if location is not None and instructions[i].location == location]
+            if matching:
+                copies[index] = matching
+        kinds = {instructions[i].kind for i in (*inside, *ahead)}
+        if inside and ahead and kinds == {EventKind.ASYNC_COPY} and copies.keys().isdisjoint(inside):
             copies.update(zip(inside, equal_runs(ahead, len(inside)), strict=True))
     return copies
 
@@ -301,12 +281,10 @@ def _round(
     program_round: ProgramRound,
     prologues: dict[int, list[int]],
 ) -> ReferenceRound:
-    function = code.function
     anchored = code.flow.loop_at(program_round.anchor)
-    statements = [_statement(function, statement) for statement in program_round.statements]
-    statements = [replace(s, prologue=tuple(prologues.get(s.index, ()))) for s in statements]
+    statements = (_statement(code.function, statement) for statement in program_round.statements)
     return ReferenceRound(
-        tuple(statements),
+        tuple(replace(statement, prologue=tuple(prologues.get(statement.index, ()))) for statement in statements),
         tuple(_compute(code, stage_rounds, index, program_round.anchor) for index in program_round.computes),
         STRAIGHT if anchored is None else names[anchored],
     )
@@ -349,12 +327,10 @@ def _compute(code: FunctionCode, stage_rounds: StageRounds, index: int, anchor: 
             if i != anchor  # what follows the anchor belongs to another round
             for consumer in stage_rounds.consumers(i, anchor)
         ]
-    kind = code.function.instructions[index].kind
-    is_integer = kind is EventKind.INTEGER or is_integer_reduction(code, index)
+    is_integer = code.instructions[index].kind is EventKind.INTEGER or is_integer_reduction(code, index)
     return ReferenceCompute(index, tuple(levels), tuple(steps), is_integer)
 
 
 def _chains_at(code: FunctionCode, index: int) -> list[Chain]:
     """Locations of an operation: its own and, for a reduction, those of its body."""
-    chains = (code.chain(i) for i in (index, *body_of(code, index)))
-    return [chain for chain in chains if chain is not None]
+    return code.chains_of((index, *body_of(code, index)))

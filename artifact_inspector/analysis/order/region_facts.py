@@ -7,17 +7,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from artifact_inspector.model import (
-    Basis,
-    CopyPosition,
-    EventKind,
-    Instruction,
-    OrderVerdict,
-    PairOrder,
-    RegionKind,
-    SourceLine,
-)
+from artifact_inspector.model import EventKind, Instruction, RegionKind, SourceLine
 from artifact_inspector.model.region import RegionId
+from artifact_inspector.model.verdict import Basis, CopyPosition, OrderVerdict, PairOrder
 
 QUIET = frozenset({OrderVerdict.NO_LOADS, OrderVerdict.NO_COMPUTE})
 """Verdicts of regions that lack loads or computes: they have no order."""
@@ -120,8 +112,8 @@ class RegionFacts:
     groups: str
     """For `grouped`: which rounds were loaded together, as `{1 2}{3}`."""
     order_changed: bool | None
-    """Whether the order of rounds differs from the last stage that had one; null if the loads and computes
-    of the two stages do not match."""
+    """Whether the order of rounds differs from the last stage that had one; null if the loads and computes of the two
+    stages do not match."""
     copy_position: CopyPosition | None
     """In a pipelined loop: copies are `before`, `after` or `between` the direct computes."""
     region_notes: tuple[RegionNote, ...]

@@ -9,6 +9,7 @@ from math import inf
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.source_locations import Chain, chain_of, without_column
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.loop_matching import match_loops
 from artifact_inspector.analysis.order.reference_regions import STRAIGHT, ReferenceRegion, loop_names
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind, Trait
@@ -43,6 +44,8 @@ class Region:
     """The matching region of the program, if source locations identify it."""
     residue: tuple[int, ...] | None = None
     """For a program loop that is no loop at this stage: the remaining instructions."""
+    is_source: bool = False
+    """The stage is the one that the reference was read from: the region has its instruction indices."""
     is_specialised: bool = False
     """Another loop computes on its loads, or it computes on another loop's loads (warp specialisation)."""
 
@@ -64,12 +67,12 @@ def find_in_region(code: FunctionCode, region: Region, kinds: frozenset[EventKin
     """Instructions of some kinds directly in a region, in execution order."""
     if region.residue is None:
         return code.find(kinds, region.blocks)
-    return [index for index in region.residue if code.function.instructions[index].kind in kinds]
+    return [index for index in region.residue if code.instructions[index].kind in kinds]
 
 
 def count_with_trait(code: FunctionCode, region: Region, kind: EventKind, trait: Trait) -> int:
     """Number of instructions of a kind in a region that have a trait."""
-    opcodes, instructions = code.opcodes_with(kind, trait), code.function.instructions
+    opcodes, instructions = code.opcodes_with(kind, trait), code.instructions
     if not opcodes:
         return 0
     return sum(instructions[i].opcode in opcodes for i in find_in_region(code, region, frozenset((kind,))))
@@ -87,30 +90,26 @@ def find_regions(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, 
     else:
         matched = match_loops(code, reference)
     loop_shares = _find_loop_shares(code, reference, matched)
-    blocks_by_loop: dict[int | None, set[int]] = {loop: set() for loop in (None, *range(len(flow.loops)))}
-    for block in range(len(function.blocks)):
-        blocks_by_loop[flow.loop_of[block]].add(block)
-    partitions = [
-        (partition.name, frozenset(range(partition.first, partition.stop))) for partition in function.partitions
-    ]
+    loops: tuple[int | None, ...] = (None, *range(len(flow.loops)))
+    blocks_by_loop = {loop: frozenset(b for b, home in enumerate(flow.loop_of) if home == loop) for loop in loops}
+    partitions = [(p.name, frozenset(range(p.first, p.stop))) for p in function.partitions]
     homes = {block: name for name, inside in reversed(partitions) for block in inside}
-    straight = blocks_by_loop[None].difference(homes)
     by_id = {region.id: region for region in reference}
     all_blocks = frozenset(range(len(function.blocks)))
-    matched_blocks = frozenset().union(*(flow.loops[loop].blocks for loop in matched))
     regions = [
         Region(
             id=STRAIGHT,
             kind=RegionKind.STRAIGHT,
-            blocks=frozenset(straight),
-            scope=all_blocks - matched_blocks,
+            blocks=blocks_by_loop[None].difference(homes),
+            scope=all_blocks.difference(*(flow.loops[loop].blocks for loop in matched)),
             enclosed_blocks=all_blocks,
             reference=by_id.get(STRAIGHT),
+            is_source=exact,
         )
     ]
     for name, inside in partitions:
         blocks = inside & blocks_by_loop[None]
-        regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT))
+        regions.append(Region(name, RegionKind.PARTITION, blocks, blocks, inside, parent=STRAIGHT, is_source=exact))
     names = _name_loops(code, by_id, matched, loop_shares)
     for loop, natural in enumerate(flow.loops):
         region = matched.get(loop)
@@ -124,10 +123,11 @@ def find_regions(code: FunctionCode, reference: tuple[ReferenceRegion, ...], *, 
                 loop=loop,
                 parent=parent,
                 depth=natural.depth,
-                blocks=frozenset(blocks_by_loop[loop]),
+                blocks=blocks_by_loop[loop],
                 scope=natural.blocks,
                 enclosed_blocks=natural.blocks,
                 reference=region,
+                is_source=exact,
                 is_specialised=loop_shares.get(loop) in (_LoopShare.LOADS, _LoopShare.COMPUTES),
             )
         )
@@ -149,8 +149,8 @@ def _name_loops(
 ) -> dict[int, str]:
     """A name for every loop that means the same at every stage, also if a program loop became several.
 
-    Their order in the text varies. The loop with matrix operations keeps the name. The others are
-    numbered by the program lines that they compute on. Loops without any of the rounds come last.
+    Their order in the text varies. The loop with matrix operations keeps the name. The others are numbered by the
+    program lines that they compute on. Loops without any of the rounds come last.
     """
     flow = code.flow
     spare = loop_names(code)
@@ -175,16 +175,11 @@ def _name_loops(
 def _naming_key(code: FunctionCode, loop: int) -> tuple[bool, float]:
     """Sort key: whether a loop has no matrix operation, and the first kernel line that it computes on."""
     home = chain_of(code.function.location)
-    has_matrix = False
-    first = inf
-    for index in code.find(COMPUTES, code.flow.loops[loop].blocks):
-        kind, chain = code.function.instructions[index].kind, code.chains.get(index)
-        has_matrix = has_matrix or kind is EventKind.MATRIX
-        if chain is None or code.has_no_location(chain):
-            continue
-        if home is None or chain[-1][0] == home[-1][0]:
-            first = min(first, chain[-1][1])
-    return not has_matrix, first
+    indices = code.find(COMPUTES, code.flow.loops[loop].blocks)
+    chains = (code.chains.get(index) for index in indices)
+    frames = [chain[-1] for chain in chains if chain is not None and not code.has_no_location(chain)]
+    first = min((line for file, line, _ in frames if home is None or file == home[-1][0]), default=inf)
+    return all(code.instructions[index].kind is not EventKind.MATRIX for index in indices), first
 
 
 def _dissolved_region(code: FunctionCode, region: ReferenceRegion) -> Region:
@@ -200,15 +195,7 @@ def _dissolved_region(code: FunctionCode, region: ReferenceRegion) -> Region:
 
 def _instructions_at(code: FunctionCode) -> dict[Chain, list[int]]:
     """Loads, computes and branches by location."""
-    indices_by_location: dict[Chain, list[int]] = {}
-    for index, chain in code.chains.items():
-        indices_by_location.setdefault(chain, []).append(index)
-    return indices_by_location
-
-
-def _statement_locations(code: FunctionCode, reference: tuple[ReferenceRegion, ...]) -> set[Chain | None]:
-    """Locations of all load statements of the program, as this stage writes them."""
-    return {code.visible_chain(s.chain) for region in reference for s in (*region.statements, *region.unassigned_loads)}
+    return group_by_key((chain, index) for index, chain in code.chains.items())
 
 
 def _find_loop_shares(
@@ -216,36 +203,30 @@ def _find_loop_shares(
 ) -> dict[int, _LoopShare]:
     """What each loop holds if one loop of the program became several; empty for other loops.
 
-    Warp specialisation puts the loads in one loop and the computes in another. A loop around them is
-    repeated in every partition, and one partition may do all its own work. A load whose location matches
-    no statement counts for the loop that contains it, because partitioning passes put their copies at the
-    function's own line.
+    Warp specialisation puts the loads in one loop and the computes in another. A loop around them is repeated in every
+    partition, and one partition may do all its own work. A load whose location matches no statement counts for the loop
+    that contains it, because partitioning passes put their copies at the function's own line.
     """
-    statement_locations = _statement_locations(code, reference)
+    visible = code.visible_chain
+    statement_locations = {
+        visible(s.chain) for region in reference for s in (*region.statements, *region.unassigned_loads)
+    }
     shares_by_region: dict[str, dict[int, _LoopShare]] = {}
     for loop, region in matched.items():
         if not region.rounds:
             continue
-        loads = {chain for s in region.statements if (chain := code.visible_chain(s.chain)) is not None}
+        loads = {chain for s in region.statements if (chain := visible(s.chain)) is not None}
         loads |= {without_column(chain) for chain in loads}
-        computes = {
-            code.visible_chain(chain)
-            for reference_round in region.rounds
-            for c in reference_round.computes
-            for level in c.chains
-            for chain in level
-        }
-        has_load = has_compute = False
+        levels = (level for r in region.rounds for compute in r.computes for level in compute.chains)
+        computes = {visible(chain) for level in levels for chain in level}
         blocks = code.flow.loops[loop].blocks
-        for index in code.find(LOADS, blocks):
-            if code.flow.loop_at(index) == loop:
-                chain = code.chains.get(index)
-                has_load = (
-                    has_load or chain in loads or (chain not in statement_locations and code.has_no_location(chain))
-                )
-        for index in code.find(COMPUTES, blocks):
-            chain = code.chains.get(index)
-            has_compute = has_compute or (chain is not None and chain in computes)
+        load_chains = [code.chains.get(i) for i in code.find(LOADS, blocks) if code.flow.loop_at(i) == loop]
+        has_load = any(
+            chain in loads or (chain not in statement_locations and code.has_no_location(chain))
+            for chain in load_chains
+        )
+        compute_chains = (code.chains.get(index) for index in code.find(COMPUTES, blocks))
+        has_compute = any(chain is not None and chain in computes for chain in compute_chains)
         share = _LoopShare.WORK if has_compute else _LoopShare.LOADS
         if not has_load:
             share = _LoopShare.COMPUTES if has_compute else _LoopShare.NOTHING
@@ -254,13 +235,10 @@ def _find_loop_shares(
     for loop_shares in shares_by_region.values():
         present = set(loop_shares.values())
         if {_LoopShare.LOADS, _LoopShare.COMPUTES} <= present and _LoopShare.WORK not in present:
-            split_shares.update(
-                (loop, _LoopShare.COMPUTES if share is _LoopShare.NOTHING else share)
-                for loop, share in loop_shares.items()
-            )
-        elif _LoopShare.WORK in present and _LoopShare.NOTHING in present:
-            split_shares.update(
-                (loop, _LoopShare.WORK if share is not _LoopShare.NOTHING else share)
-                for loop, share in loop_shares.items()
-            )
+            replaced, by = {_LoopShare.NOTHING}, _LoopShare.COMPUTES
+        elif {_LoopShare.WORK, _LoopShare.NOTHING} <= present:
+            replaced, by = set(_LoopShare) - {_LoopShare.NOTHING}, _LoopShare.WORK
+        else:
+            continue
+        split_shares.update((loop, by if share in replaced else share) for loop, share in loop_shares.items())
     return split_shares

@@ -1,7 +1,6 @@
 """The order of the rounds in one pass through a region: each round compared with the following ones.
 
-Rounds are sorted by their first compute at the stage. Rounds that no path executes one after the other
-have no order.
+Rounds are sorted by their first compute at the stage. Rounds that no path executes one after the other have no order.
 """
 
 from __future__ import annotations
@@ -32,13 +31,9 @@ class _RoundSpan:
 
     def __init__(self, position: tuple[int, ...], number: int, located_round: LocatedRound) -> None:
         self.number = number
-        self.loads = [
-            [position[i] for i in located_statement.loads]
-            for located_statement in located_round.statements
-            if located_statement.loads
-        ]
-        self.first_load = min(load_position for load_positions in self.loads for load_position in load_positions)
-        self.last_load = max(load_position for load_positions in self.loads for load_position in load_positions)
+        self.loads = [[position[i] for i in s.loads] for s in located_round.statements if s.loads]
+        positions = [load_position for load_positions in self.loads for load_position in load_positions]
+        self.first_load, self.last_load = min(positions), max(positions)
         self.computes = [position[i] for i in located_round.computes]
         self.first_compute, self.last_compute = min(self.computes), max(self.computes)
 
@@ -61,10 +56,7 @@ def compare_rounds(
         exclusive: pairs that no path executes one after the other.
         unrolled_by: equal copies of the body. Only the first is judged.
     """
-    spans = [
-        _RoundSpan(position, number, _first_copy(located_round, unrolled_by))
-        for number, located_round in rounds.items()
-    ]
+    spans = [_RoundSpan(position, number, _first_copy(item, unrolled_by)) for number, item in rounds.items()]
     spans.sort(key=lambda span: (span.first_compute, span.number))
     partners: dict[int, set[int]] = {}
     for first, second in exclusive:
@@ -91,7 +83,7 @@ def _first_copy(located_round: LocatedRound, times: int) -> LocatedRound:
     if times == 1:
         return located_round
     statements = [
-        LocatedStatement(s.statement, s.loads[: max(1, len(s.loads) // times)])
+        LocatedStatement(s.program, s.loads[: max(1, len(s.loads) // times)])
         for s in located_round.statements
         if s.loads
     ]
@@ -101,10 +93,9 @@ def _first_copy(located_round: LocatedRound, times: int) -> LocatedRound:
 def _neighbouring_spans(spans: list[_RoundSpan], partners: _Partners) -> list[tuple[_RoundSpan, _RoundSpan]]:
     """Pairs of rounds that some path executes directly one after the other."""
     pairs: list[tuple[_RoundSpan, _RoundSpan]] = []
-    for later_index, later in enumerate(spans):
+    for number, later in enumerate(spans):
         between: list[_RoundSpan] = []
-        for earlier_index in range(later_index - 1, -1, -1):
-            earlier = spans[earlier_index]
+        for earlier in reversed(spans[:number]):
             exclusive_rounds = partners.get(earlier.number, frozenset())
             if later.number in exclusive_rounds:
                 continue
@@ -131,23 +122,17 @@ def _first_compute(spans: list[_RoundSpan], span: _RoundSpan, partners: _Partner
 
 
 def _rounds_ahead(spans: list[_RoundSpan], partners: _Partners) -> int | tuple[int, int]:
-    """Rounds between the loads of a round and its computes.
-
-    Rounds with no compute before their loads are ignored.
-    """
+    """Rounds between the loads of a round and its computes. Rounds with no compute before their loads are ignored."""
     firsts = [span.first_compute for span in spans]
     place_of = {span.number: span_index for span_index, span in enumerate(spans)}
     ahead: set[int] = set()
     max_ahead = 1
     for span_index, span in enumerate(spans):
         started_spans = bisect_right(firsts, span.last_load, 0, span_index)
-        exclusive_indices = [
-            place_of[n] for n in partners.get(span.number, ()) if place_of.get(n, span_index) < span_index
-        ]
-        earlier = span_index - len(exclusive_indices)
-        count = span_index - started_spans - sum(other_index >= started_spans for other_index in exclusive_indices)
+        exclusive = [place_of[n] for n in partners.get(span.number, ()) if place_of.get(n, span_index) < span_index]
+        count = span_index - started_spans - sum(other_index >= started_spans for other_index in exclusive)
         max_ahead = max(max_ahead, count)
-        if 0 < count < earlier:
+        if 0 < count < span_index - len(exclusive):
             ahead.add(count)
     low, high = min(ahead, default=max_ahead), max(ahead, default=max_ahead)
     return low if low == high else (low, high)
@@ -156,22 +141,17 @@ def _rounds_ahead(spans: list[_RoundSpan], partners: _Partners) -> int | tuple[i
 def _load_groups(spans: list[_RoundSpan], partners: _Partners) -> str:
     """The rounds that are loaded together, without one of their computes in between, as `{1 2}{3}`.
 
-    Groups are in the order of their loads. A compute that no path runs together with such a load does not
-    split a group.
+    Groups are in the order of their loads, the rounds of a group in that of their computes. A compute that no path runs
+    together with such a load does not split a group.
     """
     groups: list[list[_RoundSpan]] = []
     for span in sorted(spans, key=lambda span: (span.first_load, span.number)):
-        group = groups[-1] if groups else []
-        if not group or _has_compute_between(spans, partners, [*group, span]):
-            group = []
-            groups.append(group)
-        group.append(span)
-    return "".join(f"{{{' '.join(_numbers_in_compute_order(group))}}}" for group in groups)
-
-
-def _numbers_in_compute_order(group: list[_RoundSpan]) -> list[str]:
-    """The numbers of a group's rounds, in the order in which they compute."""
-    return [str(span.number + 1) for span in sorted(group, key=lambda span: (span.first_compute, span.number))]
+        if not groups or _has_compute_between(spans, partners, [*groups[-1], span]):
+            groups.append([])
+        groups[-1].append(span)
+    for group in groups:
+        group.sort(key=lambda span: (span.first_compute, span.number))
+    return "".join(f"{{{' '.join(str(span.number + 1) for span in group)}}}" for group in groups)
 
 
 def _has_compute_between(spans: list[_RoundSpan], partners: _Partners, group: list[_RoundSpan]) -> bool:

@@ -1,17 +1,18 @@
 """The rounds of a kernel, read from its tensor-level IR: which loads belong together.
 
-docs/verdicts.md defines load statement, anchor, round and direct compute. SSA gives them exactly at the
-first stage. Later stages inherit them and only have to locate their loads and computes.
+docs/verdicts.md defines load statement, anchor, round and direct compute. SSA gives them exactly at the first stage.
+Later stages inherit them and only have to locate their loads and computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.control_flow import ControlFlow
 from artifact_inspector.analysis.flow.data_graph import CONDITION_EDGE, DataGraph
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.integer_computes import IntegerComputes, is_integer_reduction
 from artifact_inspector.analysis.order.nearest_ends import NearestEnds
 from artifact_inspector.model import COMPUTES, LOADS, SINKS, EventKind, PointerUse, Trait
@@ -69,12 +70,7 @@ class _DataReach:
     """What data reaches in a function. It is cached with the `Code`, so it holds no reference to it."""
 
     def __init__(
-        self,
-        graph: DataGraph,
-        flow: ControlFlow,
-        anchors: Collection[int],
-        sinks: Collection[int],
-        loaded: Mapping[int, Collection[int]],
+        self, graph: DataGraph, flow: ControlFlow, anchors: set[int], sinks: list[int], loaded: dict[int, list[int]]
     ) -> None:
         self._graph, self._flow, self._loaded = graph, flow, loaded
         self._anchors, self._sinks = anchors, sinks
@@ -92,16 +88,8 @@ class _DataReach:
 
     def users(self, nodes: list[int], *, is_bound: bool = False) -> set[int]:
         """The computes that use the data of some nodes unchanged."""
-        pending, visited = list(nodes), set(nodes)
-        users: set[int] = set()
-        while pending:
-            node = pending.pop()
-            users.update(self._graph.users.get(node, ()))
-            for successor, kind in self._graph.successors[node]:
-                if successor not in visited and not (is_bound and kind == CONDITION_EDGE):
-                    visited.add(successor)
-                    pending.append(successor)
-        return users
+        visited = reachable(nodes, lambda node: _unselected(self._graph.successors[node], is_bound=is_bound))
+        return {user for node in visited for user in self._graph.users.get(node, ())}
 
     def leads_to(self, compute: int, anchor: int, loop: int | None) -> bool:
         """True if a compute is the anchor, or its result reaches that end before any other anchor."""
@@ -115,9 +103,13 @@ class _DataReach:
         """The next computes that use a compute's result, on its path to an anchor."""
         if compute not in self._graph.results:
             return [anchor] if anchor != compute else []  # integer work: the value that it accumulates into
-        users = self.users(self._graph.results[compute])
         loop = self._flow.loop_at(compute)
-        return sorted(user for user in users if self.leads_to(user, anchor, loop))
+        return sorted(u for u in self.users(self._graph.results[compute]) if self.leads_to(u, anchor, loop))
+
+
+def _unselected(edges: Iterable[tuple[int, int]], *, is_bound: bool) -> Iterable[int]:
+    """The nodes at the other ends of edges. If `is_bound`, edges from a condition are left out."""
+    return (node for node, kind in edges if not (is_bound and kind == CONDITION_EDGE))
 
 
 class _RoundSearch:
@@ -126,16 +118,18 @@ class _RoundSearch:
     def __init__(self, code: FunctionCode) -> None:
         self._code, self._flow = code, code.flow
         self._graph = DataGraph(code)
-        instructions = code.function.instructions
-        self._loads = [index for index, instruction in enumerate(instructions) if instruction.kind in LOADS]
+        kinds = [instruction.kind for instruction in code.instructions]
+        self._loads = [index for index, kind in enumerate(kinds) if kind in LOADS]
         self._carried = _find_carried_operations(code)
         self._base_of_value = _pointer_bases(code)
         self._anchors = {
             index
-            for index, instruction in enumerate(instructions)
-            if instruction.kind in COMPUTES and self._is_anchor(index)
+            for index, kind in enumerate(kinds)
+            if kind is EventKind.MATRIX
+            or index in self._carried[EventKind.FLOAT]
+            or (kind in COMPUTES and code.has_trait(index, Trait.COMBINATION))
         }
-        sinks = [index for index, instruction in enumerate(instructions) if instruction.kind in SINKS]
+        sinks = [index for index, kind in enumerate(kinds) if kind in SINKS]
         self._loaded: dict[int, list[int]] = {}
         """Loop → the nodes that its own loads write."""
         for index in self._loads:
@@ -149,25 +143,15 @@ class _RoundSearch:
         self._integer_loads: set[int] = set()
         """Loads of rounds of integer work."""
 
-    def _is_anchor(self, index: int) -> bool:
-        return (
-            self._code.function.instructions[index].kind is EventKind.MATRIX
-            or index in self._carried[EventKind.FLOAT]
-            or self._code.has_trait(index, Trait.COMBINATION)
-        )
-
     def _is_scalar(self, load: int) -> bool:
         """True for a load of one element."""
-        return self._code.language.pointer_use(self._code.function.instructions[load]) is PointerUse.ONE
+        return self._code.language.pointer_use(self._code.instructions[load]) is PointerUse.ONE
 
     def _reached(self, load: int, *, sinks: bool = False) -> list[tuple[int, int]]:
         ends = self._reach.ends(sinks=sinks, is_bound=self._is_scalar(load))
         return ends.reached_from(self._graph.results[load], self._flow.loop_at(load))
 
-    # -- rounds --------------------------------------------------------------------
-
     def run(self) -> StageRounds:
-        """The rounds."""
         shared = self._choose_anchors()
         self._choose_integer_anchors(shared)
         indices = self._choose_index_loads()
@@ -190,20 +174,17 @@ class _RoundSearch:
             ProgramRound(loop, anchor, tuple(statements), self._computes_of(anchor, loop, statements))
             for (loop, anchor), statements in grouped.items()
         ]
-        rounds.sort(key=self._sort_key)
+        position = self._flow.position
+        # In the order of their first direct computes, then of their anchors.
+        rounds.sort(
+            key=lambda r: [
+                position[index] for index in ((r.computes or (r.anchor,))[0], r.anchor, r.statements[0].index)
+            ]
+        )
         return StageRounds(tuple(rounds), tuple(unassigned_loads), self._reach)
 
-    def _sort_key(self, program_round: ProgramRound) -> tuple[int, int, int]:
-        """Sort key of a round: its first direct compute, then its anchor."""
-        position = self._flow.position
-        first = position[program_round.computes[0] if program_round.computes else program_round.anchor]
-        return first, position[program_round.anchor], position[program_round.statements[0].index]
-
     def _choose_anchors(self) -> set[int]:
-        """Assign each load to the first anchor that its data reaches.
-
-        Returns the loads that reach several.
-        """
+        """Assign each load to the first anchor that its data reaches. Returns the loads that reach several."""
         shared: set[int] = set()
         without: list[int] = []
         for load in self._loads:
@@ -214,23 +195,19 @@ class _RoundSearch:
                 without.append(load)
             if len(reached) > 1:
                 shared.add(load)
-        if without:
-            computed = {is_bound: self._nodes_feeding_computes(is_bound=is_bound) for is_bound in (False, True)}
-            for load in without:
-                if not computed[self._is_scalar(load)].isdisjoint(self._graph.results[load]):
-                    reached = self._reached(load, sinks=True)
-                    if reached:
-                        self._anchor_of_load[load] = reached[0]
+        computed = {b: self._nodes_feeding_computes(is_bound=b) for b in (False, True)} if without else {}
+        for load in without:
+            if not computed[self._is_scalar(load)].isdisjoint(self._graph.results[load]):
+                reached = self._reached(load, sinks=True)
+                if reached:
+                    self._anchor_of_load[load] = reached[0]
         return shared
 
     def _choose_integer_anchors(self, shared: set[int]) -> None:
         """Assign loads that no float or matrix operation uses to the first integer anchor of their data."""
         reductions = {end for _, end in self._anchor_of_load.values() if is_integer_reduction(self._code, end)}
-        candidates = [
-            load
-            for load in self._loads
-            if load not in self._anchor_of_load or self._anchor_of_load[load][1] in reductions
-        ]
+        anchors = self._anchor_of_load
+        candidates = [load for load in self._loads if load not in anchors or anchors[load][1] in reductions]
         if not candidates:
             return
         self._integer_computes = work = IntegerComputes(
@@ -252,22 +229,17 @@ class _RoundSearch:
 
     def _nodes_feeding_computes(self, *, is_bound: bool) -> set[int]:
         """The nodes whose data a compute uses unchanged."""
-        pending = list(self._graph.users)
-        reaching_nodes = set(pending)
-        while pending:
-            for predecessor, kind in self._graph.predecessors[pending.pop()]:
-                if predecessor not in reaching_nodes and not (is_bound and kind == CONDITION_EDGE):
-                    reaching_nodes.add(predecessor)
-                    pending.append(predecessor)
-        return reaching_nodes
+        edges = self._graph.predecessors
+        return set(reachable(self._graph.users, lambda node: _unselected(edges[node], is_bound=is_bound)))
 
     def _choose_index_loads(self) -> set[int]:
         """Assign loads that only feed addresses to the round of the first load that they address."""
-        filled: dict[int, list[int]] = {}
-        for load in self._loads:
-            if load not in self._anchor_of_load:
-                for node in self._graph.results[load]:
-                    filled.setdefault(node, []).append(load)
+        filled = group_by_key(
+            (node, load)
+            for load in self._loads
+            if load not in self._anchor_of_load
+            for node in self._graph.results[load]
+        )
         indices: set[int] = set()
         if not filled:
             return indices
@@ -312,30 +284,17 @@ class _RoundSearch:
         access = self._code.language.access_operands
         assert access is not None
         reads = self._code.values.reads[load]
-        address = [reads[name] for name in access(self._code.function.instructions[load]).address if name in reads]
+        address = [reads[name] for name in access(self._code.instructions[load]).address if name in reads]
         return next((self._base_of_value[value] for value in address if value in self._base_of_value), None)
 
 
-def set_bit_indices(mask: int) -> list[int]:
-    """Indices of the bits that are set, lowest first."""
-    indices = []
-    while mask:
-        low = mask & -mask
-        indices.append(low.bit_length() - 1)
-        mask ^= low
-    return indices
-
-
 def _find_carried_operations(code: FunctionCode) -> dict[EventKind, set[int]]:
-    """Float and integer operations whose result a loop carries to its next iteration, by kind.
-
-    Moves may be in between.
-    """
-    function, values = code.function, code.values
+    """Float and integer operations whose result a loop carries to its next iteration, moves aside, by kind."""
+    values = code.values
     carried = {passed_value.source for flows in values.flows for passed_value in flows if passed_value.is_back_edge}
     operations_by_kind: dict[EventKind, set[int]] = {EventKind.FLOAT: set(), EventKind.INTEGER: set()}
-    for index in range(len(function.instructions) - 1, -1, -1):
-        kind = function.instructions[index].kind
+    for index in range(len(code.instructions) - 1, -1, -1):
+        kind = code.instructions[index].kind
         for passed_value in values.flows[index]:
             if not passed_value.is_back_edge and passed_value.target in carried:
                 carried.add(passed_value.source)  # out of an `scf.if` on the path to the back edge
@@ -349,9 +308,9 @@ def _find_carried_operations(code: FunctionCode) -> dict[EventKind, set[int]]:
 
 def _pointer_bases(code: FunctionCode) -> dict[int, str]:
     """The argument that each pointer or descriptor value is derived from."""
-    function, values = code.function, code.values
-    base = dict(enumerate(function.arguments))
-    for index, instruction in enumerate(function.instructions):
+    values = code.values
+    base = dict(enumerate(code.function.arguments))
+    for index, instruction in enumerate(code.instructions):
         if instruction.kind not in LOADS and values.results[index]:
             origin = next((base[v] for v in values.reads[index].values() if v in base), None)
             if origin is not None and code.language.pointer_use(instruction) is not PointerUse.NONE:

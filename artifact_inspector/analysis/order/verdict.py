@@ -6,26 +6,19 @@ docs/verdicts.md has the definitions. This module implements only these.
 from __future__ import annotations
 
 from collections import Counter
-from operator import attrgetter
+from collections.abc import Iterable
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.mutual_exclusion import find_exclusive
-from artifact_inspector.analysis.order.placement import (
-    Line,
-    LocatedRound,
-    LocatedStatement,
-    Placement,
-    PreviousStage,
-    RoundIdentities,
-    RoundIdentity,
-)
+from artifact_inspector.analysis.order.placement import Line, LocatedRound, Placement, PreviousStage, RoundIdentity
 from artifact_inspector.analysis.order.prefetch import LoopPrefetch, measure_prefetch
 from artifact_inspector.analysis.order.region_facts import RegionFacts, RegionNote, RoundFacts, signature_of
 from artifact_inspector.analysis.order.regions import Region, count_with_trait, find_in_region
 from artifact_inspector.analysis.order.round_locator import locate_rounds
 from artifact_inspector.analysis.order.round_sequence import RoundSequence, compare_rounds
-from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, OrderVerdict, RegionKind, SourceLine, Trait
+from artifact_inspector.model import COMPUTES, LOADS, Basis, EventKind, OrderVerdict, RegionKind, Trait
 
 _MATRIX = frozenset({EventKind.MATRIX})
 _SIGNATURE_KINDS = frozenset(kind for kind in EventKind if kind.letter)
@@ -43,16 +36,14 @@ class _Event(NamedTuple):
 
 
 def judge_region(
-    code: FunctionCode, region: Region, previous: PreviousStage | None, *, exact: bool
+    code: FunctionCode, region: Region, previous: PreviousStage | None
 ) -> tuple[RegionFacts, PreviousStage]:
     """The facts of one region, and what the next stage needs to know about it.
 
     Args:
         previous: results of the previous stage; None at the first.
-        exact: the stage is the one that the reference was read from.
     """
-    placement = locate_rounds(code, region, previous, exact=exact)
-    judgement = _Judgement(code, region, placement, previous)
+    judgement = _Judgement(code, region, locate_rounds(code, region, previous), previous)
     return judgement.facts(), judgement.summary()
 
 
@@ -62,37 +53,36 @@ class _Judgement:
     def __init__(
         self, code: FunctionCode, region: Region, placement: Placement, previous: PreviousStage | None
     ) -> None:
-        self.code = code
-        self.region = region
-        self.placement = placement
-        self.previous = previous
+        self.code, self.region, self.placement, self.previous = code, region, placement, previous
+        self.rounds = placement.rounds
+        self.identities = tuple(located_round.identity for located_round in self.rounds)
         self.notes = list(placement.notes)
         self.prefetch = LoopPrefetch()
         self.sequence = RoundSequence()
         self.exclusive = self._exclusive()
-        self.line = tuple(self._line())
+        self.line = self._line()
         self.verdict = self._verdict()
-        if not code.is_complete:
+        if not code.module.is_complete:
             self.verdict = self._truncated_verdict(self.verdict)
         self.order_changed = self._find_order_change()
 
     def facts(self) -> RegionFacts:
         code, region = self.code, self.region
-        instructions = code.function.instructions
+        events = find_in_region(code, region, _SIGNATURE_KINDS)
         return RegionFacts(
             id=region.id,
             kind=region.kind,
             depth=region.depth,
             parent=region.parent,
             lines=self._lines(),
-            signature=signature_of(map(instructions.__getitem__, find_in_region(code, region, _SIGNATURE_KINDS))),
+            signature=signature_of(code.instructions[index] for index in events),
             named_signature=" ".join(map(str, self.line)),
             verdict=self.verdict,
             distance=self.prefetch.distance if self.prefetch.ahead_statements else self.sequence.distance,
             basis=self.placement.basis,
             pairs=self.sequence.pairs,
             exclusive=tuple((first + 1, second + 1) for first, second in self.exclusive),
-            rounds=tuple(self._round(located_round) for located_round in self.placement.rounds),
+            rounds=tuple(map(self._round, self.rounds)),
             unassigned=tuple(self.placement.unassigned),
             matrix=len(find_in_region(code, region, _MATRIX)),
             fused_multiply_adds=count_with_trait(code, region, EventKind.FLOAT, Trait.FUSED),
@@ -106,81 +96,55 @@ class _Judgement:
         )
 
     def summary(self) -> PreviousStage:
-        statements = [
-            located_statement
-            for located_round in self.placement.rounds
-            for located_statement in located_round.statements
-        ]
+        statements = [statement for located_round in self.rounds for statement in located_round.statements]
+        kinds = {
+            s.program.index: frozenset(self.code.instructions[i].kind for i in (*s.loads, *s.loads_before_loop))
+            for s in statements
+        }
+        has_order, last = self.verdict.is_order_verdict, self.previous
         return PreviousStage(
-            {located_statement.statement.index: len(located_statement.loads) for located_statement in statements},
-            {number: len(located_round.computes) for number, located_round in enumerate(self.placement.rounds)},
-            {s.statement.index: self.prefetch.distances.get(s.statement.index, 0) for s in statements},
+            {statement.program.index: len(statement.loads) for statement in statements},
+            {number: len(located_round.computes) for number, located_round in enumerate(self.rounds)},
+            {s.program.index: self.prefetch.distances.get(s.program.index, 0) for s in statements},
             self.prefetch.unroll_factor,
-            *self._last_order(),
-            {located_statement.statement.index: self._kinds(located_statement) for located_statement in statements},
-            {
-                index: number
-                for number, located_round in enumerate(self.placement.rounds, 1)
-                for index in (*located_round.loads, *located_round.computes)
-            },
+            verdict=self.verdict if has_order else None if last is None else last.verdict,
+            identities=self.identities if has_order else None if last is None else last.identities,
+            event_sequence=_shape_of(self.line) if has_order else () if last is None else last.event_sequence,
+            kinds=kinds,
+            rounds={i: number for number, r in enumerate(self.rounds, 1) for i in (*r.loads, *r.computes)},
         )
-
-    def _kinds(self, located_statement: LocatedStatement) -> frozenset[EventKind]:
-        instructions = self.code.function.instructions
-        return frozenset(
-            instructions[index].kind for index in (*located_statement.loads, *located_statement.loads_before_loop)
-        )
-
-    def _last_order(self) -> tuple[OrderVerdict | None, RoundIdentities | None, Line]:
-        """The last verdict on the order of rounds, the work behind it, and the sequence of events."""
-        if self.verdict.is_order_verdict:
-            return self.verdict, self._identities(), _shape_of(self.line)
-        previous = self.previous
-        return (
-            (None, None, ()) if previous is None else (previous.verdict, previous.identities, previous.event_sequence)
-        )
-
-    def _identities(self) -> RoundIdentities:
-        return tuple(located_round.identity for located_round in self.placement.rounds)
 
     def _find_order_change(self) -> bool | None:
         """Whether the order of rounds differs from the previous stage; None if unknown.
 
-        Only the same statements are compared: the positions of other loads or computes say nothing about
-        order. A change that the sequence of loads and computes does not show is not reported.
+        Only the same statements are compared: the positions of other loads or computes say nothing about order. A
+        change that the sequence of loads and computes does not show is not reported.
         """
         if self.previous is None or self.previous.verdict is None or not self.verdict.is_order_verdict:
             return False
         if self.previous.verdict is self.verdict:
             return False
-        return True if self._is_same_work() else None
+        difference = self._work_difference(self.previous)
+        if difference:
+            self._note(f"unknown whether the order has changed: {difference}")
+        return None if difference else True
 
-    def _is_same_work(self) -> bool:
-        """Whether this stage and the previous one hold the same loads and computes."""
-        assert self.previous is not None
-        current_identities, previous_identities = self._identities(), self.previous.identities
-        if previous_identities is None or len(current_identities) != len(previous_identities):
-            self._note_unknown_change("the rounds differ")
-            return False
-        for number, (current_identity, previous_identity) in enumerate(
-            zip(current_identities, previous_identities, strict=True), 1
-        ):
-            if current_identity is None or previous_identity is None:
-                self._note_unknown_change(f"the loads and computes of round {number} are uncertain")
-                return False
-            # If every load precedes every compute, it also precedes a later instruction that includes
-            # one.
+    def _work_difference(self, previous: PreviousStage) -> str:
+        """How the loads and computes of this stage differ from those of the previous one; empty if they do not."""
+        if previous.identities is None or len(self.identities) != len(previous.identities):
+            return "the rounds differ"
+        for number, (current, earlier) in enumerate(zip(self.identities, previous.identities, strict=True), 1):
+            if current is None or earlier is None:
+                return f"the loads and computes of round {number} are uncertain"
+            # If every load precedes every compute, it also precedes a later instruction that includes one.
             exactly = self.verdict is not OrderVerdict.CLUSTERED
-            if current_identity[:2] != previous_identity[:2] or (exactly and current_identity != previous_identity):
-                self._note_unknown_change(_difference(number, current_identity, previous_identity))
-                return False
-        if self.previous.event_sequence == _shape_of(self.line):
-            self._note_unknown_change("the sequence of loads and computes is the same")
-            return False
-        return True
+            if current[:2] != earlier[:2] or (exactly and current != earlier):
+                return _difference(number, current, earlier)
+        is_same_sequence = previous.event_sequence == _shape_of(self.line)
+        return "the sequence of loads and computes is the same" if is_same_sequence else ""
 
-    def _note_unknown_change(self, reason: str) -> None:
-        self.notes.append(RegionNote(f"unknown whether the order has changed: {reason}"))
+    def _note(self, message: str) -> None:
+        self.notes.append(RegionNote(message))
 
     def _lines(self) -> tuple[int, int]:
         """First and last line of the region; the function's own line if the region is empty."""
@@ -190,41 +154,33 @@ class _Judgement:
             ends = [end for x in blocks if x.start < x.stop for end in (x.start, x.stop - 1)]
         else:
             ends = list(remains)
-        if not ends:
-            return function.line, function.line
-        return function.instructions[min(ends)].line, function.instructions[max(ends)].line
-
-    # -- the verdict -----------------------------------------------------------------
+        lines = [function.instructions[end].line for end in (min(ends), max(ends))] if ends else [function.line] * 2
+        return lines[0], lines[1]
 
     def _verdict(self) -> OrderVerdict:
-        rounds = self.placement.rounds
         if self.placement.is_uncertain:
             return OrderVerdict.UNKNOWN
         if self.region.is_specialised:
             return OrderVerdict.WARP_SPECIALISED
         if self.region.residue is not None:
             return self._dissolved_loop_verdict()
-        if not rounds:
+        if not self.rounds:
             return self._verdict_without_rounds()
-        if self.region.loop is not None:
-            looped = self._pipelining_verdict(rounds)
-            if looped is not None:
-                return looped
-        return self._sequence_verdict(rounds)
+        looped = None if self.region.loop is None else self._pipelining_verdict()
+        return self._sequence_verdict() if looped is None else looped
 
     def _truncated_verdict(self, verdict: OrderVerdict) -> OrderVerdict:
         """The verdict on a truncated file: unknown if the owner of a load cannot be determined."""
-        rounds = self.placement.rounds
-        self.notes.append(RegionNote("the file is truncated: missing parts may change the result"))
-        if self.region.reference is None or all(located_round.identity is not None for located_round in rounds):
+        self._note("the file is truncated: missing parts may change the result")
+        if self.region.reference is None or None not in self.identities:
             return verdict
         self.sequence = RoundSequence()
         self.prefetch.ahead_statements.clear()
         return OrderVerdict.UNKNOWN
 
-    def _pipelining_verdict(self, rounds: list[LocatedRound]) -> OrderVerdict | None:
+    def _pipelining_verdict(self) -> OrderVerdict | None:
         """Pipelined or partly pipelined; None if every load serves its own iteration."""
-        self.prefetch = prefetch = measure_prefetch(self.code, rounds, self.previous)
+        self.prefetch = prefetch = measure_prefetch(self.code, self.rounds, self.previous)
         self.notes += prefetch.notes
         if prefetch.is_uncertain:
             prefetch.ahead_statements.clear()
@@ -233,41 +189,26 @@ class _Judgement:
             return None
         if not prefetch.same_iteration_statements:
             return OrderVerdict.PIPELINED
-        names = ", ".join(located_statement.statement.label for located_statement in prefetch.same_iteration_statements)
-        self.notes.append(RegionNote(f"loaded in the iteration that uses it: {names}"))
+        names = ", ".join(statement.program.label for statement in prefetch.same_iteration_statements)
+        self._note(f"loaded in the iteration that uses it: {names}")
         return OrderVerdict.PARTLY_PIPELINED
 
-    def _sequence_verdict(self, rounds: list[LocatedRound]) -> OrderVerdict:
+    def _sequence_verdict(self) -> OrderVerdict:
         is_loop = self.region.loop is not None
-        numbered = {
-            number: located_round
-            for number, located_round in enumerate(rounds)
-            if located_round.has_loads or not (is_loop and located_round.is_hoisted)
-        }
+        numbered = {n: r for n, r in enumerate(self.rounds) if r.has_loads or not (is_loop and r.is_hoisted)}
         if not numbered:
             return OrderVerdict.NO_LOADS
         for located_round in numbered.values():
-            for located_statement in located_round.statements if located_round.has_loads else ():
-                if (
-                    not located_statement.loads
-                    and not located_statement.loads_before_loop
-                    and not located_statement.statement.is_index
-                ):
-                    self.notes.append(
-                        RegionNote(f"no load of {located_statement.statement.label} was found at this stage")
-                    )
-        incomplete = {
-            n: located_round
-            for n, located_round in numbered.items()
-            if not located_round.has_loads or not located_round.computes
-        }
+            for statement in located_round.statements if located_round.has_loads else ():
+                if not (statement.loads or statement.loads_before_loop or statement.program.is_index):
+                    self._note(f"no load of {statement.program.label} was found at this stage")
+        incomplete = {n: r for n, r in numbered.items() if not (r.has_loads and r.computes)}
         if incomplete:
             return self._incomplete_verdict(incomplete)
-        position = self.code.flow.position
         if self.exclusive:
             pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in self.exclusive)
-            self.notes.append(RegionNote(f"no path executes both of these rounds, so they have no order: {pairs}"))
-        sequence = compare_rounds(position, numbered, self.exclusive, self.prefetch.unroll_factor)
+            self._note(f"no path executes both of these rounds, so they have no order: {pairs}")
+        sequence = compare_rounds(self.code.flow.position, numbered, self.exclusive, self.prefetch.unroll_factor)
         if sequence is None:
             return OrderVerdict.SERIAL if is_loop else OrderVerdict.SINGLE
         self.sequence = sequence
@@ -278,30 +219,26 @@ class _Judgement:
         if self.region.reference is not None:
             return self.region.reference.exclusive
         block_of = self.code.flow.block_of
-        block_sets = [{block_of[index] for index in located_round.computes} for located_round in self.placement.rounds]
+        block_sets = [{block_of[index] for index in located_round.computes} for located_round in self.rounds]
         return tuple(find_exclusive(self.code.function, self.code.flow, self.region.loop, block_sets))
 
     def _dissolved_loop_verdict(self) -> OrderVerdict:
         works = find_in_region(self.code, self.region, LOADS | COMPUTES)
-        if not self.code.is_complete:
-            self.notes.append(RegionNote("the file is truncated and does not contain this loop"))
+        if not self.code.module.is_complete:
+            self._note("the file is truncated and does not contain this loop")
             return OrderVerdict.UNKNOWN
         reference = self.region.reference
         if reference is not None and reference.is_flattened:
-            self.notes.append(RegionNote("flattened into one loop with the loop inside it"))
+            self._note("flattened into one loop with the loop inside it")
         if reference is not None and not reference.rounds:
             return OrderVerdict.NO_COMPUTE if reference.unassigned_loads else OrderVerdict.NO_LOADS
         if self._is_split():
-            self.notes.append(
-                RegionNote("the loop was split: its loads and computes are in different loops at this stage")
-            )
+            self._note("the loop was split: its loads and computes are in different loops at this stage")
             return OrderVerdict.UNKNOWN
         if works or not (self.code.flow.loops or self.code.max_chain_length):
             return OrderVerdict.UNROLLED
         if not self.code.max_chain_length:
-            self.notes.append(
-                RegionNote("no loop at this stage was matched to this one: there are no source lines to match by")
-            )
+            self._note("no loop at this stage was matched to this one: there are no source lines to match by")
             return OrderVerdict.UNKNOWN
         return OrderVerdict.GONE
 
@@ -338,70 +275,60 @@ class _Judgement:
         return OrderVerdict.NO_COMPUTE if has_loads and self.region.reference is None else OrderVerdict.NO_LOADS
 
     def _incomplete_verdict(self, rounds: dict[int, LocatedRound]) -> OrderVerdict:
-        by_place = self.placement.basis is Basis.SOURCE and self.code.is_complete
+        by_place = self.placement.basis is Basis.SOURCE and self.code.module.is_complete
         computes = self.code.find(COMPUTES, self.region.enclosed_blocks)
-        if by_place and len(rounds) == len(self.placement.rounds) and not computes:
+        if by_place and len(rounds) == len(self.rounds) and not computes:
             if not self._computes_in_another_loop():
                 return OrderVerdict.GONE
-            self.notes.append(RegionNote("its computes are in another loop"))
+            self._note("its computes are in another loop")
         for number, located_round in rounds.items():
             lacks = "load" if not located_round.has_loads else "compute"
-            self.notes.append(
-                RegionNote(f"round {number + 1} ({', '.join(located_round.sources)}): no {lacks} found at this stage")
-            )
+            sources = ", ".join(located_round.sources)
+            self._note(f"round {number + 1} ({sources}): no {lacks} found at this stage")
         return OrderVerdict.UNKNOWN
 
-    # -- rendering ---------------------------------------------------------------------
-
     def _round(self, located_round: LocatedRound) -> RoundFacts:
-        instructions = self.code.function.instructions
+        instructions, computes = self.code.instructions, located_round.computes
         loads = sorted(located_round.loads, key=self.code.flow.position.__getitem__)
         return RoundFacts(
             loads=len(loads),
             first_load=instructions[loads[0]].line if loads else None,
             last_load=instructions[loads[-1]].line if loads else None,
-            first_compute=instructions[located_round.computes[0]].line if located_round.computes else None,
-            last_compute=instructions[located_round.computes[-1]].line if located_round.computes else None,
+            first_compute=instructions[computes[0]].line if computes else None,
+            last_compute=instructions[computes[-1]].line if computes else None,
             sources=tuple(dict.fromkeys(located_round.sources)),
-            names=tuple(dict.fromkeys(s.statement.name for s in located_round.statements if s.statement.name)),
-            shared=tuple(s.statement.label for s in located_round.statements if s.statement.is_shared),
-            distances=tuple(self.prefetch.distances.get(s.statement.index, 0) for s in located_round.statements),
+            names=tuple(dict.fromkeys(s.program.name for s in located_round.statements if s.program.name)),
+            shared=tuple(s.program.label for s in located_round.statements if s.program.is_shared),
+            distances=tuple(self.prefetch.distances.get(s.program.index, 0) for s in located_round.statements),
         )
 
     def _counts(self) -> dict[str, int]:
         """Kind → instructions of that kind directly in the region."""
-        function, remains = self.code.function, self.region.residue
-        counts: Counter[EventKind] = Counter()
-        if remains is not None:
-            counts.update(function.instructions[index].kind for index in remains)
-        blocks = self.region.blocks & self.code.rank.keys() if remains is None else ()
-        for number in blocks:
-            block = function.blocks[number]
-            counts.update(map(attrgetter("kind"), function.instructions[block.start : block.stop]))
+        indices: Iterable[int] = self.region.residue or ()
+        if self.region.residue is None:
+            blocks = [self.code.blocks[block] for block in self.region.blocks & self.code.rank.keys()]
+            indices = chain.from_iterable(range(block.start, block.stop) for block in blocks)
+        counts = Counter(self.code.instructions[index].kind for index in indices)
         return {kind.count_name: counts[kind] for kind in EventKind if counts[kind]}
 
-    def _line(self) -> list[_Event]:
+    def _line(self) -> tuple[_Event, ...]:
         """The loads and computes of the rounds in execution order, each run of equal events once."""
         names: dict[int, str] = {}
-        direct: set[int] = set()
-        for item in self.placement.rounds:
-            direct.update(item.computes)
-            for located_statement in item.statements:
-                name = located_statement.statement.name or _line_of(located_statement.statement.source)
-                names.update(dict.fromkeys(located_statement.loads, name))
-        block_of, instructions = self.code.flow.block_of, self.code.function.instructions
+        for statement in (statement for located_round in self.rounds for statement in located_round.statements):
+            source = statement.program.source
+            name = statement.program.name or ("?" if source is None else str(source.number))
+            names.update(dict.fromkeys(statement.loads, name))
+        block_of, region = self.code.flow.block_of, self.region
         # The region holds its loads directly; its computes may be in a loop inside.
-        own_events = {index for index in names if block_of[index] in self.region.scope}
-        own_events |= {index for index in direct if block_of[index] in self.region.enclosed_blocks}
-        events: list[_Event] = []
+        own_events = {index for index in names if block_of[index] in region.scope}
+        own_events |= {i for r in self.rounds for i in r.computes if block_of[i] in region.enclosed_blocks}
+        events = []
         for index in sorted(own_events, key=self.code.flow.position.__getitem__):
-            kind = instructions[index].kind
+            kind = self.code.instructions[index].kind
             letter = "I" if kind is EventKind.INTEGER else kind.letter
             # a scalar load has no letter
-            event = _Event(letter or "L", names[index]) if index in names else _Event(letter, "")
-            if not events or events[-1] != event:
-                events.append(event)
-        return events
+            events.append(_Event(letter or "L", names[index]) if index in names else _Event(letter, ""))
+        return tuple(event for event, _ in groupby(events))
 
 
 def _difference(number: int, current: RoundIdentity, previous: RoundIdentity) -> str:
@@ -421,7 +348,3 @@ def _shape_of(events: tuple[_Event, ...]) -> Line:
         elif not runs or event.name or runs[-1] != {event}:
             runs.append({event})
     return tuple(map(frozenset, runs))
-
-
-def _line_of(source: SourceLine | None) -> str:
-    return "?" if source is None else str(source.number)

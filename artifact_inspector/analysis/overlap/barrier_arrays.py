@@ -1,18 +1,18 @@
 """The array of barriers in shared memory that an operand points into.
 
-A pipelined loop cycles through the barriers of one array, one for each buffer. A wait and the copies that
-it waits for refer to the same array, so only the array has to be identified. In tensor-level IR the array
-is the allocation that a value comes from. At lower levels, an address is a constant offset from the start
-of the block's shared memory plus, inside a loop, a variable part. The constant is the start of the array.
+A pipelined loop cycles through the barriers of one array, one for each buffer. A wait and the copies that it waits for
+refer to the same array, so only the array has to be identified. In tensor-level IR the array is the allocation that a
+value comes from. At lower levels, an address is a constant offset from the start of the block's shared memory plus,
+inside a loop, a variable part. The constant is the start of the array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.model import LanguageSemantics, Module
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.model.address import AddressRole, AddressStep
 
 BARRIER_BYTES = 8
@@ -45,9 +45,7 @@ _Use = tuple[str, int]
 """A value and the instruction that reads it."""
 
 
-def find_barrier_arrays(
-    code: FunctionCode, module: Module, language: LanguageSemantics, barriers: Mapping[int, str | None]
-) -> dict[int, BarrierArray]:
+def find_barrier_arrays(code: FunctionCode, barriers: Mapping[int, str | None]) -> dict[int, BarrierArray]:
     """The arrays that operands point into, by instruction. Unknown ones are left out.
 
     Args:
@@ -55,44 +53,36 @@ def find_barrier_arrays(
     """
     tracer = _AddressTracer(code)
     addresses = {index: tracer.trace_address(name, index) for index, name in barriers.items() if name is not None}
-    known_addresses = {
-        index: address for index, address in addresses.items() if address is not None and address is not _SELF_DEPENDENT
-    }
-    lengths = _array_lengths(tracer, known_addresses.values())
+    known = {index: address for index, address in addresses.items() if _is_known(address)}
+    lengths = _array_lengths(tracer, known.values())
     arrays: dict[int, BarrierArray] = {}
-    for index, address in known_addresses.items():
-        if address.root is not None:
-            arrays[index] = BarrierArray(address.root, _slots(code, module, language, address.root))
-            continue
+    for index, address in known.items():
         start, slots = address.offset, 1
-        for first, count in lengths.items():
-            if start == first or first <= start < first + BARRIER_BYTES * count:
-                start, slots = first, count
+        if address.root is not None:  # its leading extent if it has several dimensions
+            types = code.language.tensor_types(code.instructions[address.root], code.module)
+            start, slots = address.root, (types[-1].shape[0] if len(types[-1].shape) > 1 else 1) if types else 0
+        else:
+            for first, count in lengths.items():
+                if start == first or first <= start < first + BARRIER_BYTES * count:
+                    start, slots = first, count
         arrays[index] = BarrierArray(start, slots or None)
     return arrays
 
 
-def _slots(code: FunctionCode, module: Module, language: LanguageSemantics, root: int) -> int | None:
-    """Number of barriers in an allocation: its leading extent if it has several dimensions."""
-    types = language.tensor_types(code.function.instructions[root], module)
-    if not types:
-        return None
-    return types[-1].shape[0] if len(types[-1].shape) > 1 else 1
-
-
 def _array_lengths(tracer: _AddressTracer, addresses: Iterable[_SharedAddress]) -> dict[int, int]:
-    """Number of barriers in each array that is cycled through, by its first byte, in ascending order."""
-    variable_offsets = sorted({address.offset for address in addresses if address.root is None and address.is_variable})
-    initialised_offsets = set(tracer.initialised_offsets()) if variable_offsets else set[int]()
-    return {first: _array_length(first, variable_offsets, initialised_offsets) for first in variable_offsets}
+    """Number of barriers in each array that is cycled through, by its first byte, in ascending order.
 
-
-def _array_length(first: int, variable_offsets: list[int], initialised_offsets: set[int]) -> int:
-    """Number of barriers initialised contiguously from `first` on, up to the next array."""
-    offset = first
-    while offset in initialised_offsets and (offset == first or offset not in variable_offsets):
-        offset += BARRIER_BYTES
-    return (offset - first) // BARRIER_BYTES
+    They are initialised contiguously from the first byte on, up to the next array.
+    """
+    starts = sorted({address.offset for address in addresses if address.root is None and address.is_variable})
+    initialised_offsets = set(tracer.initialised_offsets()) if starts else set[int]()
+    lengths = {}
+    for first in starts:
+        offset = first
+        while offset in initialised_offsets and (offset == first or offset not in starts):
+            offset += BARRIER_BYTES
+        lengths[first] = (offset - first) // BARRIER_BYTES
+    return lengths
 
 
 class _AddressTracer:
@@ -102,9 +92,9 @@ class _AddressTracer:
         self._code = code
         self._addresses = code.language.addresses
         self._cache: dict[_Use, _SharedAddress | None] = {}
-        self._passed_values: dict[str, list[tuple[int, str, int]]] = {}
-        for flow in code.function.flows:
-            self._passed_values.setdefault(flow.target, []).append((flow.owner, flow.source, flow.instruction_index))
+        self._passed_values = group_by_key(
+            (flow.target, (flow.owner, flow.source, flow.instruction_index)) for flow in code.function.flows
+        )
 
     def trace_address(self, operand: str, at: int) -> _SharedAddress | None:
         """The target of an instruction's operand; None if unknown."""
@@ -129,7 +119,7 @@ class _AddressTracer:
 
     def initialised_offsets(self) -> Iterator[int]:
         """Bytes of shared memory at which a barrier is initialised."""
-        for index, instruction in enumerate(self._code.function.instructions):
+        for index, instruction in enumerate(self._code.instructions):
             operand = self._addresses.initialised_barrier(instruction)
             address = None if operand is None else self.trace_address(operand, index)
             if address is not None and address.root is None and not address.is_variable:
@@ -139,36 +129,24 @@ class _AddressTracer:
         """Possible definitions of an operand: (None, instruction), or (passed name, passing instruction)."""
         passed_values = [flow for flow in self._passed_values.get(operand, ()) if flow[0] <= at]
         defined = self._code.definitions(operand)
-        position = self._code.flow.position
+        position, flow = self._code.flow.position, self._code.flow
         earlier_definitions = [index for index in defined if position[index] < position[at]]
         nearest = max(earlier_definitions, key=position.__getitem__, default=-1)
         owner = max((owner for owner, _, _ in passed_values), default=-1)
         if owner > nearest:
             return [(source, when) for o, source, when in passed_values if o == owner]
-        around = self._code.flow.loop_at(at)
+        outermost = list(flow.enclosing(flow.loop_at(at)))[-1:] if not self._passed_values else []
         later = [
             index
             for index in defined
-            if position[index] >= position[at]
-            and around is not None
-            and not self._passed_values
-            and self._shares_loop(index, around)
+            if position[index] >= position[at] and any(flow.encloses(loop, flow.loop_at(index)) for loop in outermost)
         ]
         return [(None, index) for index in (nearest, *later) if index >= 0]
-
-    def _shares_loop(self, index: int, around: int | None) -> bool:
-        """True if an instruction is in one of the loops around a location."""
-        flow = self._code.flow
-        while around is not None:
-            if flow.encloses(around, flow.loop_at(index)):
-                return True
-            around = flow.loops[around].parent
-        return False
 
     def _source(self, name: str | None, at: int) -> _AddressSource:
         if name is not None:
             return _AddressSource(at, AddressStep(AddressRole.SAME), ((name, at),))
-        step = self._addresses.address_step(self._code.function.instructions[at])
+        step = self._addresses.address_step(self._code.instructions[at])
         reads = () if step is None else tuple((register, at) for register in dict.fromkeys(step.reads))
         return _AddressSource(at, step, reads)
 
@@ -183,9 +161,7 @@ class _AddressTracer:
         constants = [_SharedAddress(None, *address) for address in step.locations]
         if step.role is AddressRole.SAME:
             return _merge_addresses([*addresses, *constants])
-        bases = [
-            address for address in (*addresses, *constants) if address is not None and address is not _SELF_DEPENDENT
-        ]
+        bases = [address for address in (*addresses, *constants) if _is_known(address)]
         if len(bases) != 1:
             return _SELF_DEPENDENT if _SELF_DEPENDENT in addresses and not bases else None
         if step.added_bytes is None:
@@ -206,9 +182,13 @@ class _AddressSource(NamedTuple):
     uses: tuple[_Use, ...]
 
 
+def _is_known(address: _SharedAddress | None) -> TypeGuard[_SharedAddress]:
+    return address is not None and address is not _SELF_DEPENDENT
+
+
 def _merge_addresses(addresses: list[_SharedAddress | None]) -> _SharedAddress | None:
     """The common target of a value that comes from several sources."""
-    known_addresses = [address for address in addresses if address is not None and address is not _SELF_DEPENDENT]
+    known_addresses = [address for address in addresses if _is_known(address)]
     if None in addresses or len({address.root for address in known_addresses}) != 1:
         return _SELF_DEPENDENT if addresses and not known_addresses and None not in addresses else None
     first = min(known_addresses, key=lambda address: address.offset)

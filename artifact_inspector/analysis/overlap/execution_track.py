@@ -9,10 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 from typing import NamedTuple
 
-from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.analysis.overlap.loads_in_flight import find_unknown_reasons
+from artifact_inspector.analysis.flow.traversal import group_by_key
+from artifact_inspector.analysis.overlap.loads_in_flight import find_unknown_reasons, plain_number
 from artifact_inspector.analysis.overlap.memory_events import IssuedOperation, QueueWait
 from artifact_inspector.analysis.overlap.steady_state import InFlightWalk
 from artifact_inspector.model import COMPUTES, LOADS, EventKind, RegionKind
@@ -104,39 +105,24 @@ def find_execution_track(walk: InFlightWalk, name: str, prefix: str, rounds: Map
         prefix: of the names of its regions.
         rounds: the numbers of rounds, by instruction.
     """
-    code = walk.code
     steps = tuple(_steps(walk, prefix, rounds))
-    return ExecutionTrack(
-        name,
-        len(code.function.instructions),
-        steps,
-        tuple(_flights(walk, steps)),
-        tuple(_levels(walk)),
-        tuple(_region_spans(walk, prefix)),
-    )
+    flights, levels, spans = _flights(walk, steps), _levels(walk), _region_spans(walk, prefix)
+    return ExecutionTrack(name, len(walk.code.instructions), steps, tuple(flights), tuple(levels), tuple(spans))
 
 
 def _steps(walk: InFlightWalk, prefix: str, rounds: Mapping[int, int]) -> Iterator[EventRun]:
     code, flow = walk.code, walk.code.flow
-    instructions = code.function.instructions
     home = {block: prefix + region.id for region in walk.regions for block in region.blocks}
-    last: EventRun | None = None
-    for index in code.find(_SHOWN):
-        instruction = instructions[index]
-        region, position = home[flow.block_of[index]], flow.position[index]
-        number = rounds.get(index) if instruction.kind in _NUMBERED else None
-        if last is not None and (last.kind, last.region, last.round) == (instruction.kind, region, number):
-            first, line = last.lines
-            lines = (min(first, instruction.line), max(line, instruction.line))
-            last = last._replace(repetitions=last.repetitions + 1, lines=lines, stop=position + 1)
-            continue
-        if last is not None:
-            yield last
-        last = EventRun(
-            instruction.kind, 1, index, (instruction.line, instruction.line), position, position + 1, region, number
-        )
-    if last is not None:
-        yield last
+
+    def place(index: int) -> tuple[EventKind, str, int | None]:
+        kind = code.instructions[index].kind
+        return kind, home[flow.block_of[index]], rounds.get(index) if kind in _NUMBERED else None
+
+    for (kind, region, number), run in groupby(code.find(_SHOWN), place):
+        indices = list(run)
+        lines = [code.instructions[index].line for index in indices]
+        start, stop = flow.position[indices[0]], flow.position[indices[-1]] + 1
+        yield EventRun(kind, len(indices), indices[0], (min(lines), max(lines)), start, stop, region, number)
 
 
 def _flights(walk: InFlightWalk, steps: tuple[EventRun, ...]) -> Iterator[LoadFlight]:
@@ -144,28 +130,20 @@ def _flights(walk: InFlightWalk, steps: tuple[EventRun, ...]) -> Iterator[LoadFl
     starts = [step.start for step in steps]
     moved = _load_sizes(walk)
     waits = {at for block_events in walk.events for at, action in block_events if isinstance(action, QueueWait)}
-    completions = [completion for measure in walk.measures for completion in measure.completions]
-    completed_loads = {completion.load for completion in completions}
-    loads_by_completion: dict[tuple[int, int | None, int, bool], list[int]] = {}
-
-    def add(load: int, at: int | None, back_edge_count: int, after_loop: bool) -> None:
-        step = bisect_right(starts, position[load]) - 1
-        loads_by_completion.setdefault((step, at, back_edge_count, after_loop), []).append(load)
-
-    for completion in completions:
-        add(*completion)
-    for load in moved.keys() - completed_loads:
-        add(load, None, 0, False)
+    completions = [(*completion,) for measure in walk.measures for completion in measure.completions]
+    never = moved.keys() - {load for load, *_ in completions}
+    loads_by_completion = group_by_key(
+        ((bisect_right(starts, position[load]) - 1, at, back_edges, is_after_loop), load)
+        for load, at, back_edges, is_after_loop in (*completions, *((load, None, 0, False) for load in never))
+    )
     # several of a step in the order of their first loads
-    for (step, at, back_edges, is_after_loop), loads in sorted(
-        loads_by_completion.items(), key=lambda x: (x[0][0], min(x[1]))
-    ):
-        sizes = [moved[load] for load in loads]
-        known_sizes = [size for size in sizes if size is not None]
+    in_order = sorted(loads_by_completion.items(), key=lambda entry: (entry[0][0], min(entry[1])))
+    for (step, at, back_edges, is_after_loop), loads in in_order:
+        known_sizes = [size for load in loads if (size := moved[load]) is not None]
         yield LoadFlight(
             step=step,
             loads=len(loads),
-            bytes=_plain(sum(known_sizes, Fraction())) if len(known_sizes) == len(sizes) else None,
+            bytes=plain_number(sum(known_sizes, Fraction())) if len(known_sizes) == len(loads) else None,
             start=min(position[load] for load in loads),
             end=None if at is None else position[at],
             completion_index=at,
@@ -190,19 +168,16 @@ def _levels(walk: InFlightWalk) -> Iterator[InFlightLevel]:
     """The levels in execution order. A loop starts with the state at the end of its last iteration."""
     position = walk.code.flow.position
     changes = [
-        (position[at] + 1, loads_after, measure.bytes_after[at])
-        for measure in walk.measures
-        for at, (_, loads_after) in measure.levels.items()
+        (position[at] + 1, after, m.bytes_after[at]) for m in walk.measures for at, (_, after) in m.levels.items()
     ]
-    changes += [(position[at], *entered) for measure in walk.measures for at, entered in measure.block_entries.items()]
+    changes += [(position[at], *entered) for m in walk.measures for at, entered in m.block_entries.items()]
     last: tuple[int, int | None] = (0, 0)
     # If several changes have one position, the state at the start of the block is last.
     for event_position, loads, weight in sorted(changes, key=lambda change: change[0]):
         if (loads, weight) != last:
             last = (loads, weight)
-            yield InFlightLevel(
-                event_position, loads, None if weight is None else _plain(Fraction(weight, walk.threads or 1))
-            )
+            size = None if weight is None else plain_number(Fraction(weight, walk.threads or 1))
+            yield InFlightLevel(event_position, loads, size)
 
 
 def _region_spans(walk: InFlightWalk, prefix: str) -> Iterator[RegionSpan]:
@@ -210,18 +185,9 @@ def _region_spans(walk: InFlightWalk, prefix: str) -> Iterator[RegionSpan]:
     for region in walk.regions:
         if region.residue is not None:
             continue
-        boundary_indices = [index for block in region.enclosed_blocks for index in _ends(code, block)]
-        positions = [code.flow.position[index] for index in boundary_indices]
+        blocks = [code.blocks[block] for block in region.enclosed_blocks]
+        ends = [end for block in blocks if block.start < block.stop for end in (block.start, block.stop - 1)]
+        positions = [code.flow.position[index] for index in ends]
         unknown_reason = "; ".join(unknown_reasons[region.id]) or None
         start, stop = (min(positions), max(positions) + 1) if positions else (0, 0)
         yield RegionSpan(prefix + region.id, region.kind, start, stop, region.depth, unknown_reason)
-
-
-def _ends(code: FunctionCode, block: int) -> tuple[int, ...]:
-    """First and last instruction of a block; () if it is empty."""
-    basic_block = code.function.blocks[block]
-    return (basic_block.start, basic_block.stop - 1) if basic_block.start < basic_block.stop else ()
-
-
-def _plain(number: Fraction) -> int | float:
-    return number.numerator if number.denominator == 1 else float(number)

@@ -1,7 +1,7 @@
 """Minimum time that a warp takes to issue a region, according to the control codes of the machine code.
 
-Source: the control codes of SASS (`model.Control`). Each instruction gives the cycles before the next may
-issue, and the scoreboards that it waits for first.
+Source: the control codes of SASS (`model.Control`). Each instruction gives the cycles before the next may issue, and
+the scoreboards that it waits for first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def estimate_issue(code: FunctionCode, region: Region) -> IssueEstimate | None:
         return None
     indices = code.indices(region.blocks)
     waits = tuple(
-        IssueWait(code.function.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1))
+        IssueWait(code.instructions[i].line, tuple(b for b in range(6) if controls[i].wait_mask >> b & 1))
         for i in indices
         if controls[i].wait_mask
     )

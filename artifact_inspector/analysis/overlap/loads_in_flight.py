@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -42,7 +42,7 @@ class LoadsInFlight:
     @property
     def drains(self) -> tuple[int, ...]:
         """Lines of the waits that drain the loop's pipeline."""
-        return tuple(wait_effect.line for wait_effect in self.waits if wait_effect.drains)
+        return tuple(effect.line for effect in self.waits if effect.drains)
 
 
 def find_in_flight(
@@ -54,36 +54,26 @@ def find_in_flight(
         prefix: of the names of the regions, if the file has several functions.
         unrolled: iterations of the source in one iteration, for regions with several.
     """
-    code, unknown_reasons = walk.code, find_unknown_reasons(walk)
-    return {
-        (name := prefix + region.id): _facts(
-            code,
-            measure,
-            unknown_reasons[region.id],
-            walk.threads,
-            _effects(code, region, measure, unrolled.get(name, 1), name),
-        )
-        for region, measure in zip(walk.regions, walk.measures, strict=True)
-    }
+    reasons, facts = find_unknown_reasons(walk), {}
+    for region, measure in zip(walk.regions, walk.measures, strict=True):
+        name = prefix + region.id
+        waits = _effects(walk.code, region, measure, unrolled.get(name, 1), name)
+        facts[name] = _facts(walk, measure, reasons[region.id], waits)
+    return facts
 
 
 def find_unknown_reasons(walk: InFlightWalk) -> dict[str, list[str]]:
     """Reasons why the loads in flight in each region are unknown; empty if they are known."""
-    lines = walk.code.function.instructions
-    lost = [
-        lines[at].line for block_events in walk.events for at, action in block_events if _has_unknown_barrier(action)
-    ]
+    instructions = walk.code.instructions
+    lost = [instructions[at].line for events in walk.events for at, action in events if _has_unknown_barrier(action)]
     return {
-        region.id: _unknown_reasons(walk.code, region, measure, walk, lost)
+        region.id: _unknown_reasons(region, measure, walk, lost)
         for region, measure in zip(walk.regions, walk.measures, strict=True)
     }
 
 
-def _unknown_reasons(
-    code: FunctionCode, region: Region, measure: RegionMeasurement, walk: InFlightWalk, lost: list[int]
-) -> list[str]:
-    """Reasons why the loads in flight in a region are unknown; empty if they are known."""
-    instructions = code.function.instructions
+def _unknown_reasons(region: Region, measure: RegionMeasurement, walk: InFlightWalk, lost: list[int]) -> list[str]:
+    instructions = walk.code.instructions
     reasons = []
     if region.residue is not None:
         reasons.append(_UNROLLED)
@@ -97,9 +87,9 @@ def _unknown_reasons(
     if lost and measure.has_phases:
         reasons.append(f"unknown which copies a barrier waits for (line {lost[0]})")
     phases = {
-        at: (executed_wait.queue_wait.array.start, executed_wait.in_flight_before)
-        for at, executed_wait in measure.waits.items()
-        if executed_wait.queue_wait.array is not None
+        at: (wait.queue_wait.array.start, wait.in_flight_before)
+        for at, wait in measure.waits.items()
+        if wait.queue_wait.array is not None
     }
     waited_arrays = {start for start, loads_before in phases.values() if loads_before} - walk.foreign_barriers
     foreign = [instructions[at].line for at, (start, _) in phases.items() if start not in waited_arrays]
@@ -109,13 +99,8 @@ def _unknown_reasons(
 
 
 def _facts(
-    code: FunctionCode,
-    measure: RegionMeasurement,
-    unknown: list[str],
-    threads: int | None,
-    waits: tuple[WaitEffect, ...],
+    walk: InFlightWalk, measure: RegionMeasurement, unknown: list[str], waits: tuple[WaitEffect, ...]
 ) -> LoadsInFlight:
-    instructions = code.function.instructions
     notes = list(unknown)
     if measure.unused_loads:
         notes.append(f"loads with unused results are not counted: {len(measure.unused_loads)}")
@@ -123,13 +108,17 @@ def _facts(
         notes.append(_BOUNDED)
     if unknown:
         return LoadsInFlight(None, None, None, None, waits, (), tuple(notes))
+    levels: dict[int, tuple[int, int]] = {}
+    for at, (loads_before, loads_after) in measure.levels.items():
+        line = walk.code.instructions[at].line
+        levels[line] = (levels.get(line, (loads_before,))[0], loads_after)
     return LoadsInFlight(
         measure.loads,
-        None if measure.bytes is None else _plain(Fraction(measure.bytes, threads or 1)),
+        None if measure.bytes is None else plain_number(Fraction(measure.bytes, walk.threads or 1)),
         measure.overlapped_computes / measure.computes if measure.computes else None,
         (min(measure.distances), max(measure.distances)) if measure.distances else None,
         waits,
-        _levels((instructions[at].line, *change) for at, change in measure.levels.items()),
+        tuple((line, after) for line, (loads_before, after) in levels.items() if loads_before != after),
         tuple(notes),
     )
 
@@ -141,26 +130,21 @@ def _effects(
     if not measure.waits:
         return ()
     always = None if loop is None else find_unconditional_blocks(code.function, flow, loop)
-    return tuple(
-        WaitEffect(
-            WaitFacts(
-                code.function.instructions[at].line,
-                executed_wait.queue_wait.wait.op,
-                executed_wait.queue_wait.wait.depth,
-                executed_wait.queue_wait.wait.queue,
-                name,
-            ),
-            executed_wait.in_flight_before,
-            executed_wait.in_flight_after,
-            executed_wait.groups,
-            iterations_left(executed_wait.queue_wait.wait.depth, measure.commits / unrolled)
-            if executed_wait.queue_wait.wait.queue is Queue.GROUP
-            else None,
-            executed_wait.drains and loop is not None,
-            always is None or flow.block_of[at] in always,
+    effects = []
+    for at, executed in measure.waits.items():
+        op, depth, queue = executed.queue_wait.wait.op, executed.queue_wait.wait.depth, executed.queue_wait.wait.queue
+        effects.append(
+            WaitEffect(
+                WaitFacts(code.instructions[at].line, op, depth, queue, name),
+                executed.in_flight_before,
+                executed.in_flight_after,
+                executed.groups,
+                iterations_left(depth, measure.commits / unrolled) if queue is Queue.GROUP else None,
+                executed.drains and loop is not None,
+                always is None or flow.block_of[at] in always,
+            )
         )
-        for at, executed_wait in measure.waits.items()
-    )
+    return tuple(effects)
 
 
 def _has_unknown_barrier(action: object) -> bool:
@@ -170,15 +154,6 @@ def _has_unknown_barrier(action: object) -> bool:
     return isinstance(action, QueueWait) and action.wait.queue is Queue.PHASE and action.array is None
 
 
-def _levels(changes: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
-    """(line, after) of changes (line, before, after), for each line with a net change."""
-    lines: dict[int, tuple[int, int]] = {}
-    for line, loads_before, loads_after in changes:
-        lines[line] = (lines.get(line, (loads_before,))[0], loads_after)
-    return tuple(
-        (line, loads_after) for line, (loads_before, loads_after) in lines.items() if loads_before != loads_after
-    )
-
-
-def _plain(number: Fraction) -> int | float:
+def plain_number(number: Fraction) -> int | float:
+    """A number as an int if it is whole."""
     return number.numerator if number.denominator == 1 else float(number)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,13 +16,12 @@ from artifact_inspector.analysis.flow.source_locations import Chain
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.loop_properties import LoopProperties, find_loop_properties
 from artifact_inspector.analysis.overlap.waits import WaitFacts, find_wait
-from artifact_inspector.model import EventKind, Instruction, LanguageSemantics, Module, Queue, Stage, TensorType, Trait
+from artifact_inspector.model import EventKind, Instruction, Queue, Stage, TensorType, Trait
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole
 
-_SHARED_KINDS = frozenset(
-    {EventKind.ASYNC_COPY, EventKind.SHARED_LOAD, EventKind.SHARED_STORE, EventKind.MATRIX, EventKind.WAIT}
-)
+_WRITES = (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
+_SHARED_KINDS = frozenset({*_WRITES, EventKind.SHARED_LOAD, EventKind.MATRIX, EventKind.WAIT})
 _VIEWS = (SharedRole.BUFFER, SharedRole.VIEW)
 _COLLECTED_KINDS = _SHARED_KINDS | {EventKind.GLOBAL_LOAD, EventKind.COMMIT}
 
@@ -69,21 +68,16 @@ class LoopBuffers:
     widths: dict[Chain, tuple[int, int]]
     """For loads into registers, by source location: the widest possible access in bits, and its line.
 
-    In TTGIR this is the contiguous data of one thread; at the last stage it is the access itself. LLVM IR
-    gives no answer, because AMD's loads are split there and merged later.
+    In TTGIR this is the contiguous data of one thread; at the last stage it is the access itself. LLVM IR gives no
+    answer, because AMD's loads are split there and merged later.
     """
 
     @property
     def queue(self) -> Queue | None:
         """The queue that its loads or copies complete in, from its commits and waits."""
-        if self.copies:
-            for queue in (Queue.GROUP, Queue.PHASE):
-                if self.commits.get(queue):
-                    return queue
-        wait_queues = [wait.queue for wait in self.waits if wait.queue.completes_loads]
-        return next(
-            (queue for queue in wait_queues if queue is not Queue.PHASE), wait_queues[0] if wait_queues else None
-        )
+        queues = [q for q in (Queue.GROUP, Queue.PHASE) if self.copies and self.commits.get(q)]
+        queues += [wait.queue for wait in self.waits if wait.queue.completes_loads and wait.queue is not Queue.PHASE]
+        return next(iter(queues), Queue.PHASE if any(wait.queue is Queue.PHASE for wait in self.waits) else None)
 
     @property
     def members(self) -> int:
@@ -98,50 +92,35 @@ class LoopBuffers:
     @property
     def copy_waits(self) -> tuple[WaitFacts, ...]:
         """The waits for its loads or copies."""
-        queue = self.queue
-        return tuple(wait for wait in self.waits if wait.queue is queue)
+        return tuple(wait for wait in self.waits if wait.queue is self.queue)
 
 
-def find_loop_buffers(
-    code: FunctionCode, regions: Sequence[Region], module: Module, language: LanguageSemantics, *, exact: bool
-) -> dict[str, LoopBuffers]:
+def find_loop_buffers(code: FunctionCode, regions: Sequence[Region]) -> dict[str, LoopBuffers]:
     """Memory operations of each loop of a function, by the region's id.
 
-    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it
-    and has no entry of its own.
-
-    Args:
-        exact: the stage is the one that the reference was read from.
+    A loop that only the compiler made (a spin on a barrier) belongs to the loop of the program around it and has no
+    entry of its own.
     """
     loops = {region.loop: region for region in regions if region.loop is not None}
     if not loops:
         return {}
-    home = {loop: _program_loop(code, loops, loop) for loop in loops}
+    home = {
+        loop: next((o for o in code.flow.enclosing(loop) if loops[o].reference is not None), loop) for loop in loops
+    }
     events_by_loop = {loop: _LoopEvents() for loop in loops if home[loop] == loop}
-    loop_of, block_of = code.flow.loop_of, code.flow.block_of
     for index in code.find(_COLLECTED_KINDS):
-        loop = loop_of[block_of[index]]
+        loop = code.flow.loop_at(index)
         if loop is not None:
-            events_by_loop[home[loop]].gather(index, code.function.instructions[index], module, language)
-    memory = _SharedAllocations(code, module, language) if module.stage is Stage.TTGIR else None
-    tensors = module.stage.order <= Stage.TTGIR.order
-    drains = _DrainWaits(code, module, language)
+            events_by_loop[home[loop]].gather(index, code.instructions[index], code)
+    memory = _SharedAllocations(code) if code.module.stage is Stage.TTGIR else None
+    tensors = code.module.stage.order <= Stage.TTGIR.order
+    drains = _DrainWaits(code)
     described: dict[str, LoopBuffers] = {}
     for loop, events in events_by_loop.items():
         region = loops[loop]
-        properties = find_loop_properties(code, region, exact=exact) if tensors else None
-        described[region.id] = events.describe(code, region, properties, memory, drains, module, language)
+        properties = find_loop_properties(code, region) if tensors else None
+        described[region.id] = events.describe(code, loop, properties, memory, drains)
     return described
-
-
-def _program_loop(code: FunctionCode, loops: dict[int, Region], loop: int) -> int:
-    """The loop of the program that contains a loop; the loop itself if there is none."""
-    outer: int | None = loop
-    while outer is not None:
-        if loops[outer].reference is not None:
-            return outer
-        outer = code.flow.loops[outer].parent
-    return loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +131,13 @@ class _LoopEvents:
     commits: Counter[Queue] = field(default_factory=Counter)
     waits: list[tuple[int, WaitFacts]] = field(default_factory=list)
 
-    def gather(self, index: int, instruction: Instruction, module: Module, language: LanguageSemantics) -> None:
+    def gather(self, index: int, instruction: Instruction, code: FunctionCode) -> None:
         if instruction.kind is EventKind.COMMIT:
-            queue = language.commit(instruction)
+            queue = code.language.commit(instruction)
             if queue is not None:
                 self.commits[queue] += 1
         elif instruction.kind is EventKind.WAIT:
-            wait = find_wait(instruction, module, language)
+            wait = find_wait(instruction, code)
             if wait is not None:
                 self.waits.append((index, wait))
         else:
@@ -167,40 +146,29 @@ class _LoopEvents:
     def describe(
         self,
         code: FunctionCode,
-        region: Region,
+        loop: int,
         properties: LoopProperties | None,
         memory: _SharedAllocations | None,
         drains: _DrainWaits,
-        module: Module,
-        language: LanguageSemantics,
     ) -> LoopBuffers:
-        instructions = code.function.instructions
-        copies, loads = self.of_kind[EventKind.ASYNC_COPY], self.of_kind[EventKind.GLOBAL_LOAD]
-        stores, matrix = self.of_kind[EventKind.SHARED_STORE], self.of_kind[EventKind.MATRIX]
-        buffers: tuple[Buffer, ...] = ()
-        phases: list[int] = []
-        copies_before_loop: list[int] = []
+        instructions, of_kind = code.instructions, self.of_kind
+        copies, loads = of_kind[EventKind.ASYNC_COPY], of_kind[EventKind.GLOBAL_LOAD]
+        stores, reads = of_kind[EventKind.SHARED_STORE], of_kind[EventKind.SHARED_LOAD]
+        matrix = of_kind[EventKind.MATRIX]
+        used = {} if memory is None else memory.buffers_of(loop, [*copies, *stores, *reads, *matrix])
         widths: dict[Chain, tuple[int, int]] = {}
-        reads = self.of_kind[EventKind.SHARED_LOAD]
-        assert region.loop is not None
-        if memory is not None:
-            used = memory.buffers_of(region.loop, [*copies, *stores, *reads, *matrix])
-            buffers = tuple(used.values())
-            phases += memory.waits_for(copies, [index for index, _ in self.waits])
-            copies_before_loop += memory.copies_before_loop(region.loop, used.keys())
-        if module.stage.order != Stage.LLIR.order:
-            for index in loads:
-                width = _access_width(instructions[index], module, language)
-                chain = code.chains.get(index)
-                if width and chain is not None:
-                    widths[chain] = max(widths.get(chain, (0, 0)), (width, instructions[index].line))
+        for index in loads if code.module.stage is not Stage.LLIR else ():
+            width = _access_width(instructions[index], code)
+            chain = code.chains.get(index)
+            if width and chain is not None:
+                widths[chain] = max(widths.get(chain, (0, 0)), (width, instructions[index].line))
 
         def lines(indices: list[int]) -> tuple[int, ...]:
             return tuple(instructions[index].line for index in indices)
 
         return LoopBuffers(
             properties=properties,
-            buffers=buffers,
+            buffers=tuple(used.values()),
             copies=lines(copies),
             loads=lines(loads),
             stores=lines(stores),
@@ -208,9 +176,9 @@ class _LoopEvents:
             matrix=lines(matrix),
             commits=dict(self.commits),
             waits=tuple(wait for _, wait in self.waits),
-            phases=lines(phases),
-            copies_before_loop=lines(copies_before_loop),
-            drain_line=drains.line_after_loop(region.loop),
+            phases=() if memory is None else lines(memory.waits_for(copies, [index for index, _ in self.waits])),
+            copies_before_loop=() if memory is None else lines(memory.copies_before_loop(loop, used.keys())),
+            drain_line=drains.line_after_loop(loop),
             widths=widths,
         )
 
@@ -218,16 +186,15 @@ class _LoopEvents:
 class _DrainWaits:
     """The copies of a function and the waits that leave nothing in flight, in execution order."""
 
-    def __init__(self, code: FunctionCode, module: Module, language: LanguageSemantics) -> None:
-        flow, instructions = code.flow, code.function.instructions
-        self._code = code
+    def __init__(self, code: FunctionCode) -> None:
+        self._code, flow = code, code.flow
         self._copies = code.find(frozenset({EventKind.ASYNC_COPY}))
         self._waits: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
         """Position and line of each wait of depth 0, by the innermost loop that contains it."""
         for index in code.find(frozenset({EventKind.WAIT})):
-            wait = find_wait(instructions[index], module, language)
+            wait = find_wait(code.instructions[index], code)
             if wait is not None and wait.queue.completes_loads and wait.depth == 0:
-                self._waits[flow.loop_of[flow.block_of[index]]].append((flow.position[index], wait.line))
+                self._waits[flow.loop_at(index)].append((flow.position[index], wait.line))
 
     def line_after_loop(self, number: int) -> int | None:
         """Line of the first wait of depth 0 after a loop, before any copy for another loop."""
@@ -239,20 +206,16 @@ class _DrainWaits:
         if first == len(waits):
             return None
         position, line = waits[first]
-        copy = bisect_left(self._copies, start, key=flow.position.__getitem__)
-        while copy < len(self._copies) and flow.position[self._copies[copy]] < position:
-            if flow.block_of[self._copies[copy]] not in loop.blocks:
-                return None
-            copy += 1
-        return line
+        between = (copy for copy in self._copies if start <= flow.position[copy] < position)
+        return line if all(flow.block_of[copy] in loop.blocks for copy in between) else None
 
 
-def _access_width(load: Instruction, module: Module, language: LanguageSemantics) -> int:
+def _access_width(load: Instruction, code: FunctionCode) -> int:
     """Bits of the widest access that a load can be; 0 if unknown."""
-    if module.stage is not Stage.TTGIR:
-        moved = language.transfer(load, module)
+    if code.module.stage is not Stage.TTGIR:
+        moved = code.language.transfer(load, code.module)
         return 0 if moved is None or moved.is_per_block or moved.bytes is None else 8 * moved.bytes
-    for tensor_type in language.tensor_types(load, module):
+    for tensor_type in code.language.tensor_types(load, code.module):
         chain = () if tensor_type.encoding is None or tensor_type.is_memory else tensor_type.encoding.chain
         blocked = next((layout for layout in chain if layout.kind is LayoutKind.BLOCKED), None)
         if blocked is not None and blocked.size_per_thread and blocked.order:
@@ -264,10 +227,8 @@ def _access_width(load: Instruction, module: Module, language: LanguageSemantics
 class _SharedAllocations:
     """The shared-memory allocations of a function, and the ones that each operation uses."""
 
-    def __init__(self, code: FunctionCode, module: Module, language: LanguageSemantics) -> None:
+    def __init__(self, code: FunctionCode) -> None:
         self.code = code
-        self.module = module
-        self.language = language
         self.tiles: dict[int, TensorType] = {}
         """Allocated type by the allocation's instruction. Barriers are left out."""
         self.names: dict[int, str] = {}
@@ -285,57 +246,48 @@ class _SharedAllocations:
     def buffers_of(self, loop: int, indices: Sequence[int]) -> dict[int, Buffer]:
         """The allocations that the data of a loop passes through.
 
-        These are the allocations that the loop copies or stores to, and those of several tiles of which
-        it reads one. If there are none, those that it allocates in each iteration. A tile that was
-        written before the loop and is only read in it (attention's queries) is excluded, and so is one
-        that holds a result of the loop.
+        These are the allocations that the loop copies or stores to, and those of several tiles of which it reads one.
+        If there are none, those that it allocates in each iteration. A tile that was written before the loop and is
+        only read in it (attention's queries) is excluded, and so is one that holds a result of the loop.
         """
-        instructions, flow = self.code.function.instructions, self.code.flow
-        buffer_roots: set[int] = set()
-        allocated_in_loop: set[int] = set()
-        for index in indices:
-            is_written = instructions[index].kind in (EventKind.ASYNC_COPY, EventKind.SHARED_STORE)
-            for root in self.touched.get(index, ()):
-                if is_written or root in self.indexed:
-                    buffer_roots.add(root)
-                elif flow.encloses(loop, flow.loop_at(root)):
-                    allocated_in_loop.add(root)
+        instructions, flow = self.code.instructions, self.code.flow
+        uses = [(index, root) for index in indices for root in self.touched.get(index, ())]
+        roots = {root for index, root in uses if instructions[index].kind in _WRITES or root in self.indexed}
+        roots = roots or {root for _, root in uses if flow.encloses(loop, flow.loop_at(root))}
         buffers: dict[int, Buffer] = {}
-        for root in sorted(buffer_roots or allocated_in_loop):
+        for root in sorted(roots):
             tile = self.tiles[root]
             count = tile.shape[0] if root in self.indexed else 1
             buffers[root] = Buffer(instructions[root].line, self.names[root], count, tile.size // max(1, count))
         return buffers
 
-    def waits_for(self, copies: Sequence[int], waits: Sequence[int]) -> Iterator[int]:
+    def waits_for(self, copies: Sequence[int], waits: Sequence[int]) -> list[int]:
         """The waits that wait for a barrier of one of the copies."""
         barriers = {self.signals[index] for index in copies if index in self.signals}
-        return (index for index in waits if self.signals.get(index) in barriers)
+        return [index for index in waits if self.signals.get(index) in barriers]
 
     def copies_before_loop(self, loop: int, roots: Set[int]) -> list[int]:
         """Asynchronous copies into some allocations directly before a loop.
 
-        If there are none, those before the loop around it: its last part fills the buffers for the next
-        iteration (a persistent kernel's tile loop).
+        If there are none, those before the loop around it: its last part fills the buffers for the next iteration (a
+        persistent kernel's tile loop).
         """
-        instructions, flow = self.code.function.instructions, self.code.flow
+        instructions, flow = self.code.instructions, self.code.flow
         copies = [
             index
             for index, touched in self.touched.items()
             if instructions[index].kind is EventKind.ASYNC_COPY and not roots.isdisjoint(touched)
         ]
-        inner: int | None = loop
-        while inner is not None:
-            start, parent = (self.code.function.blocks[flow.loops[inner].header].start, flow.loops[inner].parent)
+        for inner in flow.enclosing(loop):
+            start, parent = self.code.blocks[flow.loops[inner].header].start, flow.loops[inner].parent
             front = [index for index in copies if index < start and flow.loop_at(index) == parent]
             if front:
                 return front
-            inner = parent
         return []
 
     def _collect(self) -> None:
-        for index, instruction in enumerate(self.code.function.instructions):
-            role = self.language.shared_use(instruction).role
+        for index, instruction in enumerate(self.code.instructions):
+            role = self.code.language.shared_use(instruction).role
             if role is SharedRole.ALLOCATION:
                 if not self.code.has_trait(index, Trait.AT_BARRIER):
                     self._allocate(index, instruction)
@@ -348,7 +300,7 @@ class _SharedAllocations:
                     self._root[target] = self._root[source]
 
     def _allocate(self, index: int, instruction: Instruction) -> None:
-        types = self.language.tensor_types(instruction, self.module)
+        types = self.code.language.tensor_types(instruction, self.code.module)
         results = self._values.results[index]
         if not results or not types:
             return
@@ -377,8 +329,6 @@ class _SharedAllocations:
         if root is None or not results:
             return
         self._root[results[0]] = root
-        types = self.language.tensor_types(instruction, self.module)
-        if not types or root not in self.tiles or role is not SharedRole.BUFFER:
-            return
-        if len(types[-1].shape) < len(self.tiles[root].shape):
+        types = self.code.language.tensor_types(instruction, self.code.module) if role is SharedRole.BUFFER else ()
+        if types and root in self.tiles and len(types[-1].shape) < len(self.tiles[root].shape):
             self.indexed.add(root)

@@ -1,19 +1,19 @@
 """The properties of a loop in tensor-level IR that the pipeliner checks before it transforms the loop.
 
-Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner (AssignLatencies.cpp, earlier
-MatmulLoopPipeline.cpp; `preCondition` and `loadOpsToIndirectionLevel`): counted innermost loops, no
-dependence over more than one iteration, loads of the body itself that feed the operands of a dot.
+Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner (AssignLatencies.cpp, earlier MatmulLoopPipeline.cpp;
+`preCondition` and `loadOpsToIndirectionLevel`): counted innermost loops, no dependence over more than one iteration,
+loads of the body itself that feed the operands of a dot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.loop_range import find_loop_range
 from artifact_inspector.analysis.flow.source_locations import Chain
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.order.reference_regions import LoadStatement
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.model import LOADS, EventKind, Trait
@@ -30,8 +30,8 @@ class LoopLoad(NamedTuple):
     """Its name and location in the user's code."""
     chain: Chain | None
     levels: frozenset[int]
-    """Loads of the loop between it and an operand of a dot: 0 if it feeds the dot, 1 if it addresses such
-    a load. Empty if it reaches no dot.
+    """Loads of the loop between it and an operand of a dot: 0 if it feeds the dot, 1 if it addresses such a load. Empty
+    if it reaches no dot.
     """
     is_conditional: bool
     """It is under a branch of the loop and does not run in every iteration."""
@@ -51,8 +51,7 @@ class LoopProperties:
     requests_flattening: bool
     """The program requests that it be flattened with the loop inside it."""
     unchanged_value_line: int | None
-    """Line that passes a value on unchanged. The iteration after the next reads it, so it is older than
-    one iteration.
+    """Line that passes a value on unchanged. The iteration after the next reads it, so it is older than one iteration.
     """
     trip_count: int | None
     """Trip count, if its bounds are constants."""
@@ -60,34 +59,29 @@ class LoopProperties:
     """Its load statements as in the region's rounds. Empty if the rounds were read from another stage."""
 
 
-def find_loop_properties(code: FunctionCode, region: Region, *, exact: bool) -> LoopProperties | None:
-    """The properties of a loop of tensor-level IR; None if its first operation is not found.
-
-    Args:
-        exact: the stage is the one that the reference was read from.
-    """
+def find_loop_properties(code: FunctionCode, region: Region) -> LoopProperties | None:
+    """The properties of a loop of tensor-level IR; None if its first operation is not found."""
     assert region.loop is not None
-    flow, function = code.flow, code.function
-    loop = flow.loops[region.loop]
-    opening = function.blocks[loop.header].start - 1
-    if opening < 0 or function.instructions[opening].kind is not EventKind.BRANCH:
+    header = code.flow.loops[region.loop].header
+    opening = code.blocks[header].start - 1
+    if opening < 0 or code.instructions[opening].kind is not EventKind.BRANCH:
         return None
-    operation = function.instructions[opening]
+    operation = code.instructions[opening]
     inner = code.compute_once(_first_inner).get(region.loop)
     rounds: tuple[tuple[LoopLoad, ...], ...] = ()
-    if exact and region.reference is not None:
+    if region.is_source and region.reference is not None:
         levels = _find_levels(code, region)
         rounds = tuple(
             tuple(_describe_load(code, region, statement, levels) for statement in item.statements)
             for item in region.reference.rounds
         )
-    header, trips = code.language.loop_header(operation), find_loop_range(code, region.loop)
+    request, trips = code.language.loop_header(operation), find_loop_range(code, region.loop)
     return LoopProperties(
         operation.line,
-        header.num_stages,
+        request.num_stages,
         code.has_trait(opening, Trait.COUNTED_LOOP),
-        None if inner is None else _first_line(code, inner),
-        header.is_flattened,
+        None if inner is None else code.instructions[max(0, code.blocks[inner].start - 1)].line,
+        request.is_flattened,
         _unchanged_value_line(code, opening),
         None if trips is None else trips.trip_count,
         rounds,
@@ -96,15 +90,8 @@ def find_loop_properties(code: FunctionCode, region: Region, *, exact: bool) -> 
 
 def _first_inner(code: FunctionCode) -> dict[int, int]:
     """Header of the first loop directly inside each loop that has one."""
-    inner_headers: dict[int, int] = {}
-    for loop in code.flow.loops:
-        if loop.parent is not None:
-            inner_headers.setdefault(loop.parent, loop.header)
-    return inner_headers
-
-
-def _first_line(code: FunctionCode, block: int) -> int:
-    return code.function.instructions[max(0, code.function.blocks[block].start - 1)].line
+    loops = reversed(code.flow.loops)  # the first of several is written last
+    return {loop.parent: loop.header for loop in loops if loop.parent is not None}
 
 
 def _unchanged_value_line(code: FunctionCode, opening: int) -> int | None:
@@ -114,18 +101,16 @@ def _unchanged_value_line(code: FunctionCode, opening: int) -> int | None:
     # A value passed to its own argument never changes; the canonicaliser removes these.
     for flow in flows:
         if flow.is_back_edge and flow.owner == opening and flow.source in loop_arguments and flow.source != flow.target:
-            return code.function.instructions[flow.instruction_index].line
+            return code.instructions[flow.instruction_index].line
     return None
 
 
 def _describe_load(
     code: FunctionCode, region: Region, statement: LoadStatement, levels: dict[int, frozenset[int]]
 ) -> LoopLoad:
-    source = statement.source
-    name = statement.name or "a load"
     return LoopLoad(
-        code.function.instructions[statement.index].line,
-        name if source is None else f"{name} ({source})" if statement.name else source,
+        code.instructions[statement.index].line,
+        statement.label,
         statement.chain,
         levels.get(statement.index, frozenset()),
         _is_conditional(code, region, statement.index),
@@ -135,49 +120,38 @@ def _describe_load(
 def _is_conditional(code: FunctionCode, region: Region, index: int) -> bool:
     """True if a path through the loop's body avoids the instruction's block."""
     assert region.loop is not None
-    loop = code.flow.loops[region.loop]
-    avoided = code.flow.block_of[index]
+    loop, avoided = code.flow.loops[region.loop], code.flow.block_of[index]
     if avoided == loop.header or avoided not in loop.blocks:
         return False
-    visited, pending = {loop.header, avoided}, [loop.header]
-    while pending:
-        block = pending.pop()
-        if block in loop.latches:
-            return True
-        for successor in code.function.blocks[block].successors:
-            if successor in loop.blocks and successor not in visited:
-                visited.add(successor)
-                pending.append(successor)
-    return False
+    inside = loop.blocks - {avoided}
+    reached = reachable([loop.header], lambda block: inside.intersection(code.blocks[block].successors))
+    return not reached.keys().isdisjoint(loop.latches)
 
 
 def _find_levels(code: FunctionCode, region: Region) -> dict[int, frozenset[int]]:
     """For each load of a loop, the number of loads between it and the operands of its dots.
 
-    Values are traced back from the dots within one iteration. The accumulator, a dot's last operand, is
-    left out: no load is pipelined for it.
+    Values are traced back from the dots within one iteration. The accumulator, a dot's last operand, is left out: no
+    load is pipelined for it.
     """
-    instructions = code.function.instructions
-    region_indices = code.indices(region.blocks)
-    dots = [index for index in region_indices if instructions[index].kind is EventKind.MATRIX]
-    if not dots:
-        return {}
-    producers: dict[str, int] = {}
-    reads: dict[int, tuple[str, ...]] = {}
-    for index in region_indices:
-        results, reads[index] = instructions[index].operands
-        producers.update(dict.fromkeys(results, index))
-    inside = set(region_indices)
-    passed_from: dict[str, list[str]] = {}
-    for flow in code.function.flows:
-        if not flow.is_back_edge and flow.instruction_index in inside:
-            passed_from.setdefault(flow.target, []).append(flow.source)
+    instructions = code.instructions
+    indices = code.indices(region.blocks)
+    reads = {index: code.instructions[index].operands.reads for index in indices}
+    producers = {result: index for index in indices for result in instructions[index].operands.results}
+    passed_from = group_by_key(
+        (flow.target, flow.source)
+        for flow in code.function.flows
+        if not flow.is_back_edge and flow.instruction_index in reads
+    )
     levels: dict[int, set[int]] = {}
     visited: set[tuple[int, int]] = set()
+    dots = (index for index in indices if instructions[index].kind is EventKind.MATRIX)
     pending = [(name, 0) for dot in dots for name in reads[dot][:-1]]
     while pending:
         name, level = pending.pop()
-        for index in _producers_of(name, producers, passed_from):
+        # The instructions that may define a value, through the results of branches.
+        names = reachable([name], lambda name: passed_from.get(name, ()))
+        for index in (producers[name] for name in names if name in producers):
             if (index, level) in visited:
                 continue
             visited.add((index, level))
@@ -188,16 +162,3 @@ def _find_levels(code: FunctionCode, region: Region) -> dict[int, frozenset[int]
             if below < _MAX_LEVELS:
                 pending += [(operand, below) for operand in reads[index]]
     return {index: frozenset(load_levels) for index, load_levels in levels.items()}
-
-
-def _producers_of(name: str, producers: dict[str, int], passed_from: dict[str, list[str]]) -> Iterator[int]:
-    """The instructions that may define a value, through the results of branches."""
-    pending, visited = [name], {name}
-    while pending:
-        current = pending.pop()
-        if current in producers:
-            yield producers[current]
-        for source in passed_from.get(current, ()):
-            if source not in visited:
-                visited.add(source)
-                pending.append(source)

@@ -1,29 +1,19 @@
 """The effect of a function on its loads in flight: a short list of events for each block.
 
-A register is followed by name from its load to the first instruction that uses it. A move that only
-renames, splits or joins registers does not count as a use: it needs no machine instruction, and the wait
-happens at the next use.
+A register is followed by name from its load to the first instruction that uses it. A move that only renames, splits or
+joins registers does not count as a use: it needs no machine instruction, and the wait happens at the next use.
 """
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.analysis.overlap.barrier_arrays import BarrierArray, find_barrier_arrays
-from artifact_inspector.model import (
-    LOADS,
-    EventKind,
-    Instruction,
-    Issuer,
-    LanguageSemantics,
-    Module,
-    Queue,
-    Stage,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import LOADS, EventKind, Instruction, Issuer, Stage, Trait
+from artifact_inspector.model.memory import Queue, Transfer, WaitOp
 
 
 class IssuedOperation(NamedTuple):
@@ -81,12 +71,14 @@ class RegisterMoves(NamedTuple):
     """False if the targets may keep their old values."""
 
 
+QueueAction = IssuedOperation | GroupCommit | QueueWait
+
+
 class MemoryEvent(NamedTuple):
     """An event that affects the operations in flight."""
 
     instruction_index: int
-    """Index of the instruction."""
-    action: IssuedOperation | GroupCommit | QueueWait | RegisterReads | RegisterMoves | ScoreboardWait
+    action: QueueAction | RegisterReads | RegisterMoves | ScoreboardWait
 
 
 _QUEUE_KINDS = LOADS | {
@@ -99,92 +91,66 @@ _QUEUE_KINDS = LOADS | {
     EventKind.MATRIX,
 }
 """Stores, atomics and spills occupy slots in the queues of some targets."""
-_MATRIX_TRANSFER = Transfer(None, Queue.MATRIX)
-
-_UNKNOWN_TRANSFER = Transfer(None, None)
-QueueAction = IssuedOperation | GroupCommit | QueueWait
+_MATRIX_TRANSFER, _UNKNOWN_TRANSFER = Transfer(None, Queue.MATRIX), Transfer(None, None)
 
 
-def find_memory_events(
-    code: FunctionCode, module: Module, language: LanguageSemantics
-) -> list[tuple[MemoryEvent, ...]]:
+def find_memory_events(code: FunctionCode) -> list[tuple[MemoryEvent, ...]]:
     """The events of every block, in the order of its instructions."""
     actions: dict[int, QueueAction] = {}
     barriers: dict[int, str | None] = {}
     """Instruction that signals a barrier → the value that names the barrier."""
     # Machine code without its encoding does not show what an instruction waits for.
-    is_undecoded = module.stage is Stage.SASS and not code.function.control_codes
+    is_undecoded = code.module.stage is Stage.SASS and not code.function.control_codes
     for index in sorted(code.find(_QUEUE_KINDS)):
-        parsed = _read_action(code.function.instructions[index], module, language, is_undecoded=is_undecoded)
+        parsed = _read_action(code.instructions[index], code, is_undecoded=is_undecoded)
         if parsed is not None:
             actions[index], is_at_barrier, barrier = parsed
             if is_at_barrier:
                 barriers[index] = barrier
-    if not any(
-        isinstance(action, IssuedOperation) and action.transfer is _MATRIX_TRANSFER for action in actions.values()
-    ):
+    if not any(isinstance(a, IssuedOperation) and a.transfer is _MATRIX_TRANSFER for a in actions.values()):
         # Commits and waits of matrix operations that are not tracked.
         actions = {index: action for index, action in actions.items() if not _is_matrix_action(action)}
     if any(isinstance(actions[index], IssuedOperation) for index in barriers):
-        for index, array in find_barrier_arrays(code, module, language, barriers).items():
+        for index, array in find_barrier_arrays(code, barriers).items():
             actions[index] = actions[index]._replace(array=array)
     followed: list[tuple[int, RegisterReads | RegisterMoves | ScoreboardWait]] = []
     followed += _track_scoreboards(code, actions) if code.function.control_codes else _track_registers(code, actions)
-    events: dict[int, list[MemoryEvent]] = {}
-    for index, action in (*followed, *actions.items()):
-        events.setdefault(index, []).append(MemoryEvent(index, action))
-    blocks: list[list[MemoryEvent]] = [[] for _ in code.function.blocks]
+    events = group_by_key((index, MemoryEvent(index, action)) for index, action in (*followed, *actions.items()))
+    blocks: list[list[MemoryEvent]] = [[] for _ in code.blocks]
     for index in sorted(events):
         blocks[code.flow.block_of[index]] += events[index]
     return [tuple(block_events) for block_events in blocks]
 
 
 def _read_action(
-    instruction: Instruction, module: Module, language: LanguageSemantics, *, is_undecoded: bool
+    instruction: Instruction, code: FunctionCode, *, is_undecoded: bool
 ) -> tuple[QueueAction, bool, str | None] | None:
     """The event of an instruction, whether it uses a barrier, and the value that names the barrier."""
     kind = instruction.kind
     if kind is EventKind.WAIT:
-        return _read_wait(instruction, module, language)
+        wait = code.language.wait(instruction, code.module)
+        if wait is None or not (wait.queue.completes_loads or (wait.queue is Queue.MATRIX and wait.depth is not None)):
+            return None
+        return QueueWait(wait), wait.queue is Queue.PHASE, wait.barrier
     if kind is EventKind.COMMIT:
-        return _read_commit(instruction, module, language)
+        queue = code.language.commit(instruction)
+        if queue not in (Queue.MATRIX, Queue.GROUP, Queue.PHASE):
+            return None
+        expects = None if queue is Queue.MATRIX else code.language.transfer(instruction, code.module)
+        return GroupCommit(queue, expects), expects is not None, None if expects is None else expects.barrier
     if kind is EventKind.MATRIX:
-        matrix = language.matrix(instruction, module)
+        matrix = code.language.matrix(instruction, code.module)
         if matrix is None or matrix.issuer != Issuer.WARPGROUP:
             return None
-        closes = language.commit(instruction) is Queue.MATRIX
+        closes = code.language.commit(instruction) is Queue.MATRIX
         return IssuedOperation(_MATRIX_TRANSFER, is_load=False, closes_group=closes), False, None
-    transfer = language.transfer(instruction, module) or _UNKNOWN_TRANSFER
+    transfer = code.language.transfer(instruction, code.module) or _UNKNOWN_TRANSFER
     if is_undecoded and transfer.queue is Queue.USE:
         transfer = _UNKNOWN_TRANSFER
     is_load = kind in LOADS
     if is_load or (transfer.queue is not None and transfer.queue.is_counter):
         return IssuedOperation(transfer, is_load), transfer.queue is Queue.PHASE, transfer.barrier
     return None
-
-
-def _read_wait(
-    instruction: Instruction, module: Module, language: LanguageSemantics
-) -> tuple[QueueAction, bool, str | None] | None:
-    wait = language.wait(instruction, module)
-    if wait is None:
-        return None
-    is_grouped = wait.queue is Queue.MATRIX and wait.depth is not None
-    if not (wait.queue.completes_loads or is_grouped):
-        return None
-    return QueueWait(wait), wait.queue is Queue.PHASE, wait.barrier
-
-
-def _read_commit(
-    instruction: Instruction, module: Module, language: LanguageSemantics
-) -> tuple[QueueAction, bool, str | None] | None:
-    queue = language.commit(instruction)
-    if queue is Queue.MATRIX:
-        return GroupCommit(queue), False, None
-    if queue is not Queue.GROUP and queue is not Queue.PHASE:
-        return None
-    expects = language.transfer(instruction, module)
-    return GroupCommit(queue, expects), expects is not None, None if expects is None else expects.barrier
 
 
 def _is_matrix_action(action: QueueAction) -> bool:
@@ -201,12 +167,8 @@ def _track_scoreboards(code: FunctionCode, actions: dict[int, QueueAction]) -> l
         if isinstance(action, IssuedOperation) and action.transfer.queue is Queue.USE and scoreboard is not None:
             actions[index] = action._replace(scoreboard=scoreboard)
             used.add(scoreboard)
-    scoreboard_waits = []
-    for index, control in enumerate(controls):
-        waited = frozenset(scoreboard for scoreboard in used if control.wait_mask >> scoreboard & 1)
-        if waited:
-            scoreboard_waits.append((index, ScoreboardWait(waited)))
-    return scoreboard_waits
+    waits = ((index, frozenset(s for s in used if c.wait_mask >> s & 1)) for index, c in enumerate(controls))
+    return [(index, ScoreboardWait(waited)) for index, waited in waits if waited]
 
 
 def _track_registers(
@@ -218,9 +180,8 @@ def _track_registers(
         return []
     moves = _MoveTracker(code, {name for _, names in loads.values() for name in names})
     register_events = _register_events(code, {index: names for index, (_, names) in loads.items()}, moves)
-    used = moves.sources_of(
-        {name for _, action in register_events if isinstance(action, RegisterReads) for name in action.names}
-    )
+    reads = (action.names for _, action in register_events if isinstance(action, RegisterReads))
+    used = moves.sources_of({name for names in reads for name in names})
     for index, (joins, names) in loads.items():
         action = actions[index]
         assert isinstance(action, IssuedOperation)
@@ -234,7 +195,7 @@ def _loaded_registers(code: FunctionCode, actions: dict[int, QueueAction]) -> di
     line, registers = 0, tuple[str, ...]()
     for index, action in actions.items():
         if isinstance(action, IssuedOperation) and action.transfer.queue is Queue.USE:
-            previous_load, line = (line, registers), code.function.instructions[index].line
+            previous_load, line = (line, registers), code.instructions[index].line
             registers = code.operands(index).results
             loaded[index] = (previous_load == (line, registers), registers)
     return loaded
@@ -243,28 +204,25 @@ def _loaded_registers(code: FunctionCode, actions: dict[int, QueueAction]) -> di
 def _register_events(
     code: FunctionCode, loads: dict[int, tuple[str, ...]], moves: _MoveTracker
 ) -> list[tuple[int, RegisterReads | RegisterMoves]]:
-    instructions, flow = code.function.instructions, code.flow
-    names_in = code.language.named_values
+    flow = code.flow
     begins = min(flow.position[_outermost_start(code, index)] for index in loads)
     events: list[tuple[int, RegisterReads | RegisterMoves]] = []
-    watched, mentioned_names = moves.watched, moves.mentioned
-    is_of_others = watched.isdisjoint
+    watched, is_of_others = moves.watched, moves.watched.isdisjoint
     for block in flow.order:
-        start, stop = code.function.blocks[block].start, code.function.blocks[block].stop
+        start, stop = code.blocks[block].start, code.blocks[block].stop
         if start == stop or flow.position[stop - 1] < begins:
             continue
         used: set[str] = set()  # since they were last written: a further use completes nothing
         phis: list[tuple[str, tuple[str, ...]]] = []
         for index in range(start, stop):
-            names = mentioned_names[index] if index in mentioned_names else names_in(instructions[index])
+            names = moves.mentioned[index] if index in moves.mentioned else code.mentions(index)
             if is_of_others(names):
                 continue
             move, changed = moves.move(index, names), loads.get(index, ())
+            sources: tuple[tuple[str, ...], ...] = ()
             if move is not None:
-                changed = tuple(target for target, _ in move.pairs)
-                reads = watched.intersection(names).difference(used, changed, *(s for _, s in move.pairs))
-            else:
-                reads = watched.intersection(names).difference(used, changed)
+                changed, sources = tuple(target for target, _ in move.pairs), tuple(s for _, s in move.pairs)
+            reads = watched.intersection(names).difference(used, changed, *sources)
             if reads:
                 events.append((index, RegisterReads(frozenset(reads))))
                 used |= reads
@@ -298,48 +256,35 @@ class _MoveTracker:
         while watched_count < len(watched):  # repeated for values that a loop carries
             watched_count = len(watched)
             for index, names in moves:
-                if watched.isdisjoint(names):
-                    continue
-                if index not in self.at:
-                    self.at[index] = self._read_move(index, names)
-                for target, sources in self.at[index].pairs:
-                    if not watched.isdisjoint(sources):
-                        watched.add(target)
+                if not watched.isdisjoint(names):
+                    if index not in self.at:
+                        self.at[index] = self._read_move(index)
+                    watched.update(t for t, sources in self.at[index].pairs if not watched.isdisjoint(sources))
             watched.update(flow.target for flow in code.function.flows if flow.source in watched)
         for flow in code.function.flows:
-            if flow.source in self.watched or flow.target in self.watched:
+            if flow.source in watched or flow.target in watched:
                 earlier = self.at[flow.instruction_index].pairs if flow.instruction_index in self.at else ()
                 self.at[flow.instruction_index] = RegisterMoves((*earlier, (flow.target, (flow.source,))))
 
     def move(self, index: int, names: list[str]) -> RegisterMoves | None:
         """The move that an instruction performs; None if it is not a move."""
         if index not in self.at and len(names) == 1 and index in self.mentioned:
-            self.at[index] = self._read_move(index, names)
+            self.at[index] = self._read_move(index)
         return self.at.get(index)
 
-    def _read_move(self, index: int, names: list[str]) -> RegisterMoves:
+    def _read_move(self, index: int) -> RegisterMoves:
         results, reads = self._code.operands(index)
-        always = self._code.function.instructions[index].guard is None
+        always = self._code.instructions[index].guard is None
         return RegisterMoves(tuple((result, reads) for result in results), always)
 
     def sources_of(self, names: set[str]) -> set[str]:
         """Some names and all names that their values may have had before."""
-        sources: dict[str, set[str]] = {}
-        for move in self.at.values():
-            for target, earlier_names in move.pairs:
-                sources.setdefault(target, set()).update(earlier_names)
-        reached_names, pending = set(names), list(names)
-        while pending:
-            new = sources.get(pending.pop(), set()) - reached_names
-            reached_names |= new
-            pending += new
-        return reached_names
+        sources = group_by_key(pair for move in self.at.values() for pair in move.pairs)
+        return set(reachable(names, lambda name: chain.from_iterable(sources.get(name, ()))))
 
 
 def _outermost_start(code: FunctionCode, index: int) -> int:
     """The first instruction of the outermost loop around an instruction, or of its block."""
     flow = code.flow
-    block, loop = flow.block_of[index], flow.loop_at(index)
-    while loop is not None:
-        block, loop = flow.loops[loop].header, flow.loops[loop].parent
-    return code.function.blocks[block].start
+    headers = [flow.loops[loop].header for loop in flow.enclosing(flow.loop_at(index))]
+    return code.blocks[[flow.block_of[index], *headers][-1]].start

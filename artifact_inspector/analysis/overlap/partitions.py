@@ -7,21 +7,13 @@ from dataclasses import dataclass
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.order.regions import Region
-from artifact_inspector.model import LOADS, EventKind, Function, Instruction, LanguageSemantics, Module, Trait
-from artifact_inspector.model.scheduling import WarpRequest
+from artifact_inspector.model import LOADS, EventKind, Function, Instruction, Trait
+from artifact_inspector.model.language import WarpRequest
 
 DEFAULT = "default"
 """The partition with the code that no other partition runs."""
-_MEMORY = frozenset(
-    {
-        EventKind.GLOBAL_LOAD,
-        EventKind.ASYNC_COPY,
-        EventKind.SHARED_LOAD,
-        EventKind.SHARED_STORE,
-        EventKind.GLOBAL_STORE,
-        EventKind.ATOMIC,
-    }
-)
+_MEMORY = {EventKind.GLOBAL_LOAD, EventKind.ASYNC_COPY, EventKind.GLOBAL_STORE, EventKind.ATOMIC}
+_MEMORY |= {EventKind.SHARED_LOAD, EventKind.SHARED_STORE}
 _HINTS = frozenset({EventKind.SCHEDULE_HINT})
 
 
@@ -68,9 +60,7 @@ class PingPongSlot:
         return self.first, self.last
 
 
-def find_partitions(
-    code: FunctionCode, module: Module, language: LanguageSemantics, last: Function | None = None
-) -> tuple[PartitionFacts, ...]:
+def find_partitions(code: FunctionCode, last: Function | None = None) -> tuple[PartitionFacts, ...]:
     """The partitions of a function in text order; empty if there are none.
 
     Args:
@@ -79,7 +69,8 @@ def find_partitions(
     function = code.function
     if not function.partitions:
         return ()
-    limits = set() if last is None else _register_limits(last, code.language)
+    instructions = () if last is None else last.instructions
+    limits = {limit for instruction in instructions for limit in code.language.warp_request(instruction).registers}
     facts: list[PartitionFacts] = []
     request = WarpRequest()
     for partition in function.partitions:
@@ -94,7 +85,9 @@ def find_partitions(
         facts.append(
             PartitionFacts(
                 partition.name,
-                language.launch_parameters(module).warps if partition.name == DEFAULT else request.warps.get(number),
+                code.language.launch_parameters(code.module).warps
+                if partition.name == DEFAULT
+                else request.warps.get(number),
                 requested_registers,
                 _granted_registers(requested_registers, limits),
                 sum(kinds[kind] for kind in LOADS),
@@ -107,39 +100,25 @@ def find_partitions(
 
 
 def _is_barrier(code: FunctionCode, index: int) -> bool:
-    kind = code.function.instructions[index].kind
-    if kind in (EventKind.BARRIER, EventKind.WAIT):
-        return code.has_trait(index, Trait.AT_BARRIER)
-    return code.has_trait(index, Trait.ARRIVES)
-
-
-def _register_limits(function: Function, last: LanguageSemantics) -> set[int]:
-    """Register counts that a PTX function sets at run time."""
-    return {limit for instruction in function.instructions for limit in last.warp_request(instruction).registers}
+    waits = code.instructions[index].kind in (EventKind.BARRIER, EventKind.WAIT)
+    return code.has_trait(index, Trait.AT_BARRIER if waits else Trait.ARRIVES)
 
 
 def _granted_registers(requested: int | None, limits: set[int]) -> int | None:
-    """The register count that the PTX sets for a request.
-
-    It is rounded to a multiple of 8 (PTX ISA, `setmaxnreg`).
-    """
-    if requested is None:
-        return None
-    return next((n for n in (requested // 8 * 8, -(-requested // 8) * 8) if n in limits), None)
+    """The register count that the PTX sets for a request: rounded to a multiple of 8 (PTX ISA, `setmaxnreg`)."""
+    rounded = () if requested is None else (requested // 8 * 8, -(-requested // 8) * 8)
+    return next((count for count in rounded if count in limits), None)
 
 
 def find_slots(code: FunctionCode, region: Region) -> tuple[PingPongSlot, ...]:
     """The operations of a loop's body between hints, in execution order; empty if it has no hints."""
-    if region.loop is None:
-        return ()
-    instructions = code.function.instructions
-    if not any(_is_hint(code, index) for index in code.find(_HINTS, region.blocks)):
+    if region.loop is None or not any(_is_hint(code, index) for index in code.find(_HINTS, region.blocks)):
         return ()
     slots: list[PingPongSlot] = []
     open_: list[Instruction] = []
     priority: int | None = None
     for index in code.indices(region.blocks):
-        instruction = instructions[index]
+        instruction = code.instructions[index]
         if instruction.kind is EventKind.BARRIER or _is_hint(code, index):
             slots += _slot(open_, priority)
             open_ = []
@@ -151,7 +130,7 @@ def find_slots(code: FunctionCode, region: Region) -> tuple[PingPongSlot, ...]:
 
 
 def _is_hint(code: FunctionCode, index: int) -> bool:
-    is_hint = code.function.instructions[index].kind is EventKind.SCHEDULE_HINT
+    is_hint = code.instructions[index].kind is EventKind.SCHEDULE_HINT
     return is_hint and not code.has_trait(index, Trait.POSITIONLESS)
 
 

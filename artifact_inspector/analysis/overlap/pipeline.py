@@ -22,8 +22,8 @@ class Pipeline:
     num_stages: int | None
     """Requested by the loop itself, or else by the compilation."""
     kind: PipelineKind | None
-    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD), `register
-    prefetch`, or `groups of copies` if the target is unknown. None if they do not.
+    """How its loads run ahead: `cp.async groups`, `TMA + mbarrier`, `direct to LDS` (AMD), `register prefetch`, or
+    `groups of copies` if the target is unknown. None if they do not.
     """
     overlaps_matrix: bool
     """A matrix operation stays in flight while the next iteration starts (`wgmma.wait_group 1`)."""
@@ -32,13 +32,11 @@ class Pipeline:
     commits_per_iteration: int | None
     """Groups of copies committed, or barrier phases armed, in one source iteration."""
     wait_depth: int | None
-    """N of the strictest wait for loads or copies in the loop: the number of younger ones left in flight.
-    None if a barrier phase or the first use of a register completes them.
+    """N of the strictest wait for loads or copies in the loop: the number of younger ones left in flight. None if a
+    barrier phase or the first use of a register completes them.
     """
     iterations_in_flight: float | None
-    """Source iterations whose copies are still in flight after that wait: N ÷ members of its queue per
-    iteration.
-    """
+    """Source iterations whose copies are still in flight after that wait: N ÷ members of its queue per iteration."""
     distance: int | tuple[int, int] | None
     """Source iterations that the loads run ahead."""
     prologue: float | None
@@ -64,8 +62,8 @@ def explain_pipeline(
 ) -> Pipeline | None:
     """The pipeline of one region.
 
-    None for a region that is not a loop at its last stage, that only the compiler made, or that no stage
-    after the pipeliner has.
+    None for a region that is not a loop at its last stage, that only the compiler made, or that no stage after the
+    pipeliner has.
 
     Args:
         num_stages: of the compilation (from its metadata).
@@ -83,21 +81,16 @@ def explain_pipeline(
 
 class _Explanation:
     def __init__(self, loop: LoopHistory) -> None:
-        self.loop = loop
-        self.stage = loop.stage
-        self.region = loop.region
-        self.last = loop.last_buffers
-        self.tiles = loop.ttgir_buffers
+        self.loop, self.stage, self.region = loop, loop.stage, loop.region
+        self.last, self.tiles = loop.last_buffers, loop.ttgir_buffers
         self.notes: list[str] = []
 
     def explain(self) -> Pipeline:
-        runs_ahead = self.region.verdict in _RUNS_AHEAD
+        runs_ahead, properties = self.region.verdict in _RUNS_AHEAD, self.loop.source_properties
         kind = self._kind() if runs_ahead else None
         asynchronous = kind not in (None, PipelineKind.REGISTERS)
         # The copies and waits directly in an outer loop are the prologue of the loop inside it.
-        counts_waits = (
-            runs_ahead or self.loop.source_properties is None or self.loop.source_properties.inner_loop_line is None
-        )
+        counts_waits = runs_ahead or properties is None or properties.inner_loop_line is None
         depth = least_depth(self.last.copy_waits) if counts_waits else None
         commits = self._commits() if asynchronous else None
         in_flight = self._in_flight(depth, commits) if runs_ahead else None
@@ -120,13 +113,11 @@ class _Explanation:
             distance=self.region.distance,
             prologue=self._prologue() if asynchronous else None,
             epilogue_line=self.last.drain_line if asynchronous else None,
-            trip_count=None if self.loop.source_properties is None else self.loop.source_properties.trip_count,
+            trip_count=None if properties is None else properties.trip_count,
             unpipelined_reason=None if cause is None else cause.message,
             evidence=() if cause is None else cause.evidence,
             notes=tuple(self.notes),
         )
-
-    # -- how loads run ahead -----------------------------------------------------------
 
     def _kind(self) -> PipelineKind | None:
         if self.last.copies:
@@ -155,16 +146,12 @@ class _Explanation:
         size = sum(buffer.tiles * buffer.bytes for buffer in buffers)
         max_shared_bytes = None if self.loop.target is None else self.loop.target.limits.shared_per_block
         if max_shared_bytes is not None and size > max_shared_bytes:
-            self.notes.append(
-                f"its buffers take {size} bytes, but a block of {self.loop.target} has {max_shared_bytes}"
-            )
+            target = self.loop.target
+            self.notes.append(f"its buffers take {size} bytes, but a block of {target} has {max_shared_bytes}")
         return max(counts, default=None)
 
     def _commits(self) -> int | None:
-        """Commits per source iteration.
-
-        Read from the last stage, or from TTGIR if LLVM unrolled unevenly or dropped commits.
-        """
+        """Commits per source iteration, from TTGIR if LLVM unrolled unevenly or dropped commits."""
         for stage in (self.stage, Stage.TTGIR):
             loop_buffers, region = self.loop.buffers.get(stage), self.loop.facts.get(stage)
             if loop_buffers is None or region is None or not loop_buffers.copies:
@@ -179,19 +166,16 @@ class _Explanation:
         queue = self.last.queue
         if queue is Queue.PHASE:
             return self._phases_in_flight()
-        if depth is None:
-            return None
-        if queue is Queue.GROUP:
-            members_per_iteration: float | None = commits
-        else:
-            members_per_iteration = self.last.members / self.region.unroll_factor
-        return iterations_left(depth, members_per_iteration)
+        per_iteration: float | None = commits
+        if queue is not Queue.GROUP:
+            per_iteration = self.last.members / self.region.unroll_factor
+        return iterations_left(depth, per_iteration)
 
     def _phases_in_flight(self) -> float | None:
         """Iterations in flight for a barrier phase, from the position of the TTGIR copies.
 
-        A phase has no depth. A wait before the computes is for the iteration's own data. Copies before it
-        are `distance` iterations ahead; those after it will be.
+        A phase has no depth. A wait before the computes is for the iteration's own data. Copies before it are
+        `distance` iterations ahead; those after it will be.
         """
         distance, tiles = self.region.distance, self.tiles
         if not isinstance(distance, int) or tiles is None or not tiles.phases:
@@ -212,13 +196,14 @@ class _Explanation:
         ahead = max(distance) if isinstance(distance, tuple) else distance
         if ahead is None or in_flight == ahead - 1:
             return
+        iterations = f"{ahead} {'iteration' if ahead == 1 else 'iterations'} ahead"
         if in_flight is None:
             if kind is PipelineKind.TENSORS:
                 yield "a barrier phase has no depth, and the position of its copies does not show it"
         elif kind is PipelineKind.REGISTERS:
             yield (
                 "its loads are waited for in the iteration that issues them: data loaded "
-                f"{ahead} {_iterations(ahead)} ahead is held in registers, not in flight"
+                f"{iterations} is held in registers, not in flight"
             )
         elif in_flight == ahead and tiles is not None and _all_before(tiles.copies, tiles.wait_lines):
             yield "its copies are before the wait, so one more iteration is in flight after it"
@@ -230,10 +215,7 @@ class _Explanation:
                 f"{ahead - 1 - in_flight:g} are already in shared memory"
             )
         else:
-            yield (
-                f"{ahead} {_iterations(ahead)} ahead and {in_flight:g} in flight do not differ by one, "
-                "and no cause was found in the IR"
-            )
+            yield f"{iterations} and {in_flight:g} in flight do not differ by one, and no cause was found in the IR"
 
     def _prologue(self) -> float | None:
         tiles, region = self.tiles, self.loop.facts.get(Stage.TTGIR)
@@ -245,7 +227,3 @@ class _Explanation:
 def _all_before(first: Sequence[int], then: Sequence[int]) -> bool:
     """True if all lines of one sequence are before all lines of another."""
     return bool(first) and bool(then) and max(first) < min(then)
-
-
-def _iterations(count: float) -> str:
-    return "iteration" if count == 1 else "iterations"

@@ -1,12 +1,12 @@
 """Why a loop, or part of its loads, is not pipelined, as far as the IR proves it.
 
-A cause is a condition of the pipeliner that the loop, or each of its loads, does not meet. If a loop
-meets all of them and is not pipelined, the cause is unknown.
+A cause is a condition of the pipeliner that the loop, or each of its loads, does not meet. If a loop meets all of them
+and is not pipelined, the cause is unknown.
 
-Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner/AssignLatencies.cpp (`preCondition`,
-`isSmallLoad`, `loadOpsToIndirectionLevel`, `assignLatencies`; until 3.2 MatmulLoopPipeline.cpp);
-third_party/nvidia/backend/compiler.py (no pipeliner before sm_80); third_party/amd/backend/compiler.py
-(3.0 and 3.1 pipeline at num_stages 0 only).
+Source: Triton, lib/Dialect/TritonGPU/Transforms/Pipeliner/AssignLatencies.cpp (`preCondition`, `isSmallLoad`,
+`loadOpsToIndirectionLevel`, `assignLatencies`; until 3.2 MatmulLoopPipeline.cpp);
+third_party/nvidia/backend/compiler.py (no pipeliner before sm_80); third_party/amd/backend/compiler.py (3.0 and 3.1
+pipeline at num_stages 0 only).
 """
 
 from __future__ import annotations
@@ -87,18 +87,14 @@ class LoopHistory:
     @property
     def is_innermost(self) -> bool:
         """True if TTGIR has no loop inside it."""
-        return (
-            self.ttgir_buffers is not None
-            and self.ttgir_buffers.properties is not None
-            and self.ttgir_buffers.properties.inner_loop_line is None
-        )
+        properties = None if self.ttgir_buffers is None else self.ttgir_buffers.properties
+        return properties is not None and properties.inner_loop_line is None
 
     @property
     def loop_num_stages(self) -> int | None:
         """The number of stages that the loop itself requests.
 
-        Warp specialisation sets 0 on the loops that it makes; a 0 that appears only in TTGIR is no
-        request.
+        Warp specialisation sets 0 on the loops that it makes; a 0 that appears only in TTGIR is no request.
         """
         requested = None if self.source_properties is None else self.source_properties.requested_stages
         return requested if requested or self.first_stage is Stage.TTIR else None
@@ -112,8 +108,7 @@ class LoopHistory:
 def find_cause(loop: LoopHistory) -> tuple[PipelineCause | None, tuple[str, ...]]:
     """Why a loop, or some of its loads, is not pipelined, and further remarks.
 
-    No cause is given for a loop whose loads all run ahead, for an unknown verdict, or if every known
-    condition is met.
+    No cause is given for a loop whose loads all run ahead, for an unknown verdict, or if every known condition is met.
     """
     verdict = loop.region.verdict
     if verdict in _NOTHING_TO_DO:
@@ -141,14 +136,14 @@ def find_lost_pipelining(loop: LoopHistory) -> PipelineCause | None:
     drains = tuple(Evidence(loop.stage, wait.line) for wait in loop.last_buffers.copy_waits if wait.depth == 0)
     if tiles is None or not drains or loop.stage is Stage.TTGIR:
         return None
-    members_per_iteration = len(tiles.copies) if tiles.queue is Queue.TENSORS else tiles.commits.get(Queue.GROUP, 0)
+    per_iteration = len(tiles.copies) if tiles.queue is Queue.TENSORS else tiles.commits.get(Queue.GROUP, 0)
     planned = least_depth(tiles.copy_waits)
-    remaining_iterations = iterations_left(planned, members_per_iteration)
-    if not remaining_iterations:
+    remaining = iterations_left(planned, per_iteration)
+    if not remaining:
         return None
     line = min(wait.line for wait in tiles.copy_waits if wait.depth == planned)
     return PipelineCause(
-        f"TTGIR leaves {planned} ÷ {members_per_iteration} = {remaining_iterations} iterations in flight at its wait, "
+        f"TTGIR leaves {planned} ÷ {per_iteration} = {remaining} iterations in flight at its wait, "
         f"but {loop.stage.value} waits for all of them",
         (Evidence(Stage.TTGIR, line), *drains),
     )
@@ -156,16 +151,15 @@ def find_lost_pipelining(loop: LoopHistory) -> PipelineCause | None:
 
 def _cause_in_loop(loop: LoopHistory, properties: LoopProperties) -> PipelineCause | None:
     """The reason why no load of the loop is pipelined."""
-    at_loop = (Evidence(loop.first_stage, properties.line),)
-    if _needs_zero_stages(loop):
-        if loop.effective_num_stages:
-            return PipelineCause(
-                f"Triton {loop.version} pipelines for AMD only at num_stages 0, "
-                f"requested were {loop.effective_num_stages}"
-            )
-    elif loop.effective_num_stages is not None and loop.effective_num_stages <= 1:
+    at_loop, stages = (Evidence(loop.first_stage, properties.line),), loop.effective_num_stages
+    on_amd = loop.target is not None and loop.target.backend is Backend.HIP
+    if on_amd and loop.version is not None and loop.version.release in ((3, 0), (3, 1)):
+        if stages:
+            message = f"Triton {loop.version} pipelines for AMD only at num_stages 0, requested were {stages}"
+            return PipelineCause(message)
+    elif stages is not None and stages <= 1:
         if loop.loop_num_stages is None:
-            return PipelineCause(f"num_stages {loop.effective_num_stages} requests no pipelining")
+            return PipelineCause(f"num_stages {stages} requests no pipelining")
         return PipelineCause(f"the loop itself requests no pipelining: tt.num_stages = {loop.loop_num_stages}", at_loop)
     arch = None if loop.target is None else loop.target.arch
     if arch is not None and arch.vendor is Vendor.NVIDIA and arch.number < _FIRST_CP_ASYNC:
@@ -176,25 +170,14 @@ def _cause_in_loop(loop: LoopHistory, properties: LoopProperties) -> PipelineCau
         inner = Evidence(loop.first_stage, properties.inner_loop_line)
         return PipelineCause("contains another loop: only innermost loops are pipelined", (inner,))
     if loop.loop_num_stages is None and not loop.buffers[loop.first_stage].matrix and properties.rounds:
-        return PipelineCause(
-            "no dot in the loop: Triton pipelines other loads only if the loop itself requests stages "
-            "(`tl.range(num_stages=…)`)",
-            at_loop,
-        )
+        message = "no dot in the loop: Triton pipelines other loads only if the loop itself requests stages "
+        return PipelineCause(message + "(`tl.range(num_stages=…)`)", at_loop)
     # The pipeliner saw the loop of TTGIR; the canonicaliser may have removed such values from TTIR's.
-    tiles = loop.ttgir_buffers
-    if tiles is not None and tiles.properties is not None and tiles.properties.unchanged_value_line is not None:
-        line = Evidence(Stage.TTGIR, tiles.properties.unchanged_value_line)
-        return PipelineCause(
-            "a loop-carried value is passed on unchanged, so a dependence spans two iterations", (line,)
-        )
-    return None
-
-
-def _needs_zero_stages(loop: LoopHistory) -> bool:
-    """Triton 3.0 and 3.1 pipeline for AMD only if num_stages is 0."""
-    on_amd = loop.target is not None and loop.target.backend is Backend.HIP
-    return on_amd and loop.version is not None and loop.version.release in ((3, 0), (3, 1))
+    seen = None if loop.ttgir_buffers is None else loop.ttgir_buffers.properties
+    if seen is None or seen.unchanged_value_line is None:
+        return None
+    message = "a loop-carried value is passed on unchanged, so a dependence spans two iterations"
+    return PipelineCause(message, (Evidence(Stage.TTGIR, seen.unchanged_value_line),))
 
 
 def _late_loads(loop: LoopHistory, properties: LoopProperties) -> list[LoopLoad]:
@@ -210,11 +193,10 @@ def _late_loads(loop: LoopHistory, properties: LoopProperties) -> list[LoopLoad]
 
 
 def _cause_of_load(loop: LoopHistory, load: LoopLoad) -> PipelineCause | None:
-    at = (Evidence(loop.first_stage, load.line),)
+    at, stages = (Evidence(loop.first_stage, load.line),), loop.effective_num_stages
     if load.is_conditional:
-        return PipelineCause(
-            f"{load.label} is under a branch of the loop, and only unconditional loads are pipelined", at
-        )
+        message = f"{load.label} is under a branch of the loop, and only unconditional loads are pipelined"
+        return PipelineCause(message, at)
     if not load.levels:
         # Triton, AssignLatencies.cpp: only the operands A and B of a dot count, not the accumulator.
         message = f"{load.label} feeds no operand A or B of a dot in the loop"
@@ -222,17 +204,14 @@ def _cause_of_load(loop: LoopHistory, load: LoopLoad) -> PipelineCause | None:
     if len(load.levels) > 1:
         return PipelineCause(f"{load.label} feeds dots both directly and through loads that it addresses", at)
     level = min(load.levels)
-    if loop.effective_num_stages is not None and level and level >= loop.effective_num_stages - 1:
-        return PipelineCause(
-            f"{load.label} addresses loads of a dot, and num_stages {loop.effective_num_stages} has no stage for it", at
-        )
+    if stages is not None and level and level >= stages - 1:
+        message = f"{load.label} addresses loads of a dot, and num_stages {stages} has no stage for it"
+        return PipelineCause(message, at)
     for stage in (Stage.TTGIR, loop.stage):
         bits, line = _load_width(loop, stage, load)
         if 0 < bits < _LEAST_COPY:
-            return PipelineCause(
-                f"{load.label} is {bits} bits wide, but an asynchronous copy needs at least {_LEAST_COPY}",
-                (*at, Evidence(stage, line)),
-            )
+            message = f"{load.label} is {bits} bits wide, but an asynchronous copy needs at least {_LEAST_COPY}"
+            return PipelineCause(message, (*at, Evidence(stage, line)))
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Set, Sized
+from itertools import chain
 
 from artifact_inspector.analysis.overlap.memory_events import (
     GroupCommit,
@@ -38,7 +39,10 @@ class InFlightOperation:
 
 
 class QueueState:
-    """The operations in flight, and which of them each wait would leave."""
+    """The operations in flight, and which of them each wait would leave.
+
+    The effects of instructions return the loads that they complete.
+    """
 
     def __init__(self) -> None:
         self.loads_in_flight: set[InFlightOperation] = set()
@@ -67,11 +71,8 @@ class QueueState:
         """An independent copy of the state."""
         duplicate = QueueState()
         duplicate.loads_in_flight = self.loads_in_flight.copy()
-        duplicate.bytes_per_thread, duplicate.bytes_per_block, duplicate.unknown_sizes = (
-            self.bytes_per_thread,
-            self.bytes_per_block,
-            self.unknown_sizes,
-        )
+        duplicate.bytes_per_thread, duplicate.bytes_per_block = self.bytes_per_thread, self.bytes_per_block
+        duplicate.unknown_sizes = self.unknown_sizes
         duplicate._loads_by_region = self._loads_by_region.copy()
         duplicate._open = {queue: flights.copy() for queue, flights in self._open.items()}
         duplicate._groups = {queue: groups.copy() for queue, groups in self._groups.items()}
@@ -98,9 +99,7 @@ class QueueState:
             return tuple([-1 if flight is None else flight.index for flight in flights])
 
         is_over = self.loads_in_flight.isdisjoint
-        self._loads_by_register = {
-            name: operations for name, operations in self._loads_by_register.items() if not is_over(operations)
-        }
+        self._loads_by_register = {name: held for name, held in self._loads_by_register.items() if not is_over(held)}
         return (
             tuple(map(indices, self._open.values())),
             tuple(tuple(map(indices, groups)) for groups in self._groups.values()),
@@ -110,9 +109,7 @@ class QueueState:
             tuple((counter, indices(flights)) for counter, flights in sorted(self._counted.items()) if flights),
         )
 
-    # -- effects of instructions: each method returns the loads that it completes
-    # --------------------------
-
+    # -- effects of instructions: each method returns the loads that it completes ------------
     def issue(self, index: int, operation: IssuedOperation, clock: int, region: int) -> list[InFlightOperation]:
         """Put an operation into its queue. Reusing a register ends the load that it held."""
         transfer, queue = operation.transfer, operation.transfer.queue
@@ -161,11 +158,8 @@ class QueueState:
         if flight.unknown and expected and expected[0] is not None:
             flight.of_block, flight.unknown = expected[0], False
         phases.append((flight,))
-        # A barrier starts no phase before the previous one is complete, no matter which code waits for
-        # it.
-        if slots is None or len(phases) <= slots:
-            return []
-        return self._complete(phases.popleft())
+        # A barrier starts no phase before the previous one is complete, no matter which code waits for it.
+        return [] if slots is None or len(phases) <= slots else self._complete(phases.popleft())
 
     def commit(self, group_commit: GroupCommit) -> None:
         """Close a group, or open the next phase of a barrier."""
@@ -204,16 +198,13 @@ class QueueState:
 
     def clear(self, scoreboard_wait: ScoreboardWait) -> list[InFlightOperation]:
         """Complete the loads that some scoreboards count."""
-        return self._complete(
-            flight for counter in scoreboard_wait.scoreboards for flight in self._counted.pop(counter, ())
-        )
+        counted = (self._counted.pop(counter, ()) for counter in scoreboard_wait.scoreboards)
+        return self._complete(flight for flights in counted for flight in flights)
 
     def read_registers(self, register_reads: RegisterReads) -> list[InFlightOperation]:
         """Complete the loads that write the registers read."""
-        done: list[InFlightOperation] = []
-        for name in register_reads.names:
-            done += self._complete(self._loads_by_register.pop(name, ()))
-        return done
+        flights = [self._complete(self._loads_by_register.pop(name, ())) for name in register_reads.names]
+        return list(chain.from_iterable(flights))
 
     def move(self, register_moves: RegisterMoves) -> list[InFlightOperation]:
         """Copy values to further names. Loads that no register holds any more end."""
@@ -244,9 +235,6 @@ class QueueState:
         if len(regions) < len(self._loads_by_region):
             return sum(self._loads_by_region.get(region, 0) for region in regions)
         return sum(count for region, count in self._loads_by_region.items() if region in regions)
-
-    # -- queue state for waits
-    # ----------------------------------------------------------------------------
 
     def pending(self, queue_wait: QueueWait) -> tuple[int, int | None]:
         """Loads (matrix operations) in flight in a wait's queue, and its number of groups or phases."""

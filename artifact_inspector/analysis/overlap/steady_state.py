@@ -1,8 +1,8 @@
 """The loads in flight in each region: straight-line code as executed, loops in their steady state.
 
-The function is walked in execution order. Each loop is repeated until it leaves a set of loads in flight
-that it has left before, and the last iteration is measured. Blocks that a branch may skip are treated as
-executed. At a merge of two branches, the walk continues from the one with more loads in flight.
+The function is walked in execution order. Each loop is repeated until it leaves a set of loads in flight that it has
+left before, and the last iteration is measured. Blocks that a branch may skip are treated as executed. At a merge of
+two branches, the walk continues from the one with more loads in flight.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.analysis.order.regions import Region
 from artifact_inspector.analysis.overlap.memory_events import (
     GroupCommit,
@@ -25,7 +26,7 @@ from artifact_inspector.analysis.overlap.memory_events import (
     find_memory_events,
 )
 from artifact_inspector.analysis.overlap.queue_state import InFlightOperation, QueueState
-from artifact_inspector.model import COMPUTES, LanguageSemantics, Module, Queue
+from artifact_inspector.model import COMPUTES, Queue
 from artifact_inspector.model.limits import LOADS_IN_FLIGHT
 
 MAX_TRIPS = 80
@@ -92,15 +93,13 @@ class RegionMeasurement:
     """A barrier phase ended because the barrier was reused, not at a wait."""
 
 
-def walk_function(
-    code: FunctionCode, regions: Sequence[Region], module: Module, language: LanguageSemantics, threads: int | None
-) -> InFlightWalk:
+def walk_function(code: FunctionCode, regions: Sequence[Region], threads: int | None) -> InFlightWalk:
     """The walk through a function.
 
     Args:
         threads: threads of a block, to convert copies made by the whole block; None if unknown.
     """
-    walk = InFlightWalk(code, find_memory_events(code, module, language), regions, threads)
+    walk = InFlightWalk(code, find_memory_events(code), regions, threads)
     walk.run()
     return walk
 
@@ -112,7 +111,7 @@ class InFlightWalk:
         self, code: FunctionCode, events: list[tuple[MemoryEvent, ...]], regions: Sequence[Region], threads: int | None
     ) -> None:
         self.code, self.regions, self.events, self.threads = code, regions, events, threads
-        self._blocks, self._flow = code.function.blocks, code.flow
+        self._blocks, self._flow = code.blocks, code.flow
         self._region_of = {block: number for number, region in enumerate(regions) for block in region.blocks}
         self.measures = [RegionMeasurement() for _ in regions]
         self._computes = sorted(code.find(COMPUTES))
@@ -124,11 +123,8 @@ class InFlightWalk:
         self._last_reader: dict[int, int] = {}
         """Block → position in execution order of the last block that continues from its final state."""
         for number, predecessors in enumerate(self._predecessors):
-            forward_predecessors = self._forward_predecessors(number, predecessors)
-            self._last_reader.update(
-                (predecessor, max(self._rank[number], self._last_reader.get(predecessor, 0)))
-                for predecessor in forward_predecessors
-            )
+            for p in self._forward_predecessors(number, predecessors):
+                self._last_reader[p] = max(self._rank[number], self._last_reader.get(p, 0))
         self._final_states: dict[int, QueueState] = {}
         """Loads in flight at the end of each block, at its last visit."""
         self._clock = 0
@@ -139,30 +135,23 @@ class InFlightWalk:
         self._copy_budget = LOADS_IN_FLIGHT.value
         """Remaining budget for copying and comparing states."""
         self.unsettled_loops: set[int] = set()
-        self._regions_in_loop: dict[int, list[int]] = {}
+        self._regions_in_loop = group_by_key(
+            (loop, number) for number, region in enumerate(regions) for loop in self._flow.enclosing(region.loop)
+        )
         """Regions of each loop, including the loops in it."""
-        for number, region in enumerate(regions):
-            loop = region.loop
-            while loop is not None:
-                self._regions_in_loop.setdefault(loop, []).append(number)
-                loop = self._flow.loops[loop].parent
         self._nested_regions = [
-            frozenset[int]() if region.loop is None else frozenset(self._regions_in_loop[region.loop])
+            frozenset(self._regions_in_loop.get(region.loop, ()) if region.loop is not None else ())
             for region in regions
         ]
         """For each region that is a loop: its own region and those inside it."""
+        actions = [event.action for block_events in events for event in block_events]
         self._copied_barriers = {
-            action.array.start
-            for block_events in events
-            for _, action in block_events
-            if isinstance(action, IssuedOperation) and action.array is not None
+            a.array.start for a in actions if isinstance(a, IssuedOperation) and a.array is not None
         }
         """Arrays of barriers at which copies arrive."""
         self._foreign_by_loop = self._find_foreign_barriers()
         self.foreign_barriers = set[int]().union(*self._foreign_by_loop.values())
-        """Arrays of barriers whose copies are waited for by code that runs concurrently with the loop
-        issuing them.
-        """
+        """Arrays of barriers whose copies are waited for by code that runs concurrently with the loop issuing them."""
 
     def run(self) -> None:
         """Walk through the function."""
@@ -172,12 +161,11 @@ class InFlightWalk:
         """Walk through blocks of the execution order inside one loop."""
         while position < stop:
             block = self._flow.order[position]
-            loop = self._flow.loop_of[block]
-            while loop is not None and loop != level and self._flow.loops[loop].parent != level:
-                loop = self._flow.loops[loop].parent
+            around = [loop for loop in self._flow.enclosing(self._flow.loop_of[block]) if loop != level]
+            loop = next((loop for loop in around if self._flow.loops[loop].parent == level), None)
             state = self._state_at_entry(block) if entered is None else entered
             entered = None
-            if loop is None or loop == level:
+            if loop is None:
                 self._run_block(block, state)
                 position += 1
             else:
@@ -193,33 +181,20 @@ class InFlightWalk:
     def _state_at_entry(self, block: int) -> QueueState:
         """The loads in flight at the start of a block.
 
-        A branch around some blocks is ignored: they are treated as executed. Of two branches, the one
-        that leaves more loads in flight counts.
+        A branch around some blocks is ignored: they are treated as executed. Of two branches, the one that leaves more
+        loads in flight counts.
         """
-        forward_predecessors = [
-            predecessor
-            for predecessor in self._forward_predecessors(block, self._predecessors[block])
-            if predecessor in self._final_states
-        ]
-        if not forward_predecessors:
+        states, rank = self._final_states, self._rank
+        forward = [p for p in self._forward_predecessors(block, self._predecessors[block]) if p in states]
+        if not forward:
             return QueueState()
-        predecessor = max(
-            forward_predecessors, key=lambda p: (len(self._final_states[p].loads_in_flight), self._rank[p])
-        )
-        final_state = self._final_states[predecessor]
-        position = self._rank[block]
-        for other_predecessor in forward_predecessors:  # frees states that no block continues from
-            if (
-                other_predecessor != predecessor
-                and self._last_reader[other_predecessor] == position
-                and not self._is_latch(other_predecessor)
-            ):
-                del self._final_states[other_predecessor]
-        return final_state if self._last_reader[predecessor] == position else self._copied_of(final_state)
-
-    def _is_latch(self, block: int) -> bool:
-        rank = self._rank
-        return any(rank.get(to, rank[block]) <= rank[block] for to in self._blocks[block].successors)
+        predecessor = max(forward, key=lambda p: (len(states[p].loads_in_flight), rank[p]))
+        final_state = states[predecessor]
+        for other in forward:  # frees states that no block continues from
+            is_latch = any(rank[to] <= rank[other] for to in self._blocks[other].successors)
+            if other != predecessor and self._last_reader[other] == rank[block] and not is_latch:
+                del states[other]
+        return final_state if self._last_reader[predecessor] == rank[block] else self._copied_of(final_state)
 
     def _copied_of(self, state: QueueState) -> QueueState:
         """A copy of the state to continue from; empty if the budget is used up."""
@@ -237,9 +212,9 @@ class InFlightWalk:
     def _forward_predecessors(self, block: int, predecessors: Sequence[int]) -> list[int]:
         """The predecessors of a block whose loads may be in flight at its start."""
         rank = self._rank
-        forward_predecessors = [p for p in predecessors if p in rank and block in rank and rank[p] < rank[block]]
-        last = max(forward_predecessors, key=rank.__getitem__, default=block)
-        return [p for p in forward_predecessors if p == last or len(self._blocks[p].successors) == 1]
+        forward = [p for p in predecessors if p in rank and block in rank and rank[p] < rank[block]]
+        last = max(forward, key=rank.__getitem__, default=block)
+        return [p for p in forward if p == last or len(self._blocks[p].successors) == 1]
 
     def _run_loop(self, loop: int, position: int, state: QueueState) -> None:
         """Repeat a loop until the loads in flight at its end match an earlier start."""
@@ -267,10 +242,7 @@ class InFlightWalk:
             visited_signatures.add(reached)
             if self._visit_budget < 0:
                 break
-        around: int | None = loop
-        while around is not None:  # its final state is unknown too
-            self.unsettled_loops.add(around)
-            around = self._flow.loops[around].parent
+        self.unsettled_loops.update(self._flow.enclosing(loop))  # the final state of the outer ones is unknown too
 
     def _find_foreign_barriers(self) -> dict[int, set[int]]:
         """Arrays of barriers, by the loop that fills their buffers and never waits for them.
@@ -282,14 +254,11 @@ class InFlightWalk:
         for block, events in enumerate(self.events):
             loop = self._flow.loop_of[block]
             for _, action in events:
-                if isinstance(action, IssuedOperation | QueueWait) and action.array is not None:
-                    start = action.array.start
-                    if isinstance(action, IssuedOperation) and loop is not None:
-                        filled.setdefault(loop, set()).add(start)
-                    around = loop
-                    while isinstance(action, QueueWait) and around is not None:
-                        waited.setdefault(around, set()).add(start)
-                        around = self._flow.loops[around].parent
+                if isinstance(action, IssuedOperation) and action.array is not None and loop is not None:
+                    filled.setdefault(loop, set()).add(action.array.start)
+                elif isinstance(action, QueueWait) and action.array is not None:
+                    for around in self._flow.enclosing(loop):
+                        waited.setdefault(around, set()).add(action.array.start)
         return {loop: foreign for loop, arrays in filled.items() if (foreign := arrays - waited.get(loop, set()))}
 
     def _run_block(self, index: int, state: QueueState) -> None:
@@ -305,14 +274,12 @@ class InFlightWalk:
         for event in self.events[index]:
             if flying:
                 measure.overlapped_computes += self._computes_between(at, event.instruction_index)
-            at = event.instruction_index
+            at, action = event.instruction_index, event.action
             done: list[InFlightOperation] = []
-            action = event.action
             if isinstance(action, RegisterReads | ScoreboardWait):
                 done = state.read_registers(action) if isinstance(action, RegisterReads) else state.clear(action)
             elif isinstance(action, IssuedOperation):
-                ended = state.issue(at, action, began + at, region)
-                self._note_issue(index, at, action, ended)
+                self._note_issue(index, at, action, state.issue(at, action, began + at, region))
             elif isinstance(action, RegisterMoves):
                 state.move(action)
             elif isinstance(action, GroupCommit):
@@ -338,10 +305,10 @@ class InFlightWalk:
     def _wait(self, region: int, at: int, queue_wait: QueueWait, state: QueueState) -> list[InFlightOperation]:
         """Execute a wait for loads or copies. Returns the loads that it completes."""
         measure, inside = self.measures[region], self._nested_regions[region]
-        measure.has_phases = measure.has_phases or queue_wait.wait.queue is Queue.PHASE
-        in_flight_before, _ = state.pending(queue_wait)
-        own_loads = state.count_from(inside)
-        is_foreign = queue_wait.array is not None and queue_wait.array.start in self.foreign_barriers
+        is_phase, array = queue_wait.wait.queue is Queue.PHASE, queue_wait.array
+        measure.has_phases = measure.has_phases or is_phase
+        in_flight_before, own_loads = state.pending(queue_wait)[0], state.count_from(inside)
+        is_foreign = array is not None and array.start in self.foreign_barriers
         done = [] if is_foreign else state.wait(queue_wait)
         drains = own_loads > 0 and state.count_from(inside) == 0
         measure.waits[at] = ExecutedWait(queue_wait, in_flight_before, *state.pending(queue_wait), drains)
@@ -352,10 +319,8 @@ class InFlightWalk:
 
     def _is_for_copies(self, queue_wait: QueueWait) -> bool:
         """False for a wait for a barrier at which no copy arrives."""
-        return queue_wait.wait.queue is not Queue.PHASE or (
-            bool(self._copied_barriers)
-            and (queue_wait.array is None or queue_wait.array.start in self._copied_barriers)
-        )
+        array, copied = queue_wait.array, self._copied_barriers
+        return queue_wait.wait.queue is not Queue.PHASE or (bool(copied) and (array is None or array.start in copied))
 
     def _note_issue(self, block: int, at: int, operation: IssuedOperation, ended: list[InFlightOperation]) -> None:
         measure, queue = self.measures[self._region_of[block]], operation.transfer.queue
@@ -376,22 +341,20 @@ class InFlightWalk:
 
     def _weight(self, state: QueueState) -> int | None:
         """Bytes in flight, of all threads of the block; None if the size of a load is unknown."""
-        if state.unknown_sizes or (state.bytes_per_block and self.threads is None):
-            return None
-        return state.bytes_per_thread * (self.threads or 1) + state.bytes_per_block
+        is_unknown = state.unknown_sizes or (state.bytes_per_block and self.threads is None)
+        return None if is_unknown else state.bytes_per_thread * (self.threads or 1) + state.bytes_per_block
 
     def _note_completion(self, flight: InFlightOperation, at: int, block: int) -> None:
         """Record the completion of a load in the load's region."""
         flow = self._flow
-        home, completion_loop = flow.loop_of[flow.block_of[flight.index]], flow.loop_of[block]
-        back_edges = 0
-        if completion_loop is not None:
-            began = self._iteration_starts.get(completion_loop, [])
-            back_edges = len(began) - bisect_right(began, flight.issued)
-            if not flow.encloses(completion_loop, home):
-                back_edges = max(0, back_edges - 1)  # the first of them entered the loop
-        completion = CompletedLoad(flight.index, at, back_edges, not flow.encloses(home, completion_loop))
-        self.measures[self._region_of[flow.block_of[flight.index]]].completions[completion] = None
+        home = flow.block_of[flight.index]
+        home_loop, loop = flow.loop_of[home], flow.loop_of[block]
+        began = [] if loop is None else self._iteration_starts.get(loop, [])
+        back_edges = len(began) - bisect_right(began, flight.issued)
+        if not flow.encloses(loop, home_loop):
+            back_edges = max(0, back_edges - 1)  # the first of them entered the loop
+        completion = CompletedLoad(flight.index, at, back_edges, not flow.encloses(home_loop, loop))
+        self.measures[self._region_of[home]].completions[completion] = None
 
     def _note_distance(self, flight: InFlightOperation, now: int, block: int) -> None:
         """Record the distance of a completion in the load's region, unless it is outside the load's loop."""

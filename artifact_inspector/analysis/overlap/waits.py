@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
-from artifact_inspector.model import EventKind, Instruction, LanguageSemantics, Module, Queue, WaitPurpose
+from artifact_inspector.model import EventKind, Instruction, Queue, WaitPurpose
 
 
 class WaitFacts(NamedTuple):
@@ -58,8 +58,8 @@ class WaitEffect:
     iterations: float | None
     """Source iterations whose copies it may leave in flight; None if its queue has no groups."""
     drains: bool
-    """True inside a loop if loads that the loop issues are in flight before the wait and none after it,
-    in any queue. Loads issued before the loop for use after it do not count.
+    """True inside a loop if loads that the loop issues are in flight before the wait and none after it, in any queue.
+    Loads issued before the loop for use after it do not count.
     """
     is_unconditional: bool = True
     """False inside a loop if the wait is conditional: not every iteration executes it."""
@@ -85,30 +85,24 @@ class WaitEffect:
         return self.wait.queue
 
 
-def find_wait(
-    instruction: Instruction, module: Module, language: LanguageSemantics, region: str = ""
-) -> WaitFacts | None:
+def find_wait(instruction: Instruction, code: FunctionCode, region: str = "") -> WaitFacts | None:
     """The wait that an instruction performs; None if the instruction does not say what it waits for."""
-    parsed = language.wait(instruction, module)
+    parsed = code.language.wait(instruction, code.module)
     if parsed is None:
         return None
     return WaitFacts(instruction.line, parsed.op, parsed.depth, parsed.queue, region, parsed.template)
 
 
-def find_waits(
-    code: FunctionCode, module: Module, language: LanguageSemantics, region_of: Mapping[int, str]
-) -> tuple[WaitFacts, ...]:
+def find_waits(code: FunctionCode, region_of: Mapping[int, str]) -> tuple[WaitFacts, ...]:
     """The waits of a function, in text order.
 
     Args:
         region_of: the id of the region of every block.
     """
-    instructions, block_of = code.function.instructions, code.flow.block_of
-    parsed_waits = (
-        find_wait(instructions[index], module, language, region_of[block_of[index]])
-        for index in code.of_kind.get(EventKind.WAIT, ())
-    )
-    return tuple(wait for wait in parsed_waits if wait is not None)
+    instructions, block_of = code.instructions, code.flow.block_of
+    indices = code.of_kind.get(EventKind.WAIT, ())
+    waits = (find_wait(instructions[index], code, region_of[block_of[index]]) for index in indices)
+    return tuple(wait for wait in waits if wait is not None)
 
 
 def iterations_left(depth: int | None, per_iteration: float | None) -> int | float | None:
@@ -122,9 +116,7 @@ def iterations_left(depth: int | None, per_iteration: float | None) -> int | flo
         >>> iterations_left(4, 2), iterations_left(1, 2), iterations_left(0, None)
         (2, 0.5, None)
     """
-    if depth is None or not per_iteration:
-        return None
-    return round_iterations(depth / per_iteration)
+    return None if depth is None or not per_iteration else round_iterations(depth / per_iteration)
 
 
 def round_iterations(value: float) -> int | float:

@@ -5,7 +5,7 @@ Which of the two is right is not decided here. Both are reported, each with its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from artifact_inspector.analysis.resources.usage import Contradiction
 from artifact_inspector.analysis.shared.shared_memory_usage import SharedMemoryUsage
@@ -33,18 +33,14 @@ def find_contradictions(
     return (*_names(name, modules, binary), *_tensor_warps(warps, launch, modules), *_shared(shared_usage))
 
 
-def _names(
-    name: str | None, modules: Mapping[Stage, Module], binary: tuple[str, str] | None
-) -> Sequence[Contradiction]:
+def _names(name: str | None, modules: Mapping[Stage, Module], binary: tuple[str, str] | None) -> list[Contradiction]:
     """Files that hold a different kernel than the metadata, or than the first file."""
-    names_by_file = [
-        (stage.value, [function.name for function in module.functions]) for stage, module in modules.items()
-    ]
+    names_by_file = [(stage.value, [f.name for f in module.functions]) for stage, module in modules.items()]
     names_by_file += [] if binary is None else [(binary[0], [binary[1]])]
     location = "metadata, name"
     if name is None:
         if not names_by_file:
-            return ()
+            return []
         location, (name, *_) = names_by_file[0]
     kernel_name = _bare(name)
     return [
@@ -61,23 +57,20 @@ def _bare(name: str) -> str:
 
 def _tensor_warps(
     warps: int | None, launch: LaunchParameters | None, modules: Mapping[Stage, Module]
-) -> Sequence[Contradiction]:
+) -> list[Contradiction]:
     if launch is None or warps is None:
-        return ()
-    declared_warps = launch.warps if launch.total_warps is None else launch.total_warps
-    if declared_warps is None or declared_warps == warps:
-        return ()
+        return []
+    declared = launch.warps if launch.total_warps is None else launch.total_warps
     specialised = any(function.partitions for function in modules[Stage.TTGIR].functions)
-    if launch.total_warps is None and specialised:
-        return ()  # the metadata also counts the warps of the partitions
-    return [
-        Contradiction(f"warps per block: {warps} against {declared_warps}", ("metadata, num_warps", "ttgir, num-warps"))
-    ]
+    if declared in (None, warps) or (launch.total_warps is None and specialised):
+        return []  # the metadata also counts the warps of the partitions
+    locations = ("metadata, num_warps", "ttgir, num-warps")
+    return [Contradiction(f"warps per block: {warps} against {declared}", locations)]
 
 
-def _shared(shared_usage: SharedMemoryUsage | None) -> Sequence[Contradiction]:
+def _shared(shared_usage: SharedMemoryUsage | None) -> list[Contradiction]:
     """Less shared memory than the allocations need. More is possible: not every use is visible in a file."""
     if shared_usage is None or shared_usage.unexplained_bytes is None or shared_usage.unexplained_bytes >= 0:
-        return ()
+        return []
     message = f"shared memory: {shared_usage.declared} bytes against {shared_usage.peak} that the allocations need"
     return [Contradiction(message, ("metadata, shared", "ttgir"))]

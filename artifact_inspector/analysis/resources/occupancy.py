@@ -1,11 +1,11 @@
 """The number of blocks that one multiprocessor can hold at a time, and the limiting resource.
 
-NVIDIA: the rules of the CUDA Toolkit's occupancy calculator (cuda_occupancy.h), with the maximum shared
-memory carve-out.
+NVIDIA: the rules of the CUDA Toolkit's occupancy calculator (cuda_occupancy.h), with the maximum shared memory
+carve-out.
 
-AMD: LLVM's register rules, and blocks placed as in AMDGPUBaseInfo.cpp. gfx10 to gfx12.0 run a block on a
-workgroup processor (two compute units with one LDS) unless it was compiled for one compute unit; the
-figures are then those of the workgroup processor.
+AMD: LLVM's register rules, and blocks placed as in AMDGPUBaseInfo.cpp. gfx10 to gfx12.0 run a block on a workgroup
+processor (two compute units with one LDS) unless it was compiled for one compute unit; the figures are then those of
+the workgroup processor.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Occupancy:
     max_warps: int | None
     """Maximum number of warps that the unit can hold."""
     limited_by: tuple[Resource, ...]
-    """Limiting resources: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several if they
-    allow equally many blocks.
+    """Limiting resources: `registers`, `shared memory`, `warps`, `blocks`, `barriers`; several if they allow equally
+    many blocks.
     """
     blocks_by_resource: Mapping[Resource, int]
     """Resource → blocks that it would allow by itself. Unused and unknown resources are left out."""
@@ -42,9 +42,7 @@ class Occupancy:
     @property
     def ratio(self) -> float | None:
         """Resident warps ÷ maximum warps of the unit."""
-        if self.warps is None or not self.max_warps:
-            return None
-        return self.warps / self.max_warps
+        return None if self.warps is None or not self.max_warps else self.warps / self.max_warps
 
 
 @lru_cache(maxsize=256)
@@ -69,23 +67,20 @@ def find_occupancy(
         scalar_registers: AMD, per wave; they limit on gfx9 only.
         barriers: of the block; None means the one that every kernel can use.
         tensor_columns: tensor memory of the block. Blocks beyond it are resident but wait.
-        workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is LLVM's
-            default for the target.
+        workgroup_processor: False for a kernel compiled for one compute unit (`-mcumode`); None is LLVM's default for
+            the target.
     """
     multiprocessor = target.limits.multiprocessor
     amd = target.backend is Backend.HIP
     paired = amd and multiprocessor is not None and multiprocessor.partitions == SIMDS_PER_COMPUTE_UNIT
     unit = ("WGP" if paired and workgroup_processor is not False else "CU") if amd else "SM"
-    missing = [
-        name
-        for name, value in (
-            (f"limits of one {unit} of {target}", multiprocessor),
-            ("registers per thread", registers),
-            ("bytes of shared memory per block", shared_bytes),
-            ("warps per block", warps_per_block or None),
-        )
-        if value is None
-    ]
+    numbers = {
+        f"limits of one {unit} of {target}": multiprocessor,
+        "registers per thread": registers,
+        "bytes of shared memory per block": shared_bytes,
+        "warps per block": warps_per_block or None,
+    }
+    missing = [name for name, value in numbers.items() if value is None]
     if multiprocessor is None:
         return Occupancy(unit, None, None, None, (), {}, tuple(missing))
     if unit == "WGP":
@@ -95,14 +90,18 @@ def find_occupancy(
         launches = warps_per_block * target.warp_size <= MAX_THREADS_PER_BLOCK
         allowed[Resource.WARPS] = multiprocessor.warps // warps_per_block if launches else 0
     if warps_per_block and registers is not None:
-        per_partition = _warps_by_registers(multiprocessor, registers, scalar_registers)
-        allowed[Resource.REGISTERS] = _blocks_by_registers(
-            multiprocessor, per_partition, warps_per_block, whole_rounds=not amd
-        )
+        partitions = multiprocessor.partitions
+        available = _warps_by_registers(multiprocessor, registers, scalar_registers) * partitions
+        # NVIDIA's launch check rounds a block's warps up to whole rounds over the sub-partitions.
+        is_refused = not amd and _rounded(warps_per_block, partitions) > available
+        allowed[Resource.REGISTERS] = 0 if is_refused else available // warps_per_block
     barriers_used = 1 if barriers is None else barriers
     if barriers_used and multiprocessor.barriers is not None and not (amd and warps_per_block == 1):
         allowed[Resource.BARRIERS] = multiprocessor.barriers // barriers_used
-    if shared_bytes is not None and (shared_bytes_used := _shared_bytes_used(multiprocessor, shared_bytes)):
+    shared_bytes_used = 0
+    if shared_bytes is not None:
+        shared_bytes_used = _rounded(shared_bytes + multiprocessor.shared_reserved, multiprocessor.shared_unit)
+    if shared_bytes is not None and shared_bytes_used:
         fits = shared_bytes <= (target.limits.shared_per_block or 0)
         allowed[Resource.SHARED] = multiprocessor.shared // shared_bytes_used if fits else 0
     if tensor_columns and multiprocessor.tensor_columns is not None:
@@ -128,17 +127,14 @@ def find_warps_per_partition(target: Target, registers: int, scalar_registers: i
 
     On AMD this is the number that LLVM prints as `; Occupancy:` for a kernel without LDS.
 
-    Source: cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit; LLVM, AMDGPUBaseInfo.cpp,
-    getNumWavesPerEUWithNumVGPRs; GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88,
-    100) are those of 800 registers.
+    Source: cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit; LLVM, AMDGPUBaseInfo.cpp, getNumWavesPerEUWithNumVGPRs;
+    GCNSubtarget.cpp, getOccupancyWithNumSGPRs, whose thresholds (80, 88, 100) are those of 800 registers.
     """
     multiprocessor = target.limits.multiprocessor
     if multiprocessor is None:
         return None
-    return min(
-        _warps_by_registers(multiprocessor, registers, scalar_registers),
-        multiprocessor.warps // multiprocessor.partitions,
-    )
+    warps = _warps_by_registers(multiprocessor, registers, scalar_registers)
+    return min(warps, multiprocessor.warps // multiprocessor.partitions)
 
 
 def _warps_by_registers(multiprocessor: Multiprocessor, registers: int, scalar_registers: int | None) -> int:
@@ -161,21 +157,6 @@ def _doubled(multiprocessor: Multiprocessor) -> Multiprocessor:
         partitions=2 * multiprocessor.partitions,
         shared=2 * multiprocessor.shared,
     )
-
-
-def _blocks_by_registers(multiprocessor: Multiprocessor, per_partition: int, warps: int, *, whole_rounds: bool) -> int:
-    """Blocks that the registers allow; 0 also for a launch that is refused because of its registers.
-
-    NVIDIA's launch check rounds a block's warps up to whole rounds over the sub-partitions.
-    """
-    if whole_rounds and _rounded(warps, multiprocessor.partitions) > per_partition * multiprocessor.partitions:
-        return 0
-    return per_partition * multiprocessor.partitions // warps
-
-
-def _shared_bytes_used(multiprocessor: Multiprocessor, shared: int) -> int:
-    """Bytes of the multiprocessor's shared memory that a block uses."""
-    return _rounded(shared + multiprocessor.shared_reserved, multiprocessor.shared_unit)
 
 
 def _rounded(number: int, unit: int) -> int:

@@ -1,16 +1,19 @@
 """Live registers at each instruction of machine code: backward liveness over its blocks.
 
-A register is live from its write to its last read. A guarded write keeps the other lanes' values live.
-The pressure at an instruction counts the registers live before it and those it writes.
+A register is live from its write to its last read. A guarded write keeps the other lanes' values live. The pressure at
+an instruction counts the registers live before it and those it writes.
 
 **Source** Aho, Lam, Sethi, Ullman, "Compilers", §9.2.5 (live-variable analysis).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
+from artifact_inspector.analysis.flow.traversal import group_by_key
 from artifact_inspector.model import Function, RegisterBank
 
 
@@ -23,8 +26,8 @@ class RegisterPressure:
     peaks: Mapping[RegisterBank, int]
     """The first instruction with the maximum pressure."""
     live_at_peak: Mapping[str, int | None]
-    """Register live at the peak of vector registers → the last earlier instruction in text order that
-    wrote it; None if none did.
+    """Register live at the peak of vector registers → the last earlier instruction in text order that wrote it; None if
+    none did.
     """
 
 
@@ -38,10 +41,7 @@ def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | No
     names: dict[str, int] = {}
     reads, writes, kills = [], [], []
     for instruction in function.instructions:
-        operands = instruction.operands
-        write_bits, read_bits = (
-            _bits(names, [name for name in side if bank_of(name) is not None]) for side in operands
-        )
+        write_bits, read_bits = (_bits(names, filter(bank_of, side)) for side in instruction.operands)
         reads.append(read_bits)
         writes.append(write_bits)
         kills.append(write_bits if instruction.guard is None else 0)
@@ -72,11 +72,8 @@ def find_pressure(function: Function, bank_of: Callable[[str], RegisterBank | No
 _COUNTED = (RegisterBank.VECTOR, RegisterBank.ACCUMULATOR)
 
 
-def _bits(names: dict[str, int], registers: Sequence[str]) -> int:
-    mask = 0
-    for name in registers:
-        mask |= 1 << names.setdefault(name, len(names))
-    return mask
+def _bits(names: dict[str, int], registers: Iterable[str]) -> int:
+    return reduce(or_, (1 << names.setdefault(name, len(names)) for name in registers), 0)
 
 
 def _live_out(function: Function, reads: Sequence[int], kills: Sequence[int]) -> list[int]:
@@ -90,27 +87,20 @@ def _live_out(function: Function, reads: Sequence[int], kills: Sequence[int]) ->
             define |= kills[index]
         uses.append(use)
         defines.append(define)
-    predecessors: list[list[int]] = [[] for _ in blocks]
-    for at, block in enumerate(blocks):
-        for successor in block.successors:
-            predecessors[successor].append(at)
-    live_out = [0] * len(blocks)
-    live_in_sets = [uses[at] for at in range(len(blocks))]
+    predecessors = group_by_key((successor, block.index) for block in blocks for successor in block.successors)
+    live_in = list(uses)
+
+    def live_after(at: int) -> int:
+        return reduce(or_, (live_in[successor] for successor in blocks[at].successors), 0)
+
     waiting = list(range(len(blocks)))
     while waiting:
         at = waiting.pop()
-        live_out[at] = 0
-        for successor in blocks[at].successors:
-            live_out[at] |= live_in_sets[successor]
-        live_in = uses[at] | (live_out[at] & ~defines[at])
-        if live_in != live_in_sets[at]:
-            live_in_sets[at] = live_in
-            waiting += predecessors[at]
-    for at, block in enumerate(blocks):
-        live_out[at] = 0
-        for successor in block.successors:
-            live_out[at] |= live_in_sets[successor]
-    return live_out
+        live = uses[at] | (live_after(at) & ~defines[at])
+        if live != live_in[at]:
+            live_in[at] = live
+            waiting += predecessors.get(at, ())
+    return list(map(live_after, range(len(blocks))))
 
 
 def _live_at_instructions(
@@ -118,8 +108,7 @@ def _live_at_instructions(
 ) -> list[int]:
     """Registers live before each instruction, plus those that it writes."""
     live_sets = [0] * len(function.instructions)
-    for block, end in zip(function.blocks, live_out, strict=True):
-        live = end
+    for block, live in zip(function.blocks, live_out, strict=True):
         for index in range(block.stop - 1, block.start - 1, -1):
             live = (live & ~kills[index]) | reads[index]
             live_sets[index] = live | writes[index]
@@ -127,9 +116,7 @@ def _live_at_instructions(
 
 
 def registers_to_free(blocks_with: Callable[[int], int | None], registers: int) -> int | None:
-    """The smallest reduction of registers with which one more block fits.
-
-    None if registers are not the limit.
+    """The smallest reduction of registers with which one more block fits; None if registers are not the limit.
 
     Args:
         blocks_with: blocks that fit for a number of registers per thread.

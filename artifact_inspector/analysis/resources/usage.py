@@ -1,7 +1,7 @@
 """The hardware resources of a kernel: registers, spills, scratch, shared memory, warps.
 
-Every figure comes from one file and names that file and field. If two files that should agree do not,
-both are reported.
+Every figure comes from one file and names that file and field. If two files that should agree do not, both are
+reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from artifact_inspector.files.binary import Binary, Cubin, Hsaco
 from artifact_inspector.hardware.gpu import MAX_THREADS_PER_BLOCK
 from artifact_inspector.hardware.targets import Target, parse_target
 from artifact_inspector.model import Backend
-from artifact_inspector.model.figure import ResourceFigure, ResourceKey
+from artifact_inspector.model.resource import ResourceFigure, ResourceKey
 
 __all__ = ["Contradiction", "ResourceFigure", "Resources", "find_resources"]
 
@@ -90,18 +90,11 @@ def find_resources(
     is_amd = target is not None and target.backend is Backend.HIP
     if amdgcn is not None or isinstance(binary, Hsaco) or is_amd:
         hsaco = binary if isinstance(binary, Hsaco) else None
-        return _amd(
-            target, metadata, amdgcn, named_target, hsaco, _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN
-        )
-    if isinstance(binary, Cubin):
-        return _nvidia(target, metadata, ptx, binary, "")
-    if unreadable:
-        return _nvidia(target, metadata, ptx, None, _BAD_BINARY)
-    missing = _NO_CUBIN if target is not None or ptx is not None else _NO_TARGET
-    return _nvidia(target, metadata, ptx, None, missing)
+        missing = _NO_AMDGCN_AND_BAD_HSACO if unreadable else _NO_AMDGCN
+        return _amd(target, metadata, amdgcn, named_target, hsaco, missing)
+    missing = _BAD_BINARY if unreadable else _NO_TARGET if target is None and ptx is None else _NO_CUBIN
+    return _nvidia(target, metadata, ptx, binary, missing)
 
-
-# ── NVIDIA ───────────────────────────────────────────────────────────────────────────────────────
 
 _NO_CUBIN = "no cubin in the cache, and ptxas decides it"
 _BAD_BINARY = "the binary in the cache could not be read"
@@ -156,9 +149,9 @@ def _nvidia(
 def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> ResourceFigure:
     """Bytes moved by spills, as ptxas -v counts them, without other local memory.
 
-    Arrays declared in the PTX (`.local`) are at the start of the frame, with spill slots after them.
-    ptxas keeps a declared array in memory only if an address is computed or passed to a called function.
-    Otherwise every access is a spill.
+    Arrays declared in the PTX (`.local`) are at the start of the frame, with spill slots after them. ptxas keeps a
+    declared array in memory only if an address is computed or passed to a called function. Otherwise every access is a
+    spill.
     """
     if cubin.stack is None:
         return ResourceFigure(None, "the cubin's instructions are not those of sm_70 and later")
@@ -179,8 +172,6 @@ def _spilled(cubin: Cubin, ptx: Figures | None, *, is_store: bool) -> ResourceFi
     spill_total = sum(access.bytes for access in accesses if access.offset is not None and access.offset >= floor)
     return ResourceFigure(spill_total, f"{source_label} after the {floor} bytes that the PTX declares")
 
-
-# ── AMD ──────────────────────────────────────────────────────────────────────────────────────────
 
 _NO_AMDGCN = "neither AMDGCN text nor hsaco in the cache, and LLVM's back end decides it"
 _NO_AMDGCN_AND_BAD_HSACO = "no AMDGCN text in the cache, and the hsaco could not be read"
@@ -214,10 +205,9 @@ def _amd(
         return ResourceFigure(None, missing if amdgcn is None and hsaco is None else f"no .{key} in the file")
 
     contradictions: list[Contradiction] = []
-    for key in _COMPARED:
-        if key in text_figures and key in hsaco_figures:
-            figures = [text_figures[key], ResourceFigure(hsaco_figures[key], f"hsaco, .{key}")]
-            contradictions += _disagreements(key.replace("_", " "), figures)
+    for key in (key for key in _COMPARED if key in text_figures and key in hsaco_figures):
+        figures = [text_figures[key], ResourceFigure(hsaco_figures[key], f"hsaco, .{key}")]
+        contradictions += _disagreements(key.replace("_", " "), figures)
     parsed_target = None if named_target is None else _parse_target_or_none(named_target)
     contradictions += _against_target(target, parsed_target, "amdgcn, .amdgcn_target")
     if hsaco is not None:
@@ -229,13 +219,16 @@ def _amd(
     wave, threads = figure(ResourceKey.LANES), figure(ResourceKey.THREADS)
     launched = _metadata(metadata, "num_warps")
     warps = [launched]
-    if threads.value is not None and wave.value and not _is_refused(launched, wave.value):
+    # LLVM writes the allowed maximum for a launch of more threads than a block may have.
+    is_refused = (launched.value or 0) * (wave.value or 0) > MAX_THREADS_PER_BLOCK
+    if threads.value is not None and wave.value and not is_refused:
         warps.insert(0, _warps(threads.value, wave.value, threads.source))
     contradictions += _disagreements("warps per block", warps)
     if target is not None:
         contradictions += _disagreements("lanes of a wave", [wave, ResourceFigure(target.warp_size, "target")])
     contradictions += _too_little_shared(static, shared)
     mode = figure(ResourceKey.WORKGROUP_PROCESSOR).value
+    has_mode = mode is not None and effective_target is not None and effective_target.has_workgroup_processors
     return Resources(
         registers=registers,
         vector_registers=_vector(registers, accumulation, effective_target),
@@ -250,16 +243,9 @@ def _amd(
         warps_per_block=_first(warps),
         barriers=_NVIDIA_ONLY,
         tensor_columns=_NVIDIA_ONLY,
-        workgroup_processor=None
-        if mode is None or effective_target is None or not effective_target.has_workgroup_processors
-        else bool(mode),
+        workgroup_processor=bool(mode) if has_mode else None,
         contradictions=tuple(contradictions),
     )
-
-
-def _is_refused(warps: ResourceFigure, lanes: int) -> bool:
-    """True for a launch of more threads than a block may have: LLVM writes the allowed maximum."""
-    return warps.value is not None and warps.value * lanes > MAX_THREADS_PER_BLOCK
 
 
 def _vector(registers: ResourceFigure, accumulation: ResourceFigure, target: Target | None) -> ResourceFigure:
@@ -271,9 +257,6 @@ def _vector(registers: ResourceFigure, accumulation: ResourceFigure, target: Tar
     if registers.value > accumulation.value:
         return registers
     return ResourceFigure(None, "at most the number of AccVGPRs, which is the only one in the file")
-
-
-# ── both ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _metadata(metadata: Mapping[str, object], key: str) -> ResourceFigure:
@@ -303,14 +286,11 @@ def _parse_target_or_none(text: str) -> Target | None:
 
 
 def _disagreements(fact: str, figures: list[ResourceFigure]) -> list[Contradiction]:
-    known_figures = [figure for figure in figures if figure.value is not None]
+    known = [figure for figure in figures if figure.value is not None]
     return [
-        Contradiction(
-            f"{fact}: {known_figures[0].value} against {other_figure.value}",
-            (known_figures[0].source, other_figure.source),
-        )
-        for other_figure in known_figures[1:]
-        if other_figure.value != known_figures[0].value
+        Contradiction(f"{fact}: {known[0].value} against {other.value}", (known[0].source, other.source))
+        for other in known[1:]
+        if other.value != known[0].value
     ]
 
 

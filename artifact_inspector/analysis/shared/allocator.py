@@ -1,14 +1,15 @@
 """Placement of shared-memory buffers by Triton: buffers that are never live together may overlap.
 
-Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for
-Compile-Time Memory Optimization, SODA 1999), the same from 2.1 to 3.9 except for the order of the
-buffers.
+Source: AllocationAnalysis in Triton's lib/Analysis/Allocation.cpp (after Gergov, Algorithms for Compile-Time Memory
+Optimization, SODA 1999), the same from 2.1 to 3.9 except for the order of the buffers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from artifact_inspector.analysis.flow.traversal import group_by_key
 
 
 class BufferRequest(NamedTuple):
@@ -42,16 +43,14 @@ def place_buffers(requests: Sequence[BufferRequest], *, by_size: bool = True) ->
     Args:
         by_size: the largest first, as in Triton from 3.3 on; else in the given order.
     """
-    order = list(range(len(requests)))
-    if by_size:
-        order.sort(key=lambda index: -requests[index].bytes)
+    indices = range(len(requests))
+    order = sorted(indices, key=lambda index: -requests[index].bytes) if by_size else list(indices)
     offsets = _initial_offsets(requests, order)
     rivals = _rivals(requests)
-    conflicts = _conflicts(requests, rivals, offsets)
     while True:
-        _move_conflicting(requests, order, offsets, conflicts)
         conflicts = _conflicts(requests, rivals, offsets)
-        if not any(conflicts):
+        _move_conflicting(requests, order, offsets, conflicts)
+        if not any(_conflicts(requests, rivals, offsets)):
             break
     size = max((offsets[i] + requests[i].bytes for i in order), default=0)
     return BufferPlacement(tuple(offsets), size)
@@ -65,15 +64,12 @@ def _initial_offsets(requests: Sequence[BufferRequest], order: list[int]) -> lis
     while waiting and slots:
         lowest = min(range(len(slots)), key=lambda index: slots[index][0])
         offset, first, stop = slots.pop(lowest)
-        request_index = next(
-            (
-                i
-                for i in waiting
-                if _overlap(requests[i].first, requests[i].stop, first, stop)
-                and not any(_overlap(requests[i].first, requests[i].stop, f, s) for _, f, s in slots)
-            ),
-            None,
+        matching = (
+            i
+            for i in waiting
+            if _overlap(requests[i], first, stop) and not any(_overlap(requests[i], f, s) for _, f, s in slots)
         )
+        request_index = next(matching, None)
         if request_index is None:
             continue
         waiting.remove(request_index)
@@ -92,25 +88,19 @@ def _rivals(requests: Sequence[BufferRequest]) -> list[list[int]]:
     rivals: list[list[int]] = [[] for _ in requests]
     live: list[int] = []
     for i in sorted(range(len(requests)), key=lambda index: requests[index].first):
-        x = requests[i]
-        live = [j for j in live if requests[j].stop > x.first]
+        live = [j for j in live if requests[j].stop > requests[i].first]
         for j in live:
-            if _overlap(x.first, x.stop, requests[j].first, requests[j].stop):
+            if _overlap(requests[i], requests[j].first, requests[j].stop):
                 rivals[i].append(j)
                 rivals[j].append(i)
         live.append(i)
-    partitions: dict[int, list[int]] = {}
-    for i, x in enumerate(requests):
-        if x.group is not None:
-            partitions.setdefault(x.group, []).append(i)
-    for members in partitions.values():
+    for members in group_by_key((x.group, i) for i, x in enumerate(requests) if x.group is not None).values():
         for i in members:
-            x = requests[i]
             rivals[i] += [
                 j
                 for j in members
-                if requests[j].partition != x.partition
-                and not _overlap(x.first, x.stop, requests[j].first, requests[j].stop)
+                if requests[j].partition != requests[i].partition
+                and not _overlap(requests[i], requests[j].first, requests[j].stop)
             ]
     return rivals
 
@@ -126,8 +116,7 @@ def _move_conflicting(
 ) -> None:
     """Colour the buffers so that no two in conflict share a colour, and move all but the first colour."""
     colors = dict.fromkeys(order, -1)
-    if order:
-        colors[order[0]] = 0
+    colors.update(dict.fromkeys(order[:1], 0))
     for i in order:
         used_colors = {colors[j] for j in conflicts[i]}
         colors[i] = next(color for color in range(len(order)) if color not in used_colors)
@@ -137,8 +126,8 @@ def _move_conflicting(
             offsets[i] = _align(past, requests[i].alignment)
 
 
-def _overlap(a: int, b: int, c: int, d: int) -> bool:
-    return a < d and c < b
+def _overlap(request: BufferRequest, first: int, stop: int) -> bool:
+    return request.first < stop and first < request.stop
 
 
 def _align(offset: int, alignment: int) -> int:

@@ -17,7 +17,7 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     find_scratch_rules,
 )
 from artifact_inspector.analysis.shared.swizzling import ConversionReach, find_conversion_reach
-from artifact_inspector.model import EventKind, LanguageSemantics, Module, SourceLine, TensorType, TritonVersion
+from artifact_inspector.model import EventKind, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 
 _OF_DOTS = frozenset({LayoutKind.MMA, LayoutKind.MFMA, LayoutKind.WMMA, LayoutKind.DOT_OPERAND})
@@ -48,47 +48,40 @@ class LayoutConversion:
 
 
 def find_conversions(
-    code: FunctionCode, region: Region, module: Module, language: LanguageSemantics, triton: TritonVersion | None = None
+    code: FunctionCode, region: Region, triton: TritonVersion | None = None
 ) -> tuple[LayoutConversion, ...]:
     """The conversions directly in a region, in execution order.
 
     Args:
         triton: `triton_version` of the metadata.
     """
-    rules = find_scratch_rules(module, language, triton)
+    rules = find_scratch_rules(code, triton)
     indices = code.find(_CONVERSIONS, region.blocks)
     loop, block_of = region.loop, code.flow.block_of
     always = None if loop is None or not indices else find_unconditional_blocks(code.function, code.flow, loop)
-    invariants = None if loop is None or not indices else LoopInvariants(code, loop, module)
+    invariants = None if loop is None or not indices else LoopInvariants(code, loop)
     conversions: list[LayoutConversion] = []
     for index in indices:
-        instruction = code.function.instructions[index]
-        types = language.tensor_types(instruction, module)
+        instruction = code.instructions[index]
+        types = code.language.tensor_types(instruction, code.module)
         if len(types) != 2:
             continue
         crosses, shared = _data_path(types[0], types[1], rules)
-        change = " → ".join("" if t.encoding is None else t.encoding.display_name for t in types)
-        source_line = source_of(instruction.location)
-        size = (types[0].elements * element_bits(types[0]) + 7) // 8
+        layouts = [() if t.encoding is None else t.encoding.chain for t in types]
         conversions.append(
             LayoutConversion(
                 instruction.line,
-                source_line,
-                size,
-                change,
+                source_of(instruction.location),
+                (types[0].elements * element_bits(types[0]) + 7) // 8,
+                " → ".join("" if t.encoding is None else t.encoding.display_name for t in types),
                 crosses,
                 shared,
                 is_unconditional=always is None or block_of[index] in always,
                 is_loop_variant=invariants is None or not invariants.is_invariant(index),
-                is_for_dots=any(map(_is_of_dots, types)),
+                is_for_dots=any(layout.kind in _OF_DOTS for chain in layouts for layout in chain),
             )
         )
     return tuple(conversions)
-
-
-def _is_of_dots(tensor: TensorType) -> bool:
-    layouts = () if tensor.encoding is None else tensor.encoding.chain
-    return any(layout.kind in _OF_DOTS for layout in layouts)
 
 
 def _data_path(source: TensorType, target: TensorType, rules: ScratchRules) -> tuple[bool | None, bool | None]:

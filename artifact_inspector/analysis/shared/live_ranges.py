@@ -1,16 +1,17 @@
 """The names and live ranges of a function's shared memory.
 
-Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp,
-Alias.cpp); getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
+Source: resolveLiveness and SharedMemoryAliasAnalysis in Triton's lib/Analysis (Allocation.cpp, Alias.cpp);
+getEndOperation in MLIR's lib/Analysis/Liveness.cpp.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.flow.ssa_values import SsaValues
-from artifact_inspector.model import LanguageSemantics
+from artifact_inspector.analysis.flow.traversal import group_by_key, reachable
 from artifact_inspector.model.shared import SharedRole
 
 _ALIASING_ROLES = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
@@ -19,9 +20,8 @@ _ALIASING_ROLES = frozenset({SharedRole.BUFFER, SharedRole.VIEW})
 class SharedMemoryLiveness:
     """The readers of each value of a function, and their times."""
 
-    def __init__(self, code: FunctionCode, language: LanguageSemantics) -> None:
-        self.code = code
-        self._language = language
+    def __init__(self, code: FunctionCode) -> None:
+        self.code, self._language = code, code.language
         self._find_partitions()
 
     @property
@@ -30,22 +30,10 @@ class SharedMemoryLiveness:
         return self.code.values
 
     @cached_property
-    def uses(self) -> dict[int, list[int]]:
-        """Value → the instructions that read it."""
-        uses: dict[int, list[int]] = {}
-        for index, reads in enumerate(self.values.reads):
-            for value in reads.values():
-                uses.setdefault(value, []).append(index)
-        return uses
-
-    @cached_property
     def _passed_values(self) -> dict[int, list[tuple[int, int]]]:
         """Value → (instruction that passes it on, the value that it becomes there)."""
-        passed_values: dict[int, list[tuple[int, int]]] = {}
-        for index, flows in enumerate(self.values.flows):
-            for source, target, _, _ in flows:
-                passed_values.setdefault(source, []).append((index, target))
-        return passed_values
+        flows = enumerate(self.values.flows)
+        return group_by_key((passed.source, (index, passed.target)) for index, values in flows for passed in values)
 
     def _find_partitions(self) -> None:
         """The warp-specialised operation and the partition of each block, and where each operation ends."""
@@ -66,24 +54,18 @@ class SharedMemoryLiveness:
 
     def aliases(self, index: int) -> tuple[set[int], list[int]]:
         """The values that refer to an allocation, and the instructions that read one of them."""
-        pending = list(self.values.results[index])
-        visited = set(pending)
         users: set[int] = set()
-        while pending:
-            value = pending.pop()
-            for user in self.uses.get(value, ()):
+
+        def names(value: int) -> Iterator[int]:
+            for user in self.values.uses.get(value, ()):
                 users.add(user)
-                instruction = self.code.function.instructions[user]
-                if self._language.shared_use(instruction).role in _ALIASING_ROLES:
-                    new_values = [v for v in self.values.results[user] if v not in visited]
-                    visited.update(new_values)
-                    pending += new_values
+                if self._language.shared_use(self.code.instructions[user]).role in _ALIASING_ROLES:
+                    yield from self.values.results[user]
             for at, target in self._passed_values.get(value, ()):
                 users.add(at)
-                if target not in visited:
-                    visited.add(target)
-                    pending.append(target)
-        return visited, sorted(users)
+                yield target
+
+        return set(reachable(self.values.results[index], names)), sorted(users)
 
     def live_range(self, index: int, aliases: set[int]) -> tuple[int, int]:
         """First and last instruction at which an allocation is live under one of its names."""
@@ -91,7 +73,7 @@ class SharedMemoryLiveness:
         for value in aliases:
             birth = self._definition_points.get(value, index)
             first = min(first, birth)
-            users = [*self.uses.get(value, ()), *(at for at, _ in self._passed_values.get(value, ()))]
+            users = [*self.values.uses.get(value, ()), *(at for at, _ in self._passed_values.get(value, ()))]
             last = max((last, *(self._last_use(birth, user) for user in users)), key=self.time_of)
         return first, last
 
@@ -116,21 +98,13 @@ class SharedMemoryLiveness:
     def _last_use(self, birth: int, user: int) -> int:
         """Last instruction at which a value must be kept for a use.
 
-        A loop around the use, but not around the definition, needs it in every iteration. For earlier
-        values, an operation with partitions is a single operation.
+        A loop around the use, but not around the definition, needs it in every iteration. For earlier values, an
+        operation with partitions is a single operation.
         """
         flow = self.code.flow
         operation, _ = self.partition.get(flow.block_of[user], (None, None))
         if operation is not None and birth <= operation:
             user = operation
-        outside = set()
-        loop = flow.loop_at(birth)
-        while loop is not None:
-            outside.add(loop)
-            loop = flow.loops[loop].parent
-        last = user
-        loop = flow.loop_at(user)
-        while loop is not None and loop not in outside:
-            last = max(last, *(self.code.function.blocks[b].stop - 1 for b in flow.loops[loop].blocks))
-            loop = flow.loops[loop].parent
-        return last
+        outside = {*flow.enclosing(flow.loop_at(birth))}
+        loops = (flow.loops[loop] for loop in flow.enclosing(flow.loop_at(user)) if loop not in outside)
+        return max((self.code.blocks[b].stop - 1 for loop in loops for b in loop.blocks), default=user)

@@ -1,8 +1,8 @@
 """The assignment of elements to threads: register layouts as linear maps over bits.
 
-A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number) moves its
-element by basis i. The moves of several bits are combined by exclusive or. Elements are numbered with the
-first axis fastest, as in Triton, because its tie-breaking depends on the order.
+A layout is three lists of bases. Bit i of a thread's register number (lane number, warp number) moves its element by
+basis i. The moves of several bits are combined by exclusive or. Elements are numbered with the first axis fastest, as
+in Triton, because its tie-breaking depends on the order.
 
 Source: LinearLayout.h, LinearLayoutConversions.cpp and TritonGPUAttrDefs.td of Triton.
 """
@@ -168,6 +168,11 @@ class _BasisBuilder:
         """Bases for `extent` threads that all hold the same element."""
         return [(0,) * len(self.reach)] * (extent.bit_length() - 1)
 
+    def warps(self, counts: tuple[int, ...], order: tuple[int, ...], outer: int) -> list[Move]:
+        """Bases of the warps of an operand: only those along its outer axis hold other elements."""
+        moves = (self.along(axis, counts[axis]) if axis == outer else self.repeated(counts[axis]) for axis in order)
+        return [move for axis_moves in moves for move in axis_moves]
+
 
 def _blocked(encoding: Encoding, _: tuple[int, ...], __: int) -> _LayoutPattern:
     order = encoding.order or ()
@@ -203,12 +208,7 @@ def _mma_operand(warps: tuple[int, ...], operand: int, width: int, version: int)
     if operand == 0:
         register += builder.along(outer, 2)
     register += builder.along(k, 2)
-    order = (1, 0) if version == 2 else (0, 1)
-    warp = [
-        b
-        for axis in order
-        for b in (builder.along(axis, warps[axis]) if axis == outer else builder.repeated(warps[axis]))
-    ]
+    warp = builder.warps(warps, (1, 0) if version == 2 else (0, 1), outer)
     return _LayoutPattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
@@ -232,11 +232,7 @@ def _mfma_operand(warps: tuple[int, ...], m: int, operand: int, width: int) -> _
     builder = _BasisBuilder(2)
     register = builder.along(k, width)
     lane = [*builder.along(outer, m), *builder.along(k, 64 // m)]
-    warp = [
-        b
-        for axis in (1, 0)
-        for b in (builder.along(axis, warps[axis]) if axis == outer else builder.repeated(warps[axis]))
-    ]
+    warp = builder.warps(warps, (1, 0), outer)
     return _LayoutPattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
@@ -295,11 +291,7 @@ def _wmma_operand(warps: tuple[int, ...], operand: int, width: int, *, halves: i
     builder = _BasisBuilder(2)
     register = builder.along(k, width)
     lane = [*builder.along(outer, 16), *(builder.along(k, 2) if halves == 2 else builder.repeated(2))]
-    warp = [
-        b
-        for axis in (1, 0)
-        for b in (builder.along(axis, warps[axis]) if axis == outer else builder.repeated(warps[axis]))
-    ]
+    warp = builder.warps(warps, (1, 0), outer)
     return _LayoutPattern(register, lane, warp, (k, outer), tuple(builder.reach))
 
 
@@ -341,9 +333,7 @@ def _remove_axis(pattern: _LayoutPattern, dim: int) -> _LayoutPattern:
 
 def _fit(pattern: _LayoutPattern, shape: tuple[int, ...], kinds: tuple[LayoutKind, ...]) -> Layout:
     """A pattern cut to the extent of the tensor, or repeated in registers to fill it."""
-    strides = [1] * len(shape)
-    for axis in range(1, len(shape)):
-        strides[axis] = strides[axis - 1] * shape[axis - 1]
+    strides = [math.prod(shape[:axis]) for axis in range(len(shape))]
 
     def flat(basis: tuple[int, ...]) -> int:
         return sum(move % extent * stride for move, extent, stride in zip(basis, shape, strides, strict=True))

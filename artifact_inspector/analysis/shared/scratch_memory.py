@@ -1,10 +1,9 @@
 """Shared memory that an operation uses while it runs: reductions, conversions, atomics.
 
-It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this
-module.
+It is not visible in the text. Triton's allocator computes it from types and layouts, and so does this module.
 
-Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper,
-getScratchConfigForCvt, getNumScratchElemsSwizzledCvt, getScratchValueSize).
+Source: lib/Analysis/Allocation.cpp and Utility.cpp of Triton 2.1 to 3.9 (ReduceOpHelper, getScratchConfigForCvt,
+getNumScratchElemsSwizzledCvt, getScratchValueSize).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from artifact_inspector.analysis.flow.function_code import FunctionCode
 from artifact_inspector.analysis.shared.register_layouts import Layout, extent_along, read_layout
 from artifact_inspector.analysis.shared.swizzling import (
     MATRIX,
@@ -26,7 +26,7 @@ from artifact_inspector.analysis.shared.swizzling import (
     swapped_bits,
     swizzled_elements,
 )
-from artifact_inspector.model import Instruction, LanguageSemantics, Module, Release, TensorType, TritonVersion
+from artifact_inspector.model import Instruction, Release, TensorType, TritonVersion
 from artifact_inspector.model.encoding import LayoutKind
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
@@ -61,9 +61,9 @@ class ScratchRules:
         return None if self.release is None else self.release >= release
 
 
-def find_scratch_rules(module: Module, language: LanguageSemantics, triton: TritonVersion | None) -> ScratchRules:
+def find_scratch_rules(code: FunctionCode, triton: TritonVersion | None) -> ScratchRules:
     """The rules of a module, from its own text and the version in its metadata."""
-    launch = language.launch_parameters(module)
+    launch = code.language.launch_parameters(code.module)
     return ScratchRules(
         (None if triton is None else triton.release) or launch.release,
         launch.lanes or 32,
@@ -72,20 +72,18 @@ def find_scratch_rules(module: Module, language: LanguageSemantics, triton: Trit
     )
 
 
-def scratch_bytes(
-    instruction: Instruction, module: Module, language: LanguageSemantics, rules: ScratchRules, *, is_used: bool
-) -> int | None:
+def scratch_bytes(instruction: Instruction, code: FunctionCode, rules: ScratchRules, *, is_used: bool) -> int | None:
     """Bytes that an operation uses while it runs; None if unknown.
 
     Args:
         is_used: its result is read.
     """
-    use = language.shared_use(instruction)
+    use = code.language.shared_use(instruction)
     if use.role is SharedRole.TENSOR_MAP:
         return _TENSORMAP
     if rules.has_clusters:
         return None
-    types = language.tensor_types(instruction, module)
+    types = code.language.tensor_types(instruction, code.module)
     if use.role is SharedRole.CONVERSION:
         return _conversion(types, rules) if len(types) == 2 else None
     if use.role is SharedRole.HISTOGRAM:
@@ -178,8 +176,8 @@ def _reduction(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules:
 def _elements_by_thread(tensor: TensorType, layout: Layout, axis: int, rules: ScratchRules) -> int | None:
     """Elements of a reduction in 2.1, where usually every thread has its own slot.
 
-    Along the fastest axis every warp reduces its own elements; along another axis each thread writes.
-    Lanes count as the layout defines them, even if the tensor is smaller.
+    Along the fastest axis every warp reduces its own elements; along another axis each thread writes. Lanes count as
+    the layout defines them, even if the tensor is smaller.
     """
     named = read_layout(tensor._replace(shape=layout.tile), rules.threads_per_warp)
     is_slice = layout.kind is LayoutKind.SLICE
@@ -209,10 +207,8 @@ def _is_fastest(tensor: TensorType, layout: Layout, axis: int) -> bool:
 
 def _warp_partials(layout: Layout, axis: int) -> int:
     """Elements of a reduction from 2.2 until 3.7: the partial results of all warps."""
-    elements = extent_along(layout.warp, layout.shape, axis)
-    for axis_index, extent in enumerate(layout.shape):
-        elements *= 1 if axis_index == axis else extent
-    return elements
+    others = math.prod(extent for along, extent in enumerate(layout.shape) if along != axis)
+    return extent_along(layout.warp, layout.shape, axis) * others
 
 
 def _conversion_bytes_of_reduction(layout: Layout, axis: int, bits: list[int], rules: ScratchRules) -> int | None:
@@ -231,10 +227,8 @@ def _conversion_bytes_of_reduction(layout: Layout, axis: int, bits: list[int], r
         for lane, warp in zip(free if len(free) >= len(far) else range(len(lanes)), far, strict=False):
             lanes[lane], warps[warp] = warps[warp], lanes[lane]
         target = replace(current_layout, lane=tuple(lanes), warp=tuple(warps))
-        step_bytes = 0
-        for width in bits:
-            step_bytes += swizzled_elements(current_layout, target, width, *rules.accesses(width)) * width // 8
-        max_bytes = max(max_bytes, step_bytes)
+        accessed = ((width, swizzled_elements(current_layout, target, width, *rules.accesses(width))) for width in bits)
+        max_bytes = max(max_bytes, sum(elements * width // 8 for width, elements in accessed))
         current_layout = _reduced_in_warp(target, axis)
     return max_bytes
 
@@ -272,10 +266,8 @@ def _atomic(use: SharedUse, types: tuple[TensorType, ...], rules: ScratchRules, 
     if not is_used or rules.since((3, 4)) is False:
         return 0
     layout = read_layout(types[-1], rules.threads_per_warp)
-    if layout is None:
-        return None
-    if layout.is_one_to_one:
-        return 0
+    if layout is None or layout.is_one_to_one:
+        return None if layout is None else 0
     # Several threads share one element: one of them does the work and broadcasts the result.
     return types[-1].elements * max(8, types[-1].bits) // 8 if rules.since((3, 6)) else None
 
@@ -292,15 +284,13 @@ def _scan(inputs: tuple[TensorType, ...], layout: Layout, axis: int, rules: Scra
     return inputs[0].elements // run * sum(-(-element_bits(tensor) // 8) for tensor in inputs)
 
 
-def max_scratch_bytes(
-    instruction: Instruction, module: Module, language: LanguageSemantics, rules: ScratchRules
-) -> int | None:
+def max_scratch_bytes(instruction: Instruction, code: FunctionCode, rules: ScratchRules) -> int | None:
     """Upper bound of the bytes that a conversion uses; None for other operations.
 
     Without known layouts, this is a tile of the whole tensor, padded for one access of a thread.
     """
-    types = language.tensor_types(instruction, module)
-    if language.shared_use(instruction).role is not SharedRole.CONVERSION or len(types) != 2:
+    types = code.language.tensor_types(instruction, code.module)
+    if code.language.shared_use(instruction).role is not SharedRole.CONVERSION or len(types) != 2:
         return None
     bits = max(8, element_bits(types[0]))
     layouts = [read_layout(tensor, rules.threads_per_warp) for tensor in types]

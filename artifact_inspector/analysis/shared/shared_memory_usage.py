@@ -1,8 +1,8 @@
 """The bill of a kernel's shared memory: each allocation, its purpose, and whether the sum is right.
 
-It is read from TTGIR: the buffers in its text, and the scratch that operations use while they run, which
-Triton's allocator adds (`scratch`). The sum is computed like the allocator does (`allocator`), so that it
-can be compared with the `shared` of the metadata to the byte.
+It is read from TTGIR: the buffers in its text, and the scratch that operations use while they run, which Triton's
+allocator adds (`scratch`). The sum is computed like the allocator does (`allocator`), so that it can be compared with
+the `shared` of the metadata to the byte.
 """
 
 from __future__ import annotations
@@ -20,15 +20,7 @@ from artifact_inspector.analysis.shared.scratch_memory import (
     max_scratch_bytes,
     scratch_bytes,
 )
-from artifact_inspector.model import (
-    EventKind,
-    Instruction,
-    LanguageSemantics,
-    Module,
-    SourceLine,
-    TensorType,
-    TritonVersion,
-)
+from artifact_inspector.model import EventKind, Instruction, Location, SourceLine, TensorType, TritonVersion
 from artifact_inspector.model.limits import BUFFERS
 from artifact_inspector.model.shared import SharedRole, SharedUse
 
@@ -97,11 +89,7 @@ class SharedMemoryUsage:
 
 
 def find_shared_memory_usage(
-    codes: Sequence[FunctionCode],
-    module: Module,
-    language: LanguageSemantics,
-    declared: int | None,
-    triton: TritonVersion | None = None,
+    codes: Sequence[FunctionCode], declared: int | None, triton: TritonVersion | None = None
 ) -> SharedMemoryUsage | None:
     """The bill of a TTGIR module; None for one without functions.
 
@@ -112,14 +100,14 @@ def find_shared_memory_usage(
     """
     if not codes:
         return None
-    rules = find_scratch_rules(module, language, triton)
+    rules = find_scratch_rules(codes[0], triton)
     sizes: dict[str, int | None] = {}
     by_name = {code.function.name: code for code in codes}
     called = {
         name: [
             use.callee
             for index in code.of_kind.get(EventKind.BRANCH, ())
-            if (use := language.shared_use(code.function.instructions[index])).callee in by_name
+            if (use := code.language.shared_use(code.instructions[index])).callee in by_name
         ]
         for name, code in by_name.items()
     }
@@ -127,11 +115,10 @@ def find_shared_memory_usage(
     peak: int | None = None
     inner = {callee for callees in called.values() for callee in callees}
     for name in _callees_first(called):
-        function_entries, function_peak = _AllocationReader(by_name[name], module, language, rules, sizes).measure()
-        sizes[name] = function_peak
+        function_entries, sizes[name] = _AllocationReader(by_name[name], rules, sizes).measure()
         entries += function_entries
         if name not in inner:
-            peak = function_peak
+            peak = sizes[name]
     entries.sort(key=lambda entry: entry.line)
     if peak is None or (declared is not None and peak != declared):
         entries = [replace(entry, offset=None) for entry in entries]
@@ -176,29 +163,18 @@ class _SizedAllocation:
 class _AllocationReader:
     """Reads one function's allocations."""
 
-    def __init__(
-        self,
-        code: FunctionCode,
-        module: Module,
-        language: LanguageSemantics,
-        rules: ScratchRules,
-        sizes: dict[str, int | None],
-    ) -> None:
-        self.code = code
-        self.module = module
-        self.language = language
-        self.rules = rules
-        self.sizes = sizes
-        self.memory = SharedMemoryLiveness(code, language)
+    def __init__(self, code: FunctionCode, rules: ScratchRules, sizes: dict[str, int | None]) -> None:
+        self.code, self.language, self.rules, self.sizes = code, code.language, rules, sizes
+        self.memory = SharedMemoryLiveness(code)
 
     def measure(self) -> tuple[list[Allocation], int | None]:
         """The entries, and the bytes that they need together."""
         explicit: list[_SizedAllocation] = []
         scratch: list[_SizedAllocation] = []
-        for index, instruction in enumerate(self.code.function.instructions):
+        for index, instruction in enumerate(self.code.instructions):
             use = self.language.shared_use(instruction)
             if use.role in _ALLOCATION_ROLES:
-                types = self.language.tensor_types(instruction, self.module)
+                types = self.language.tensor_types(instruction, self.code.module)
                 if types and (use.role is SharedRole.ALLOCATION or types[-1].is_memory):
                     explicit.append(self._explicit(index, instruction, use, types[-1]))
                     continue
@@ -206,32 +182,27 @@ class _AllocationReader:
                 scratch += self._scratch(index, instruction, use)
         scratch += self._states()
         allocations = [*explicit, *scratch]
+        entries = [allocation.entry for allocation in allocations]
         if len(allocations) > BUFFERS.value:
-            return [allocation.entry for allocation in allocations], None
+            return entries, None
         placed = self._place_requests([allocation.request for allocation in allocations])
-        unknown = [allocation for allocation in allocations if allocation.entry.bytes is None]
-        if unknown and not self._is_hidden(allocations, placed.size):
-            return [allocation.entry for allocation in allocations], None
-        if unknown:  # small enough not to change the sum, but its offset is unknown
-            return [allocation.entry for allocation in allocations], placed.size
-        entries = [
-            replace(allocation.entry, offset=offset)
-            for allocation, offset in zip(allocations, placed.offsets, strict=True)
-        ]
-        return entries, placed.size
+        if all(entry.bytes is not None for entry in entries):
+            return [replace(e, offset=at) for e, at in zip(entries, placed.offsets, strict=True)], placed.size
+        # Small enough not to change the sum, but its offset is unknown.
+        return entries, placed.size if self._is_hidden(allocations, placed.size) else None
 
     def _is_hidden(self, allocations: list[_SizedAllocation], size: int) -> bool:
         """True if the allocations of unknown size cannot increase the sum."""
         requests = []
         for allocation in allocations:
+            request = allocation.request
             if allocation.entry.bytes is None:
-                instruction = self.code.function.instructions[allocation.index]
-                max_bytes = max_scratch_bytes(instruction, self.module, self.language, self.rules)
+                instruction = self.code.instructions[allocation.index]
+                max_bytes = max_scratch_bytes(instruction, self.code, self.rules)
                 if max_bytes is None:
                     return False
-                requests.append(allocation.request._replace(bytes=max_bytes))
-            else:
-                requests.append(allocation.request)
+                request = request._replace(bytes=max_bytes)
+            requests.append(request)
         return self._place_requests(requests).size == size
 
     def _place_requests(self, requests: list[BufferRequest]) -> BufferPlacement:
@@ -240,7 +211,7 @@ class _AllocationReader:
     def _explicit(self, index: int, instruction: Instruction, use: SharedUse, memory: TensorType) -> _SizedAllocation:
         aliases, users = self.memory.aliases(index)
         first, last = self.memory.live_range(index, aliases)
-        roles = {self.language.shared_use(self.code.function.instructions[user]).role for user in users}
+        roles = {self.language.shared_use(self.code.instructions[user]).role for user in users}
         indexed = SharedRole.BUFFER in roles
         size = None if self.rules.has_clusters else _allocated(memory)
         role, dot = self._purpose(memory, users, roles)
@@ -253,8 +224,8 @@ class _AllocationReader:
             dot=dot,
             name=self.language.source_name(instruction),
             is_scratch=False,
-            first=self.code.function.instructions[first].line,
-            last=self.code.function.instructions[last].line,
+            first=self.code.instructions[first].line,
+            last=self.code.instructions[last].line,
             offset=None,
         )
         request = self._request(
@@ -268,8 +239,7 @@ class _AllocationReader:
 
     def _scratch(self, index: int, instruction: Instruction, use: SharedUse) -> list[_SizedAllocation]:
         """The scratch memory of an operation."""
-        alignment = _SCRATCH_ALIGNMENT
-        purpose = use.role.value
+        alignment, purpose = _SCRATCH_ALIGNMENT, use.role.value
         if use.role is SharedRole.CALL:
             size, purpose = self.sizes.get(use.callee), f"frame of {use.callee}"
         elif use.role is SharedRole.PARTITIONS:
@@ -279,59 +249,34 @@ class _AllocationReader:
             size, alignment = (8 if self.rules.release in ((3, 3), (3, 4)) else 0), 16
         else:
             results = self.memory.values.results[index] if use.role is SharedRole.ATOMIC else ()
-            is_used = any(self.memory.uses.get(value) for value in results)
-            size = scratch_bytes(instruction, self.module, self.language, self.rules, is_used=is_used)
+            is_used = any(self.memory.values.uses.get(value) for value in results)
+            size = scratch_bytes(instruction, self.code, self.rules, is_used=is_used)
         if size == 0:
             return []
-        line = instruction.line
-        entry = Allocation(
-            bytes=size,
-            buffers=1,
-            line=line,
-            source=source_of(instruction.location),
-            role=purpose,
-            dot=None,
-            name="",
-            is_scratch=True,
-            first=line,
-            last=line,
-            offset=None,
+        entry = _scratch_entry(
+            size, purpose, instruction.line, instruction.line, instruction.line, instruction.location
         )
         at = self.memory.time_of(index)
         return [_SizedAllocation(entry, self._request(index, size, alignment, at, at + 1), index)]
 
     def _states(self) -> list[_SizedAllocation]:
         """The bytes that tell the warps of partitions what to run. Always live."""
-        function = self.code.function
-        sizes = [self.language.shared_use(function.instructions[at]).warps for at in self.memory.ends]
+        function, instructions = self.code.function, self.code.instructions
+        sizes = [self.language.shared_use(instructions[at]).warps for at in self.memory.ends]
         if not sizes:
             return []
         # The compiler fills the last group of four warps with an idle partition.
         size = None if None in sizes else max(-(-count // 4) * 4 for count in sizes if count is not None)
-        entry = Allocation(
-            bytes=size,
-            buffers=1,
-            line=function.line,
-            source=source_of(function.location),
-            role="states of the partitions' warps",
-            dot=None,
-            name="",
-            is_scratch=True,
-            first=function.instructions[0].line,
-            last=function.instructions[-1].line,
-            offset=None,
-        )
-        return [_SizedAllocation(entry, BufferRequest(size or 0, 4, 0, 2 * len(function.instructions) + 2), 0)]
+        role, lines = "states of the partitions' warps", (instructions[0].line, instructions[-1].line)
+        entry = _scratch_entry(size, role, function.line, *lines, function.location)
+        return [_SizedAllocation(entry, BufferRequest(size or 0, 4, 0, 2 * len(instructions) + 2), 0)]
 
     def _purpose(self, memory: TensorType, users: list[int], roles: set[SharedRole]) -> tuple[str, str | None]:
         """The purpose of an allocation, as text; for an operand, also the location of its dot."""
         if memory.element == BARRIER_ELEMENT or SharedRole.BARRIER in roles:
             return ("mbarriers" if SharedRole.BUFFER in roles else "mbarrier"), None
-        for user in users:
-            operand_purpose = self._operand(user)
-            if operand_purpose is not None:
-                return operand_purpose
-        return (SharedRole.STAGED_STORE.value if SharedRole.STAGED_STORE in roles else "tile"), None
+        operands = (purpose for user in users if (purpose := self._operand(user)) is not None)
+        return next(operands, (SharedRole.STAGED_STORE.value if SharedRole.STAGED_STORE in roles else "tile", None))
 
     def _operand(self, user: int) -> tuple[str, str | None] | None:
         """`operand a of the dot` and `f.py:3`, for a user that is a matrix operation or feeds one."""
@@ -342,25 +287,39 @@ class _AllocationReader:
             if at in visited:
                 continue
             visited.add(at)
-            instruction = self.code.function.instructions[at]
             for value in self.memory.values.results[at]:
-                for reader_index in self.memory.uses.get(value, ()):
-                    reader = self.code.function.instructions[reader_index]
+                for reader_index in self.memory.values.uses.get(value, ()):
+                    reader = self.code.instructions[reader_index]
                     if reader.kind is EventKind.MATRIX:
-                        return self._named(reader, reader_index, value)
-                    if reader.kind is EventKind.MOVE or reader.kind in _PASSING_KINDS:
+                        operand = list(self.memory.values.reads[reader_index].values()).index(value)
+                        role = f"operand {'abc'[operand]}" if operand < 3 else "scale"
+                        return f"{role} of the dot", source_of(reader.location)
+                    if reader.kind in _PASSING_KINDS:
                         pending.append(reader_index)
-            if instruction.kind is EventKind.MATRIX:
+            if self.code.instructions[at].kind is EventKind.MATRIX:
                 return None
         return None
 
-    def _named(self, matrix: Instruction, at: int, value: int) -> tuple[str, str | None]:
-        operand = list(self.memory.values.reads[at].values()).index(value)
-        role = f"operand {'abc'[operand]}" if operand < 3 else "scale"
-        return f"{role} of the dot", source_of(matrix.location)
+
+def _scratch_entry(
+    size: int | None, role: str, line: int, first: int, last: int, location: Location | None
+) -> Allocation:
+    return Allocation(
+        bytes=size,
+        buffers=1,
+        line=line,
+        source=source_of(location),
+        role=role,
+        dot=None,
+        name="",
+        is_scratch=True,
+        first=first,
+        last=last,
+        offset=None,
+    )
 
 
-_PASSING_KINDS = frozenset({EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})
+_PASSING_KINDS = frozenset({EventKind.MOVE, EventKind.SHARED_LOAD, EventKind.LAYOUT_CONVERSION})
 _ALLOCATION_ROLES = frozenset({SharedRole.ALLOCATION, SharedRole.CONVERSION})
 _SCRATCH_ROLES = frozenset(
     {
@@ -378,25 +337,21 @@ def _allocated(memory: TensorType) -> int:
 
     **Source**: getAllocationShapePerCTA in Triton's lib/Dialect/TritonGPU/IR/Dialect.cpp.
     """
-    elements = memory.elements
-    layout = memory.encoding
+    elements, layout = memory.elements, memory.encoding
     if layout is not None and layout.is_fp4_padded:
         elements *= 2  # eight unused bytes after every eight of packed fp4, as TMA writes them
     plain = elements
     for interval, padding in () if layout is None else layout.padding:
-        if not interval:
-            continue
-        elements += plain // interval * padding
-        if plain % interval == 0:  # no padding after the last element
-            elements -= padding
+        if interval:  # no padding after the last element
+            elements += (plain // interval - (plain % interval == 0)) * padding
     return elements * memory.bits // 8
 
 
 def _alignment(use: SharedUse, memory: TensorType, rules: ScratchRules) -> int:
     """Alignment of an allocation in bytes: required by its swizzling or TMA, else a small number.
 
-    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; validated against the
-    allocator of Triton 3.0, 3.3, 3.6 and 3.9.
+    **Source**: getAlignmentOrDefault of LocalAllocOp and the layouts' getAlignment; validated against the allocator of
+    Triton 3.0, 3.3, 3.6 and 3.9.
     """
     if use.alignment is not None:
         return use.alignment

@@ -1,8 +1,8 @@
 """The number of elements that a layout conversion keeps in shared memory at a time.
 
-There are two generations. Until Triton 3.3, and on AMD, one tile of both layouts is converted at a time
-and its rows are padded. From 3.4 on, NVIDIA's conversions swizzle. The part that both sides hold in the
-same registers is converted in several passes.
+There are two generations. Until Triton 3.3, and on AMD, one tile of both layouts is converted at a time and its rows
+are padded. From 3.4 on, NVIDIA's conversions swizzle. The part that both sides hold in the same registers is converted
+in several passes.
 
 Source: getScratchConfigForCvt in Triton's lib/Analysis/Allocation.cpp (2.1 to 3.3; for AMD still in
 third_party/amd/lib/Analysis); optimalSwizzlingLdSt in lib/Tools/GenericSwizzling.cpp.
@@ -27,19 +27,14 @@ _VECTOR = 128
 
 def padded_elements(source: Layout, target: Layout, bits: int, release: tuple[int, int]) -> int:
     """Elements, including padding, of one padded tile, as Triton up to 3.5 computes it."""
-    shape = [
-        max(min(extent, a), min(extent, b))
-        for extent, a, b in zip(source.shape, _tile(source, release), _tile(target, release), strict=True)
-    ]
+    tiles = zip(source.shape, _tile(source, release), _tile(target, release), strict=True)
+    shape = [max(min(extent, a), min(extent, b)) for extent, a, b in tiles]
     inner, outer = _order(source, release), _order(target, release)
     if release < (3, 2):  # a matrix operation's result has the order of the other side
-        inner, outer = (
-            (outer, outer)
-            if source.kind is LayoutKind.MMA
-            else (inner, inner)
-            if target.kind is LayoutKind.MMA
-            else (inner, outer)
-        )
+        if source.kind is LayoutKind.MMA:
+            inner = outer
+        elif target.kind is LayoutKind.MMA:
+            outer = inner
     fastest, last = outer[0], len(shape) - 1
     if len(shape) > 1 and (release < (3, 2) or math.prod(shape) != shape[fastest]):
         store_run = source.contiguous[last] if fastest == last == inner[0] else 1
@@ -97,12 +92,9 @@ def swizzled_elements(
     """
     a, b = _without_zeros(source.register), _without_zeros(target.register)
     dim = math.prod(source.shape).bit_length() - 1
-    options: list[tuple[int, int]] = []
-    for store in stores:
-        for load in loads:
-            option = _wide(source, target, (a, b), (store, load), bits, dim)
-            if option is not None:
-                options.append(option)
+    pairs = ((store, load) for store in stores for load in loads)
+    wide = [_wide(source, target, (a, b), pair, bits, dim) for pair in pairs]
+    options = [option for option in wide if option is not None]
     if options:  # the fewest bank conflicts, then the most passes
         return 1 << (dim + min((conflicts, -passes) for conflicts, passes in options)[1])
     vector = _vector(a, b, source.lane, target.lane, bits)
@@ -176,39 +168,28 @@ def _shared_row(
 def _vector(a: Bases, b: Bases, lane_a: Bases, lane_b: Bases, bits: int) -> list[int]:
     """Bases of the elements that one access moves together."""
     vector_bases = [basis for basis in a if basis in b][: (_VECTOR // bits).bit_length() - 1]
-    first = a
-    other_lanes = lane_b
-    if (1 << len(vector_bases)) * bits < 32:
+    row = tuple(vector_bases)
+    first, other_lanes = a, lane_b
+    if (1 << len(row)) * bits < 32:
         word_bases = (32 // bits).bit_length() - 1
-        lead_a = [*vector_bases, *(x for x in a if x not in vector_bases)]
-        lead_b = [*vector_bases, *(x for x in b if x not in vector_bases)]
-        if a[: len(vector_bases)] == tuple(vector_bases) and b[: len(vector_bases)] != tuple(vector_bases):
-            filled, first, other_lanes = lead_a[:word_bases], a, lane_b
-        elif b[: len(vector_bases)] == tuple(vector_bases) and a[: len(vector_bases)] != tuple(vector_bases):
-            filled, first, other_lanes = lead_b[:word_bases], b, lane_a
-        else:
+        lead_a = (*row, *(x for x in a if x not in row))
+        lead_b = (*row, *(x for x in b if x not in row))
+        leads_a, leads_b = a[: len(row)] == row, b[: len(row)] == row
+        if leads_a == leads_b:
             more_a = _shared_bases(lead_a, lead_a[:word_bases], lane_b, bits)
-            more_b = _shared_bases(lead_b, lead_b[:word_bases], lane_a, bits)
-            if more_a >= more_b:
-                filled, first, other_lanes = lead_a[:word_bases], tuple(lead_a), lane_b
-            else:
-                filled, first, other_lanes = lead_b[:word_bases], tuple(lead_b), lane_a
-        vector_bases = filled if len(filled) > len(vector_bases) else vector_bases
+            leads_a = more_a >= _shared_bases(lead_b, lead_b[:word_bases], lane_a, bits)
+            a, b = lead_a, lead_b
+        filled = (lead_a if leads_a else lead_b)[:word_bases]
+        first, other_lanes = (a, lane_b) if leads_a else (b, lane_a)
+        row = filled if len(filled) > len(row) else row
+    return [*row, *_shared_bases(first, row, other_lanes, bits)]
     return [*vector_bases, *_shared_bases(first, vector_bases, other_lanes, bits)]
 
 
-def _shared_bases(registers: Sequence[int], used: list[int], lanes: Bases, bits: int) -> list[int]:
+def _shared_bases(registers: Bases, used: Bases, lanes: Bases, bits: int) -> list[int]:
     """Register bases that the other side has among its lanes, as many as one access allows."""
     max_bases = (_VECTOR // max(bits, 32)).bit_length() - 1
-    bases: list[int] = []
-    for basis in registers:
-        if basis in used:
-            continue
-        if basis in lanes:
-            bases.append(basis)
-        if len(bases) == max_bases:
-            break
-    return bases
+    return [basis for basis in registers if basis not in used and basis in lanes][:max_bases]
 
 
 def _bank(registers: Bases, lanes: Bases, vector: list[int], bits: int) -> list[int]:

@@ -13,50 +13,31 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
 
 from artifact_inspector.compiling.ask.process import Interpreter, current_interpreter
 from artifact_inspector.errors import CompileError, UsageError
-from artifact_inspector.files.cache_directory import user_cache
 from artifact_inspector.files.process_limits import PYTHON_OF_LINKER
-from artifact_inspector.files.writer import write_text
-from artifact_inspector.model import Release, TritonVersion
+from artifact_inspector.files.writer import user_cache, write_text
+from artifact_inspector.model import TritonVersion
 
 _ROOT = Path(__file__).resolve().parents[3]
 _OLDEST_TRITON = (2, 1)
-_PYTHON_3 = {
-    (2, 1): (7, 11),
-    (2, 2): (8, 12),
-    (2, 3): (8, 12),
-    (3, 0): (8, 12),
-    (3, 1): (8, 12),
-    (3, 2): (9, 13),
-    (3, 3): (9, 13),
-    (3, 4): (9, 13),
-}
-"""Triton → the oldest and newest Python 3 with wheels, as the package index lists them. For newer releases,
-the index decides."""
+_PYTHON_3: dict[tuple[int, ...], tuple[int, int]] = {
+    (2, 1): (7, 11), (2, 2): (8, 12), (2, 3): (8, 12), (3, 0): (8, 12), (3, 1): (8, 12), (3, 2): (9, 13),
+    (3, 3): (9, 13), (3, 4): (9, 13),
+}  # fmt: skip
+"""Triton → the oldest and newest Python 3 with wheels, as the package index lists them. For newer releases, the index
+decides."""
 _OLDEST_PYTHON = 10
-_LATEST_RELEASES = {
-    (2, 1): "2.1.0",
-    (2, 2): "2.2.0",
-    (2, 3): "2.3.1",
-    (3, 0): "3.0.0",
-    (3, 1): "3.1.0",
-    (3, 2): "3.2.0",
-    (3, 3): "3.3.1",
-    (3, 4): "3.4.0",
-    (3, 5): "3.5.1",
-    (3, 6): "3.6.0",
-    (3, 7): "3.7.1",
-}
+_LATEST_RELEASES = (
+    *("2.1.0", "2.2.0", "2.3.1", "3.0.0", "3.1.0", "3.2.0", "3.3.1", "3.4.0"),
+    *("3.5.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0"),
+)
 """The last release of each minor version."""
-_NEWER_RELEASES = ("3.8.0", "3.9.0")
-"""Releases of minor versions with a single release."""
 _VERSION_PATTERN = re.compile(r"\d+\.\d+(\.\d+)?")
 _LINKER_SCRIPT = """#!{python} -E
 # Triton before 3.5 links AMD kernels with a separate program; newer releases contain the same linker.
@@ -102,17 +83,15 @@ def releases_between(first: str, last: str) -> tuple[str, ...]:
     Raises:
         UsageError: one of them is not a version.
     """
-    ends = sorted((parse_triton(first)[0], parse_triton(last)[0]), key=_version_numbers)
-    inner = (
-        release
-        for release in (*_LATEST_RELEASES.values(), *_NEWER_RELEASES)
-        if _version_numbers(ends[0]) < _version_numbers(release) < _version_numbers(ends[1])
-    )
-    return (ends[0], *sorted(inner, key=_version_numbers), ends[1])
+    first_version, last_version = sorted((parse_triton(text)[0] for text in (first, last)), key=_numbers)
+    inner = [
+        release for release in _LATEST_RELEASES if _numbers(first_version) < _numbers(release) < _numbers(last_version)
+    ]
+    return (first_version, *inner, last_version)
 
 
-def _version_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(component) for component in version.split("."))
+def _numbers(version: str) -> tuple[int, ...]:
+    return TritonVersion(version).numbers
 
 
 def parse_triton(text: str) -> tuple[str, Path | None]:
@@ -128,21 +107,16 @@ def parse_triton(text: str) -> tuple[str, Path | None]:
         raise UsageError(f"{text!r} is not a version of Triton.", "Write e.g. 3.2.0, or 3.2.0=/path/to/python.")
     if minor < _OLDEST_TRITON:
         raise UsageError(f"Triton {version} is too old to compile with.", "The oldest supported version is 2.1.")
-    full_version = (
-        parsed_version if parsed_version.count(".") == 2 else _LATEST_RELEASES.get(minor, f"{minor[0]}.{minor[1]}.0")
-    )
-    return full_version, Path(python.strip()).expanduser() if equals else None
+    if not parsed_version.is_exact:
+        latest = (version for version in _LATEST_RELEASES if _numbers(version)[:2] == minor)
+        parsed_version = TritonVersion(next(latest, f"{parsed_version}.0"))
+    return parsed_version, Path(python.strip()).expanduser() if equals else None
 
 
 def find_interpreter(
     version: str, python: Path | None = None, *, notice: Callable[[str], None] = lambda sentence: None
 ) -> Interpreter:
     """A Python with that Triton: the one given, this one, one in the cache directory, or a new one there.
-
-    Args:
-        version: as `parse_triton` returns it.
-        python: the Python to use, if given.
-        notice: called with a sentence before a slow step.
 
     Raises:
         CompileError: there is none and none can be created; the remedy says why.
@@ -159,7 +133,11 @@ def find_interpreter(
         current_interpreter()  # raises: Triton is not available on this system
     directory = cache_directory() / "triton" / version
     if _find_triton_version(directory / "bin" / "python") != version:
-        with _lock_directory(directory):
+        import fcntl  # not available on Windows, where no environment is created
+
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with directory.with_name(f".{directory.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time creates an environment
             if _find_triton_version(directory / "bin" / "python") != version:
                 notice(f"creating an environment with Triton {version} in {directory}")
                 _create_environment(directory, version)
@@ -175,7 +153,16 @@ def _own_triton_version() -> str | None:
 
 def _find_triton_version(python: Path) -> str | None:
     """The version of Triton installed for a Python, without importing it; None if there is none."""
-    code = "from importlib.metadata import version; print(version('triton'))"
+    return _query_python(python, "from importlib.metadata import version; print(version('triton'))")
+
+
+def _python_minor(python: Path) -> str | None:
+    """N of Python 3.N; None if it does not run."""
+    return _query_python(python, "import sys; print(sys.version_info[1])")
+
+
+def _query_python(python: Path, code: str) -> str | None:
+    """What a line of code prints in an isolated Python; None if it fails."""
     try:
         process = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -184,7 +171,7 @@ def _find_triton_version(python: Path) -> str | None:
 
 
 def _isolated_interpreter(python: Path, version: str) -> Interpreter:
-    is_same_python = _python_minor(python) == sys.version_info[1]
+    is_same_python = _python_minor(python) == str(sys.version_info[1])
     import_paths = [path for path in sys.path if path] if is_same_python else []
     environment = {
         "PYTHONPATH": "",
@@ -201,12 +188,12 @@ def _isolated_interpreter(python: Path, version: str) -> Interpreter:
 
 def _find_linker(version: str) -> Path | None:
     """An ld.lld for Tritons that need one: the system's, or a script that calls the linker in our Triton."""
-    if _release_of(version) >= (3, 5):
+    if _numbers(version) >= (3, 5):
         return None
     if linker_path := shutil.which("ld.lld"):
         return Path(linker_path)
     own_version = _own_triton_version()
-    if own_version is None or _release_of(own_version) < (3, 5):
+    if own_version is None or _numbers(own_version) < (3, 5):
         return None
     script = cache_directory() / "bin" / "ld.lld"
     text = _LINKER_SCRIPT.format(python=sys.executable, version=own_version)
@@ -222,14 +209,14 @@ def _create_environment(directory: Path, version: str) -> None:
     triton_name = f"Triton {version}"
     pythons = _find_pythons(version)
     if not pythons and shutil.which("uv") is None:
-        _, newest = _PYTHON_3[_release_of(version)]
+        _, newest = _PYTHON_3[_numbers(version)[:2]]
         raise CompileError(
             f"{triton_name} has wheels for Python 3.{newest} and older, and none of these is installed.",
             f"Install Python 3.{newest}, or uv, which downloads one.",
         )
     complaint = ""
     try:
-        for python in pythons or [f"3.{_PYTHON_3[_release_of(version)][1]}"]:
+        for python in pythons or [f"3.{_PYTHON_3[_numbers(version)[:2]][1]}"]:
             shutil.rmtree(temporary_directory, ignore_errors=True)
             complaint = _install(temporary_directory, python, _required_packages(version))
             if not complaint:
@@ -247,9 +234,9 @@ def _create_environment(directory: Path, version: str) -> None:
 def _required_packages(version: str) -> list[str]:
     """The packages that a compile needs; the wheels of 2.x declare more (torch, cmake …)."""
     packages = [f"triton=={version}"]
-    if _release_of(version) < (3, 3):
+    if _numbers(version) < (3, 3):
         packages += ["setuptools<80", "filelock"]
-    if (2, 2) <= _release_of(version) < (3, 0):
+    if (2, 2) <= _numbers(version) < (3, 0):
         packages.append("numpy<2")
     return packages
 
@@ -257,17 +244,11 @@ def _required_packages(version: str) -> list[str]:
 def _install(directory: Path, python: str, packages: Sequence[str]) -> str:
     """Create an environment and install packages; returns an error message, empty on success."""
     directory.parent.mkdir(parents=True, exist_ok=True)
+    new_python = str(directory / "bin" / "python")
+    create, install = [python, "-m", "venv"], [new_python, "-m", "pip", "install"]
     if uv := shutil.which("uv"):
-        steps = [
-            [uv, "venv", "--quiet", "--python", python, str(directory)],
-            [uv, "pip", "install", "--quiet", "--python", str(directory / "bin" / "python"), "--no-deps", *packages],
-        ]
-    else:
-        steps = [
-            [python, "-m", "venv", str(directory)],
-            [str(directory / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", *packages],
-        ]
-    for step in steps:
+        create, install = [uv, "venv", "--quiet", "--python", python], [uv, "pip", "install", "--python", new_python]
+    for step in ([*create, str(directory)], [*install, "--quiet", "--no-deps", *packages]):
         try:
             process = subprocess.run(step, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -281,46 +262,11 @@ def _install(directory: Path, python: str, packages: Sequence[str]) -> str:
 
 def _find_pythons(version: str) -> list[str]:
     """Pythons of this machine that Triton may have wheels for: this one, then from the newest on."""
-    oldest, newest = _PYTHON_3.get(_release_of(version), (0, 99))
-    candidates = [sys.executable] if _is_supported_python(sys.version_info[1], oldest, newest) else []
-    for minor in range(min(newest, 20), max(oldest, _OLDEST_PYTHON) - 1, -1):
+    oldest, newest = _PYTHON_3.get(_numbers(version)[:2], (0, 99))
+    oldest, own = max(oldest, _OLDEST_PYTHON), sys.version_info[1]
+    candidates = [sys.executable] if oldest <= own <= newest else []
+    for minor in range(min(newest, 20), oldest - 1, -1):
         python_path = shutil.which(f"python3.{minor}")
-        if minor != sys.version_info[1] and python_path is not None and _python_minor(Path(python_path)) == minor:
+        if minor != own and python_path is not None and _python_minor(Path(python_path)) == str(minor):
             candidates.append(python_path)
     return candidates
-
-
-def _is_supported_python(minor: int, oldest: int, newest: int) -> bool:
-    return max(oldest, _OLDEST_PYTHON) <= minor <= newest
-
-
-def _python_minor(python: Path) -> int | None:
-    """N of Python 3.N; None if it does not run."""
-    try:
-        process = subprocess.run(
-            [python, "-I", "-c", "import sys; print(sys.version_info[1])"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return int(process.stdout) if process.returncode == 0 else None
-
-
-def _release_of(version: str) -> Release:
-    release = TritonVersion(version).release
-    assert release is not None, version  # `parse_triton` returned it
-    return release
-
-
-@contextmanager
-def _lock_directory(directory: Path) -> Iterator[None]:
-    """Hold a lock, so that one process at a time creates an environment."""
-    import fcntl  # not available on Windows, where no environment is created
-
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with directory.with_name(f".{directory.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

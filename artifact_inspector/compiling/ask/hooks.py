@@ -1,21 +1,26 @@
 """Report each kernel that Triton compiles in this process, through the hooks that its version has.
 
-Source: triton/knobs.py, `compilation_knobs.listener` (3.4 and later): called for every compile and every hit
-    in the cache, with the files; triton/runtime/jit.py, `JITFunction.compiled_hook` (3.2, 3.3): called after
-    the compile of a launch; `JITFunction.cache_hook` (3.0, 3.1): called before it. The hook of 2.x has
-    neither the function nor the result.
+The files of a compiled kernel object are read from memory, without importing Triton.
+
+Source: triton/knobs.py, `compilation_knobs.listener` (3.4 and later): called for every compile and every hit in the
+    cache, with the files; triton/runtime/jit.py, `JITFunction.compiled_hook` (3.2, 3.3): called after the compile of a
+    launch; `JITFunction.cache_hook` (3.0, 3.1): called before it. The hook of 2.x has neither the function nor the
+    result. triton/compiler/compiler.py, `CompiledKernel`: 2.x has its metadata as a dict and the function as `fn`, 3.x
+    as a named tuple and the function's name in `src`; `asm` holds every stage in all of them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.kernel_files import read_kernel_files
-from artifact_inspector.errors import CompileError
+from artifact_inspector.compiling.capture.patches import replaced
+from artifact_inspector.errors import CompileError, UsageError
+from artifact_inspector.model import TritonVersion
 
 KernelCallback = Callable[[str, Mapping[str, bytes]], None]
 """Called with a kernel: its file stem, and its file contents by suffix."""
@@ -44,7 +49,7 @@ def report_compiles(take: KernelCallback) -> Iterator[str]:
     elif hasattr(JITFunction, "compiled_hook"):
         with _install_launch_hook(JITFunction, "compiled_hook", take):
             yield _LAUNCHES_ONLY
-    elif hasattr(triton, "compile") and not triton.__version__.startswith("2."):
+    elif hasattr(triton, "compile") and TritonVersion(triton.__version__).since((3, 0)) is not False:
         with _install_launch_hook(JITFunction, "cache_hook", take):
             yield f"{_LAUNCHES_ONLY}, and when the block ends"
     else:
@@ -62,22 +67,14 @@ def _install_listener(knobs: Any, take: KernelCallback) -> Iterator[None]:
     def listen(**event: Any) -> None:
         # read the files now: the cache directory may be gone later
         with suppress(OSError):
-            take(*_read_group(event["metadata_group"]))
+            paths = [Path(path) for path in event["metadata_group"].values()]
+            stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
+            take(stem, {path.suffix.removeprefix("."): path.read_bytes() for path in paths})
         if previous_listener is not None:
             previous_listener(**event)
 
-    knobs.listener = listen
-    try:
+    with replaced(knobs, "listener", listen):
         yield
-    finally:
-        knobs.listener = previous_listener
-
-
-def _read_group(group: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
-    """The file stem of a kernel, and its file contents by suffix."""
-    paths = [Path(path) for path in group.values()]
-    stem = next((path.stem for path in paths if path.suffix == ".json"), "kernel")
-    return stem, {path.suffix.removeprefix("."): path.read_bytes() for path in paths}
 
 
 @contextmanager
@@ -95,22 +92,62 @@ def _install_launch_hook(functions: Any, name: str, take: KernelCallback) -> Ite
     def report_launched() -> None:
         while pending_launches:
             function, key = pending_launches.pop(0)
-            for compiled in _cached_kernels(function, key):
-                take(*read_kernel_files(compiled))
+            caches = getattr(function, "cache", None)  # until 3.2; 3.3 has a tuple for each device
+            if caches is None:
+                caches = {device: kernels_by_key[0] for device, kernels_by_key in function.device_caches.items()}
+            for kernels_by_key in caches.values():
+                if key in kernels_by_key:
+                    take(*read_kernel_files(kernels_by_key[key]))
 
-    setattr(functions, name, hook)
     try:
-        yield
+        with replaced(functions, name, hook):
+            yield
     finally:
-        setattr(functions, name, previous_hook)
         report_launched()
 
 
-def _cached_kernels(function: Any, key: Any) -> Iterator[object]:
-    """The kernels that a function has compiled for a key, on any device."""
-    caches = getattr(function, "cache", None)  # until 3.2; 3.3 has a tuple for each device
-    if caches is None:
-        caches = {device: kernels_by_key[0] for device, kernels_by_key in function.device_caches.items()}
-    for kernels_by_key in caches.values():
-        if key in kernels_by_key:
-            yield kernels_by_key[key]
+_UNCOMPILED_TYPES = frozenset({"JITFunction", "GluonJITFunction", "Autotuner", "Heuristics", "InterpretedFunction"})
+
+
+def read_kernel_files(kernel: object) -> tuple[str, dict[str, bytes]]:
+    """The file stem of a compiled kernel in the cache, and its file contents by suffix.
+
+    Raises:
+        UsageError: the object is not a compiled kernel.
+    """
+    if not hasattr(kernel, "asm") and callable(getattr(kernel, "result", None)):
+        kernel = kernel.result()  # type: ignore[attr-defined] # compiled in the background
+    texts = getattr(kernel, "asm", None)
+    if not isinstance(texts, Mapping):
+        raise _not_compiled_error(kernel)
+    contents = {
+        suffix: content if isinstance(content, bytes) else str(content).encode() for suffix, content in texts.items()
+    }
+    metadata: Any = getattr(kernel, "metadata", None)
+    metadata = metadata._asdict() if hasattr(metadata, "_asdict") else metadata if isinstance(metadata, Mapping) else {}
+    if metadata:  # as in Triton's file: an object such as the target becomes its fields
+        plain = json.dumps(dict(metadata), default=lambda x: vars(x) if hasattr(x, "__dict__") else str(x))
+        contents["json"] = plain.encode()
+    # in Triton 2.x the symbol has a suffix that the files lack
+    source, function = getattr(kernel, "src", None), getattr(kernel, "fn", None)
+    stem = getattr(source, "name", None) or getattr(function, "__name__", None) or metadata.get("name")
+    return str(stem or "kernel"), contents
+
+
+def _not_compiled_error(kernel: object) -> UsageError:
+    kind = type(kernel).__name__
+    if kind in _UNCOMPILED_TYPES:
+        name = getattr(kernel, "__name__", None) or getattr(getattr(kernel, "fn", None), "__name__", "kernel")
+        return UsageError(
+            f"{name} is a kernel's source, not a compiled kernel.",
+            f"Inspect what a launch returns: inspect({name}[grid](…)), or {name}.warmup(…, grid=(1,)).",
+        )
+    if kernel is None:
+        return UsageError(
+            "None is not a compiled kernel.",
+            "A launch returns None under TRITON_INTERPRET=1, or if a hook kept Triton from compiling.",
+        )
+    return UsageError(
+        f"{'An' if kind[0].lower() in 'aeiou' else 'A'} {kind} is not a compiled kernel.",
+        "Pass the return value of a launch or of triton.compile, or the path of a cache or of a file in it.",
+    )

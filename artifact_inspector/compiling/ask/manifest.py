@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult
 from artifact_inspector.errors import CacheError, UsageError
 from artifact_inspector.files.reader import read_content
 from artifact_inspector.files.records import MANIFEST, MAX_RECORD_BYTES
@@ -33,8 +33,8 @@ SCHEMA_VERSION = 1
 MAX_DETAIL_CHARACTERS = 20_000
 """Characters of compiler output kept for one entry: the last ones."""
 CAPTURED_PREFIX = "captured at "
-"""Prefix of the place of a kernel that cannot be imported, because it is defined in a function; the line of a
-launch follows."""
+"""Prefix of the place of a kernel that is defined in a function, so that it cannot be imported; the line of a launch
+follows."""
 _IDENTITY_KEYS = ("place", "target", "triton", "config", "types", "constants", "options")
 
 
@@ -66,25 +66,27 @@ def create_directory(out: Path) -> Path:
     return out.resolve()
 
 
-def _read_rows(directory: Path, key: str) -> list[dict[str, Any]]:
-    return [_validate_row(row) for row in (_read_document(directory) or {}).get(key, ()) if isinstance(row, dict)]
-
-
 _VALUE_TYPES: Mapping[str, type] = {
-    "place": str, "kernel": str, "target": str, "directory": str, "hash": str, "types": list,
-    "constants": dict, "options": dict,
-}  # fmt: skip
+    **dict.fromkeys(("place", "kernel", "target", "directory", "hash"), str),
+    "types": list,
+    "constants": dict,
+    "options": dict,
+}
 """Expected type of each value; the record may come from an untrusted cache."""
 
 
-def _validate_row(row: dict[str, Any]) -> dict[str, Any]:
-    """The row without values of unexpected types."""
-    valid_row: dict[str, Any] = {
-        key: value for key, value in row.items() if isinstance(value, _VALUE_TYPES.get(key, object))
-    }
-    if "types" in valid_row:
-        valid_row["types"] = [value for value in valid_row["types"] if isinstance(value, str) and "=" in value]
-    return valid_row
+def _read_rows(directory: Path, key: str) -> list[dict[str, Any]]:
+    """The rows of a list, without values of unexpected types."""
+    rows: list[dict[str, Any]] = []
+    for document_row in (_read_document(directory) or {}).get(key, ()):
+        if isinstance(document_row, dict):
+            row: dict[str, Any] = {
+                name: x for name, x in document_row.items() if isinstance(x, _VALUE_TYPES.get(name, object))
+            }
+            if "types" in row:
+                row["types"] = [value for value in row["types"] if isinstance(value, str) and "=" in value]
+            rows.append(row)
+    return rows
 
 
 def _read_document(directory: Path) -> dict[str, Any] | None:
@@ -95,10 +97,9 @@ def _read_document(directory: Path) -> dict[str, Any] | None:
         return {}
     except (OSError, ValueError, RecursionError):
         return None
-    is_valid = isinstance(document, dict) and all(
-        isinstance(document.get(key, []), list) for key in ("entries", "launches")
-    )
-    return document if is_valid else None
+    if isinstance(document, dict) and all(isinstance(document.get(key, []), list) for key in ("entries", "launches")):
+        return document
+    return None
 
 
 def add_to_manifest(
@@ -110,50 +111,44 @@ def add_to_manifest(
         CacheError: the manifest would become too large to read again; it is unchanged.
     """
     with _WRITE_LOCK:
-        _write_manifest(directory, results, launches)
+        if _read_document(directory) is None:
+            return  # it became unreadable: another program writes it
+        references: dict[int, dict[str, str]] = {}
+        new_launches = [
+            {**launch, "args": store_arguments(directory, launch["args"], references)}  # large tensors go to files
+            if isinstance(launch.get("args"), Mapping)
+            else dict(launch)
+            for launch in launches
+        ]
+        launches_by_text = {json.dumps(launch): launch for launch in (*read_launches(directory), *new_launches)}
+        entries = {_entry_identity(entry): entry for entry in read_manifest(directory)}
+        for result in results:
+            if result.is_usage_error:
+                continue  # the request was refused before a compile
+            entry = _describe_entry(result, directory)
+            previous_entry = entries.get(_entry_identity(entry), {})
+            if result.is_cached and "seconds" in previous_entry:
+                entry["seconds"] = previous_entry["seconds"]  # the duration of the compile, not of the lookup
+            entries[_entry_identity(entry)] = entry
+        _write_manifest(directory, list(entries.values()), list(launches_by_text.values()), len(new_launches))
 
 
-def _write_manifest(directory: Path, results: Iterable[CompileResult], launches: Iterable[Mapping[str, Any]]) -> None:
-    if _read_document(directory) is None:
-        return  # it became unreadable: another program writes it
-    references: dict[int, dict[str, str]] = {}
-    new_launches = [_store_values(directory, launch, references) for launch in launches]
-    launches_by_text = {json.dumps(launch): launch for launch in (*read_launches(directory), *new_launches)}
-    entries = {_entry_identity(entry): entry for entry in read_manifest(directory)}
-    for result in results:
-        if result.is_usage_error:
-            continue  # the request was refused before a compile
-        entry = describe_entry(result, directory)
-        previous_entry = entries.get(_entry_identity(entry), {})
-        if result.is_cached and "seconds" in previous_entry:
-            entry["seconds"] = previous_entry["seconds"]  # the duration of the compile, not of the lookup
-        entries[_entry_identity(entry)] = entry
-    text = _format_manifest(list(entries.values()), list(launches_by_text.values()))
-    if len(text) > MAX_RECORD_BYTES:
-        present = [entry for entry in entries.values() if _is_present(directory, entry)]
-        text = _format_manifest(present, list(launches_by_text.values()))
+def _write_manifest(
+    directory: Path, entries: list[dict[str, Any]], launches: list[dict[str, Any]], new_count: int
+) -> None:
+    text = _format_manifest(entries, launches)
+    if len(text) > MAX_RECORD_BYTES:  # without the entries whose compiled kernels do not exist any more
+        names = [entry.get("directory") for entry in entries]
+        present = [x for x, name in zip(entries, names, strict=True) if name and (directory / str(name)).is_dir()]
+        text = _format_manifest(present, launches)
     if len(text) > MAX_RECORD_BYTES:
         raise CacheError(
-            f"{directory / MANIFEST} would have {len(text) >> 20} MiB with {len(new_launches):,} new launches; at most "
+            f"{directory / MANIFEST} would have {len(text) >> 20} MiB with {new_count:,} new launches; at most "
             f"{MAX_RECORD_BYTES >> 20} MiB are read. It is unchanged.",
             "Use a new directory: -o DIR.",
         )
     with suppress(CacheError):  # the kernels are usable without the manifest
         write_text(directory / MANIFEST, text)
-
-
-def _is_present(directory: Path, entry: Mapping[str, Any]) -> bool:
-    """Whether the compiled kernel of an entry still exists; failed compiles have none."""
-    name = entry.get("directory")
-    return isinstance(name, str) and (directory / name).is_dir()
-
-
-def _store_values(directory: Path, launch: Mapping[str, Any], references: dict[int, dict[str, str]]) -> dict[str, Any]:
-    """The launch with the values of its large tensors in files."""
-    arguments = launch.get("args")
-    if not isinstance(arguments, Mapping):
-        return dict(launch)
-    return {**launch, "args": store_arguments(directory, arguments, references)}
 
 
 def _format_manifest(entries: list[dict[str, Any]], launches: list[dict[str, Any]]) -> str:
@@ -163,10 +158,8 @@ def _format_manifest(entries: list[dict[str, Any]], launches: list[dict[str, Any
     return json.dumps(document, indent=1) + "\n"
 
 
-def describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
-    """One entry of the manifest."""
-    entry_directory = result.directory
-    return {
+def _describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
+    entry = {
         "kernel": result.kernel,
         "place": result.kernel_path,
         "target": result.target.arch,
@@ -176,17 +169,15 @@ def describe_entry(result: CompileResult, directory: Path) -> dict[str, Any]:
         "constants": dict(result.constants),
         "options": dict(result.options),
         "seconds": round(result.seconds, 3),
-        "directory": None if entry_directory is None else os.path.relpath(entry_directory, directory),
+        "directory": None if result.directory is None else os.path.relpath(result.directory, directory),
         "message": result.message,
-        **({} if result.details is None else {"details": _shorten_details(result.details)}),
     }
+    if (details := result.details) is not None:
+        dropped = len(details) - MAX_DETAIL_CHARACTERS
+        text = details if dropped <= 0 else f"… {dropped:,} characters are not kept …\n{details[dropped:]}"
+        entry["details"] = text
+    return entry
 
 
-def _shorten_details(text: str) -> str:
-    """The end of a compiler's output, where it states its error."""
-    dropped = len(text) - MAX_DETAIL_CHARACTERS
-    return text if dropped <= 0 else f"… {dropped:,} characters are not kept …\n{text[dropped:]}"
-
-
-def _entry_identity(entry: dict[str, Any]) -> str:
+def _entry_identity(entry: Mapping[str, Any]) -> str:
     return json.dumps([entry.get(name) for name in _IDENTITY_KEYS], sort_keys=True)

@@ -46,17 +46,12 @@ class Interpreter:
     def with_older_state(self, directory: Path, older_directory: Path) -> Interpreter:
         """The same interpreter, importing from `older_directory`, an older state of `directory`, in its place."""
         paths = self.environment.get("PYTHONPATH", "").split(os.pathsep)
-        replaced_paths = [
-            Path(path) for path in paths if path and Path(path) != _ROOT and directory in _with_parents(path)
-        ]
-        older_paths = [str(older_directory / path.resolve().relative_to(directory)) for path in replaced_paths]
-        return replace(self, environment={**self.environment, "PYTHONPATH": os.pathsep.join([*older_paths, *paths])})
-
-
-def _with_parents(path: str) -> tuple[Path, ...]:
-    """A directory and all its parents."""
-    resolved_path = Path(path).resolve()
-    return (resolved_path, *resolved_path.parents)
+        replaced_paths = []
+        for path in (Path(path).resolve() for path in paths if path and Path(path) != _ROOT):
+            if directory in (path, *path.parents):
+                replaced_paths.append(str(older_directory / path.relative_to(directory)))
+        pythonpath = os.pathsep.join([*replaced_paths, *paths])
+        return replace(self, environment={**self.environment, "PYTHONPATH": pythonpath})
 
 
 def current_interpreter() -> Interpreter:
@@ -91,11 +86,7 @@ def run_requests(
     each target, and the remaining requests are sent to a new process.
 
     Args:
-        interpreter: the Python that compiles.
         requests: requests in the format of `worker.__main__`.
-        workers: number of concurrent compiles.
-        time_limit: seconds that one compile may take.
-        planned: called with the number of rows when it is known.
 
     Raises:
         CompileError: the process could not start, or ended with unfinished jobs.
@@ -104,19 +95,15 @@ def run_requests(
     failed_rows = 0
     while remaining:
         numbers = [number for number, _ in remaining]
-        request = {
-            "asks": [request_document for _, request_document in remaining],
-            "parent": os.getpid(),
-            "workers": workers,
-            "time_limit": time_limit,
-        }
+        asks = [request_document for _, request_document in remaining]
+        request = {"asks": asks, "parent": os.getpid(), "workers": workers, "time_limit": time_limit}
         reading: int | None = None
-        with _start_worker(interpreter, json.dumps(request)) as process:
-            watch = _ImportTimer(process.kill, IMPORT_SECONDS)
-            for line in process.lines:
+        with _start_worker(interpreter, json.dumps(request)) as (process, errors):
+            watch = _ImportTimer(process.kill)
+            for line in process.stdout or ():
                 message = json.loads(line)
-                watch.restart()
                 if "reading" in message:
+                    watch.restart()
                     reading = message["reading"]
                 elif "jobs" in message:
                     reading = None
@@ -126,7 +113,9 @@ def run_requests(
                 else:
                     yield {**message, "ask": numbers[message["ask"]]}
             watch.stop()
-            status, complaint = process.end()
+            status = process.wait()
+            errors.seek(0)
+            complaint = errors.read().decode(errors="replace").strip()
         if status == 0 and reading is None:  # otherwise an imported file ended the process
             return
         if reading is None:
@@ -142,84 +131,58 @@ def run_requests(
             # after exit status 0, the printed text is not an error message
             last = complaint.splitlines()[-1] if complaint and status else f"exit status {status}"
             reason = f"ended the process that imported it ({last})"
-        yield from _import_failure_rows(number, failed_request, reason, complaint, interpreter.version)
+        file = failed_request["place"].rpartition(":")[0] or failed_request["place"]
+        remedy = f"Check that `python {file}` ends without a GPU."
+        yield from failure_rows(
+            number, failed_request, interpreter.version, f"{file} {reason}.", remedy, details=complaint
+        )
 
 
-def _import_failure_rows(
-    number: int, request: Mapping[str, Any], reason: str, details: str, version: str | None
+def failure_rows(
+    number: int, request: Mapping[str, Any], version: str | None, message: str, remedy: str | None, **fields: str
 ) -> Iterator[dict[str, Any]]:
-    """Error rows for a request whose file cannot be imported."""
-    file, _, name = request["place"].rpartition(":")
+    """One row for each target of a request that no process can compile."""
     for index, target in enumerate(request["targets"]):
-        yield {
-            "ask": number,
-            "index": index,
-            "kernel": name or request["place"],
-            "target": target,
-            "seconds": 0.0,
-            "message": f"{file or request['place']} {reason}.",
-            "triton": version,
-            "remedy": f"Check that `python {file or request['place']}` ends without a GPU.",
-            "details": details,
-        }
+        row = {"ask": number, "index": index, "kernel": request["place"].rpartition(":")[2], "target": target}
+        yield {**row, "seconds": 0.0, "triton": version, "message": message, "remedy": remedy, **fields}
 
 
 class _ImportTimer:
-    """A timer that kills a process whose import takes too long."""
-
-    def __init__(self, end: Callable[[], None], seconds: float) -> None:
+    def __init__(self, kill: Callable[[], None]) -> None:
         self.has_expired = False
-        self._kill, self._seconds = end, seconds
-        self._timer = self._start()
+        self._kill = kill
+        self._start()
 
     def restart(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = self._start()
+        self.stop()
+        self._start()
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
-    def _start(self) -> Timer | None:
-        timer = Timer(self._seconds, self._expire)
-        timer.daemon = True
-        timer.start()
-        return timer
+    def _start(self) -> None:
+        self._timer = Timer(IMPORT_SECONDS, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _expire(self) -> None:
         self.has_expired = True
         self._kill()
 
 
-class _WorkerProcess:
-    """A running compiling process."""
-
-    def __init__(self, process: subprocess.Popen[str], errors: IO[bytes]) -> None:
-        assert process.stdout is not None
-        self.lines: Iterator[str] = iter(process.stdout)
-        self.kill = process.kill
-        self._process, self._errors = process, errors
-
-    def end(self) -> tuple[int, str]:
-        """Wait for its end; returns the exit status and the text of standard error."""
-        status = self._process.wait()
-        self._errors.seek(0)
-        return status, self._errors.read().decode(errors="replace").strip()
-
-
 @contextmanager
-def _start_worker(interpreter: Interpreter, request: str) -> Iterator[_WorkerProcess]:
+def _start_worker(interpreter: Interpreter, request: str) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
     """Start a compiling process with its request; it and its children end with the block."""
-    variables = {**os.environ, **interpreter.environment}
-    for name in _CLEARED_VARIABLES:
-        variables.pop(name, None)
+    variables = {
+        name: value
+        for name, value in {**os.environ, **interpreter.environment}.items()
+        if name not in _CLEARED_VARIABLES
+    }
     # a file, not a pipe: a kernel's file may print more than a pipe holds
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
-                list(interpreter.command),
+                [*interpreter.command],
                 env=variables,
                 text=True,
                 stdin=subprocess.PIPE,
@@ -237,7 +200,7 @@ def _start_worker(interpreter: Interpreter, request: str) -> Iterator[_WorkerPro
                 process.stdin.flush()
             with suppress(BrokenPipeError):
                 process.stdin.close()
-            yield _WorkerProcess(process, errors)
+            yield process, errors
         finally:
             process.terminate()
             process.wait()

@@ -18,10 +18,8 @@ from artifact_inspector.files.scratch import scratch_directory
 
 CHUNKS_PER_THREAD = 4
 """Jobs are grouped, so that Triton is not imported for each; several chunks per thread balance the load."""
-
 CONNECT_SECONDS = 10.0
 """Seconds to wait for a scheduler."""
-
 Files = Mapping[str, bytes]
 
 
@@ -40,9 +38,6 @@ def run_remote_requests(
     Args:
         scheduler: its address, `tcp://host:8786`.
         version: of Triton, and its Python on every machine, if one is given; None for the installed Triton.
-        requests: requests in the format of `worker.__main__`.
-        time_limit: seconds that one compile may take.
-        planned: called with the number of rows when it is known.
 
     Raises:
         CompileError: Dask is not installed, or the scheduler does not respond.
@@ -105,10 +100,8 @@ def _compile_chunk(
         rows: list[tuple[int, dict[str, Any], Files]] = []
         for row in run_requests(interpreter, requests, workers=1, time_limit=time_limit):
             directory = row.get("directory")
-            files = {}
-            if directory is not None:
-                files = {path.name: path.read_bytes() for path in Path(directory).iterdir() if path.is_file()}
-            rows.append((numbers[row["ask"]], row, files))
+            paths = () if directory is None else Path(directory).iterdir()
+            rows.append((numbers[row["ask"]], row, {path.name: path.read_bytes() for path in paths if path.is_file()}))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Compile requests: a kernel with its arguments and options, in a form that can be sent as JSON."""
+"""Compile requests, in a form that can be sent as JSON, and their results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.signature import SignatureEntry, parse_signature
 from artifact_inspector.errors import UsageError
+from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model.text import parse_integer
 
 
@@ -38,8 +39,7 @@ class KernelRequest:
     configs: int | Literal["all"] | None = None
     """Number of autotuner configurations to compile, evenly spaced in its list; None for the first."""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """Overrides of the fields above, as typed: a parameter's value or type, or an option for any other
-    name."""
+    """Overrides of the fields above, as typed: a parameter's value or type, or an option for any other name."""
     is_untrusted: bool = False
     """Arguments and options come from a record: the compile runs with limits on time, memory and files, and
     imports nothing from the working directory."""
@@ -98,9 +98,8 @@ def kernel_path_of(kernel: Any) -> str:
     while not inspect.isfunction(function):
         inner = getattr(function, "fn", None)
         if inner is None:
-            raise UsageError(
-                f"{kernel!r} is not a Triton kernel.", "Pass a function under @triton.jit, or 'FILE.py:KERNEL'."
-            )
+            remedy = "Pass a function under @triton.jit, or 'FILE.py:KERNEL'."
+            raise UsageError(f"{kernel!r} is not a Triton kernel.", remedy)
         function = inner
     file = function.__code__.co_filename
     if "<locals>" in function.__qualname__ or not Path(file).is_file():
@@ -121,7 +120,7 @@ def _constant_to_json(name: str, value: Any) -> tuple[str, Any]:
     if hasattr(value, "fn"):
         return "place", kernel_path_of(value)
     if (spelled := str(value)) and type(value).__module__.startswith("triton.language"):
-        return "text", f"tl.{getattr(value, 'name', spelled)}" if not hasattr(value, "name") else _dtype_name(value)
+        return "text", _dtype_name(value) if hasattr(value, "name") else f"tl.{spelled}"
     raise UsageError(
         f"The constant {name} is a {type(value).__name__}, which cannot be handed to the compiler.",
         "A constant is None, a bool, a number, a string, a tuple of these, a tl dtype or a Triton function.",
@@ -136,3 +135,37 @@ def _dtype_name(value: Any) -> str:
         if type(dtype_names) is type(value) and dtype_names == value:
             return f"tl.{name}"
     return f"tl.{value.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileResult:
+    """The result of compiling one kernel for one target."""
+
+    kernel: str
+    """Name of the reference kernel in `REFERENCE_KERNELS`, or of the Triton function."""
+    target: Target
+    seconds: float
+    """Duration of the compile; 0 for a cache hit."""
+    directory: Path | None
+    """Directory of the cache entry; None if the compiler refused the kernel."""
+    message: str | None
+    """The compiler's error message; None if it compiled."""
+    remedy: str | None = None
+    """What to do about the error, if known."""
+    kernel_path: str = ""
+    """The kernel as requested: `FILE.py:KERNEL`, or the name of a reference kernel."""
+    triton: str | None = None
+    """Version of the Triton that compiled it."""
+    config: str | None = None
+    """The autotuner's configuration as text: `BLOCK=64 num_warps=4`."""
+    is_cached: bool = False
+    """Whether the entry was already in the cache."""
+    is_usage_error: bool = False
+    """Whether the error is in the request, not in the kernel."""
+    types: tuple[str, ...] = ()
+    """Signature entries of the arguments that are not constants."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options passed to Triton; the others have Triton's defaults."""
+    details: str | None = None
+    """Output of a compiler that refused the kernel: with an MLIR error, the whole module."""

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifact_inspector.compiling.ask.captured import CapturedKernel, Note, find_kernels, find_launches, find_notes
 from artifact_inspector.compiling.ask.capturing import (
     DEFAULT_CONFIGS,
     DEFAULT_DIRECTORY,
+    CapturedKernel,
+    Note,
+    find_kernels,
+    find_launches,
+    find_notes,
     manifest_rows,
     prepare_directory,
 )
@@ -32,8 +36,7 @@ from artifact_inspector.hardware.targets import Target, parse_target
 POLL_SECONDS = 0.05
 _SETTINGS_VARIABLE = "INSPECT_KERNEL_CAPTURE"
 _STARTUP_DIRECTORY = Path(__file__).parents[1] / "capture" / "startup"
-# With these variables, kernels would be interpreted, or recompiled outside of the child that isolates
-# compiler crashes, or cached in other directories.
+# With these, kernels would be interpreted, recompiled outside of the child that isolates crashes, or cached elsewhere.
 _CLEARED_VARIABLES = ("TRITON_INTERPRET", "TRITON_ALWAYS_COMPILE", "TRITON_CACHE_MANAGER")
 
 
@@ -71,14 +74,11 @@ def capture_program(
 
     Args:
         command: the program and its arguments; `python` means the interpreter that runs this.
-        targets: as `parse_target` reads them.
-        out: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
         time_limit: seconds that one compile may take.
         triton: another version of Triton to capture with, as `parse_triton` reads it. Its Python replaces
             `python`, and imports this one's packages (torch) if both have the same version.
         launches: number of launches after which each run is stopped.
-        seconds: time after which each run is stopped.
         notice: called with a sentence before an environment is created, which takes a minute.
 
     A run that is stopped, by these limits or by Ctrl-C, returns its launches so far.
@@ -97,22 +97,32 @@ def capture_program(
     if any("\0" in word for word in command):
         raise UsageError("The command has a NUL character.", "Give a command without it.")
     interpreter = None if triton is None else find_interpreter(*parse_triton(triton), notice=notice)
-    program = _find_program(command[0], interpreter)
-    settings = {
-        "configs": configs,
-        "time_limit": time_limit,
-        "launches": launches,
-        "import_paths": _import_paths(interpreter),
-    }
-    # the linker that an older Triton needs for AMD; the program keeps its own import path
-    interpreter_variables = {} if interpreter is None else interpreter.environment
-    triton_variables = {name: value for name, value in interpreter_variables.items() if name.startswith("TRITON_")}
-    waiting = [
-        _ProgramProcess(target, [program, *command[1:]], directory, settings, triton_variables, is_live=position == 0)
+    command = [_find_program(command[0], interpreter), *command[1:]]
+    settings: dict[str, Any] = {"configs": configs, "time_limit": time_limit, "launches": launches}
+    variables: dict[str, str] = {}
+    if interpreter is not None:
+        if str(interpreter.command[0]) != sys.executable:  # packages that the program's own interpreter lacks
+            settings["import_paths"] = list(interpreter.import_paths)
+        # the linker that an older Triton needs for AMD; the program keeps its own import path
+        variables = {name: text for name, text in interpreter.environment.items() if name.startswith("TRITON_")}
+    runs = [
+        _ProgramProcess(target, command, directory, settings, variables, is_live=position == 0)
         for position, target in enumerate(parsed_targets)
     ]
-    runs: list[_ProgramProcess] = list(waiting)
-    running: list[_ProgramProcess] = []
+    _run_all(runs, seconds)
+    try:
+        results = [program_process.result() for program_process in runs]
+        launches_ = [launch for program_process in runs for launch in find_launches(program_process.events())]
+        add_to_manifest(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches_)
+        return results
+    finally:
+        for program_process in runs:
+            program_process.end()
+
+
+def _run_all(runs: Sequence[_ProgramProcess], seconds: float | None) -> None:
+    """Run programs concurrently, one per processor."""
+    waiting, running = list(runs), list[_ProgramProcess]()
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
@@ -125,19 +135,9 @@ def capture_program(
     except KeyboardInterrupt:
         for program_process in runs:
             program_process.stop("by the user")
-    try:
-        results = [program_process.result() for program_process in runs]
-        launches_ = [launch for program_process in runs for launch in find_launches(program_process.events())]
-        add_to_manifest(directory, manifest_rows(kernel for run in results for kernel in run.kernels), launches_)
-        return results
-    finally:
-        for program_process in runs:
-            program_process.end()
 
 
 class _ProgramProcess:
-    """The process of a program for one target."""
-
     def __init__(
         self,
         target: Target,
@@ -148,53 +148,39 @@ class _ProgramProcess:
         *,
         is_live: bool,
     ) -> None:
-        self.target, self._command, self._is_live = target, command, is_live
-        self._variables = variables
+        self.target, self._command, self._directory, self._is_live = target, command, directory, is_live
         self._scratch_handle = scratch_directory()
         self._scratch = Path(self._scratch_handle.name)
-        self._directory = directory
         self._events = self._scratch / "events"
-        self._settings = {
-            "targets": [str(target)],
-            "directory": str(directory),
-            **settings,
-            "events": str(self._events),
-            "parent": os.getpid(),
-            "own": {"artifact_inspector": str(Path(__file__).parents[3])},
+        package = {"artifact_inspector": str(Path(__file__).parents[3])}
+        settings = {**settings, "targets": [str(target)], "directory": str(directory), "own": package}
+        settings |= {"events": str(self._events), "parent": os.getpid()}
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if name not in _CLEARED_VARIABLES},
+            **variables,
+            _SETTINGS_VARIABLE: json.dumps(settings),
+            "TRITON_CACHE_DIR": str(directory),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(_STARTUP_DIRECTORY), os.environ.get("PYTHONPATH")])),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._start_time = 0.0
         self._stop_reason: str | None = None
 
     def start(self) -> None:
-        """Start the program.
-
-        Raises:
-            UsageError: it cannot be started.
-        """
-        environment = {
-            **{name: value for name, value in os.environ.items() if name not in _CLEARED_VARIABLES},
-            **self._variables,
-            _SETTINGS_VARIABLE: json.dumps(self._settings),
-            "TRITON_CACHE_DIR": str(self._directory),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(_STARTUP_DIRECTORY), os.environ.get("PYTHONPATH")])),
-        }
         # standard output is reserved for the report
         output = None if self._is_live else (self._scratch / "output").open("wb")
         self._start_time = time.monotonic()
         try:
             self._process = subprocess.Popen(
                 self._command,
-                env=environment,
+                env=self._environment,
                 stdin=None if self._is_live else subprocess.DEVNULL,
                 stdout=sys.stderr.fileno() if output is None else output,
                 stderr=output or None,
             )
         except OSError as error:
-            raise UsageError(
-                f"{self._command[0]} cannot be run: {error.strerror}.",
-                "Begin with the interpreter: -- python their_script.py",
-            ) from None
+            remedy = "Begin with the interpreter: -- python their_script.py"
+            raise UsageError(f"{self._command[0]} cannot be run: {error.strerror}.", remedy) from None
         finally:
             if output is not None:
                 output.close()
@@ -208,7 +194,6 @@ class _ProgramProcess:
         return 128 - status if status is not None and status < 0 else status
 
     def stop_after(self, seconds: float | None) -> None:
-        """Stop the program if it has run for longer than `seconds`."""
         if seconds is not None and time.monotonic() - self._start_time > seconds and self.status is None:
             self.stop(f"after {seconds:g} s")
 
@@ -219,17 +204,12 @@ class _ProgramProcess:
             self._end_process()
 
     def events(self) -> list[Event]:
-        """The events so far."""
         if not self._events.exists():
             return []
-        # the last line may be incomplete
-        lines = self._events.read_bytes().split(b"\n")[:-1]
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in self._events.read_bytes().split(b"\n")[:-1]]  # the last may be incomplete
 
     def result(self) -> ProgramRun:
-        """The result of the run."""
-        events = self.events()
-        output = self._scratch / "output"
+        events, output = self.events(), self._scratch / "output"
         kernels = tuple(find_kernels(events))
         enough = next((event["launches"] for event in events if event["event"] == "enough"), None)
         stopped = self._stop_reason if enough is None else f"after {enough} launches"
@@ -242,9 +222,8 @@ class _ProgramProcess:
             problem = _describe_failure(events, self._command, captured=bool(kernels), failed=bool(status))
         if self._process is None:
             problem = (f"The program was stopped {stopped} before it ran for {self.target}.", None)
-        return ProgramRun(
-            self.target, status, output.read_text(errors="replace") if output.exists() else "", kernels, notes, problem
-        )
+        text = output.read_text(errors="replace") if output.exists() else ""
+        return ProgramRun(self.target, status, text, kernels, notes, problem)
 
     def end(self) -> None:
         """End the program if it still runs, and remove its temporary files."""
@@ -273,13 +252,6 @@ def _find_program(name: str, interpreter: Interpreter | None) -> str:
             "Run the program as: -- python their_script.py, or remove --triton.",
         )
     return str(interpreter.command[0])
-
-
-def _import_paths(interpreter: Interpreter | None) -> list[str]:
-    """Directories of packages that the program's own interpreter lacks."""
-    if interpreter is None or str(interpreter.command[0]) == sys.executable:
-        return []
-    return list(interpreter.import_paths)
 
 
 def _describe_failure(

@@ -18,8 +18,6 @@ def describe_compile(src: Any, gpu: Any, options: Mapping[str, Any] | None) -> d
 
     Args:
         src: Triton's `ASTSource`, or the path of a file of IR.
-        gpu: Triton's `GPUTarget`.
-        options: the options passed to `triton.compile`.
     """
     described: dict[str, Any] = {
         "name": getattr(getattr(src, "fn", None), "__name__", None) or Path(str(src)).stem,
@@ -58,7 +56,6 @@ def _kernel_path(kernel: Any) -> str | None:
 
 
 def _divisible_indices(attrs: Any) -> set[int]:
-    """Indices of the arguments that are divisible by 16."""
     if isinstance(attrs, dict):  # 3.3 and later
         return {
             path[0]

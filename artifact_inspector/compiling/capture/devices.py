@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from artifact_inspector.hardware.gpu import Product
 from artifact_inspector.hardware.targets import Target
 
-GIB = 1 << 30
-MIB = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
@@ -42,15 +39,14 @@ def device_of(target: Target) -> DeviceProperties:
         ((9, 0), (12, 0))
     """
     product = target.gpu.product or Product(f"GPU of {target.arch}", 64, 64, 32, None)
-    limits = target.limits
-    multiprocessor = limits.multiprocessor
+    limits, multiprocessor = target.limits, target.limits.multiprocessor
     warps = 64 if multiprocessor is None else multiprocessor.warps
     return DeviceProperties(
         name=product.name,
         capability=target.arch.version,
         multiprocessors=product.multiprocessors,
-        memory_bytes=product.memory_gib * GIB,
-        l2_bytes=product.l2_mib * MIB,
+        memory_bytes=product.memory_gib << 30,
+        l2_bytes=product.l2_mib << 20,
         shared_bytes=limits.shared_per_block or 64 * 1024,
         warp_size=target.warp_size,
         threads_per_multiprocessor=warps * target.warp_size,

@@ -1,7 +1,6 @@
 """A Triton driver for absent GPUs: it counts launches and runs nothing.
 
-Source:
-    triton/backends/driver.py, `DriverBase`; triton/backends/nvidia/driver.py, `CudaDriver`, `CudaUtils` and
+Source: triton/backends/driver.py, `DriverBase`; triton/backends/nvidia/driver.py, `CudaDriver`, `CudaUtils` and
     `CudaLauncher`; triton/compiler/compiler.py, `CompiledKernel`. Triton 3.2 to 3.9.
 """
 
@@ -11,8 +10,10 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from artifact_inspector.compiling.capture.devices import DeviceProperties, device_of
+from artifact_inspector.compiling.capture.devices import device_of
 from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
+from artifact_inspector.errors import InspectorError
+from artifact_inspector.files.binaries import read_cubin, read_hsaco
 from artifact_inspector.hardware.targets import Target
 
 _MOST_THREADS = 1024
@@ -21,20 +22,9 @@ _MOST_THREADS = 1024
 class DriverState(Protocol):
     """The state that the driver reports: its targets, and a counter of launches."""
 
-    @property
-    def targets(self) -> Sequence[Target]:
-        """All targets."""
-        ...
-
-    @property
-    def target(self) -> Target:
-        """The current target."""
-        ...
-
-    @property
-    def index(self) -> int:
-        """The device number of the current target."""
-        ...
+    targets: tuple[Target, ...]
+    index: int
+    """The device number of the current target."""
 
     def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch."""
@@ -88,13 +78,11 @@ class _DriverUtilities:
     """Replaces the driver utilities through which Triton queries a device."""
 
     def __init__(self, stand_in: DriverState, *, counts_threads: bool) -> None:
-        self._stand_in = stand_in
-        self._counts_threads = counts_threads
+        self._stand_in, self._counts_threads = stand_in, counts_threads
 
     def get_device_properties(self, index: int) -> dict[str, Any]:
         targets = self._stand_in.targets
-        target = targets[index] if index < len(targets) else targets[0]
-        device: DeviceProperties = device_of(target)
+        device = device_of(target := targets[index] if index < len(targets) else targets[0])
         return {
             "max_shared_mem": device.shared_bytes,
             "max_num_regs": 65536,
@@ -134,7 +122,7 @@ class _DriverMethods:
         return True
 
     def get_current_target(self) -> Any:
-        return to_gpu_target(self.stand_in.target)
+        return to_gpu_target(self.stand_in.targets[self.stand_in.index])
 
     def get_current_device(self) -> int:
         return self.stand_in.index
@@ -146,7 +134,7 @@ class _DriverMethods:
         return 0
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        return device_of(self.stand_in.target).capability
+        return device_of(self.stand_in.targets[self.stand_in.index]).capability
 
     def get_active_torch_device(self) -> Any:
         import torch
@@ -187,9 +175,6 @@ def make_driver_class(stand_in: DriverState) -> type:
 
 def read_registers(binary: bytes) -> tuple[int, int]:
     """Registers per thread and spilled bytes, as the driver reports on load; 32 and 0 if unreadable."""
-    from artifact_inspector.errors import InspectorError
-    from artifact_inspector.files.binaries import read_cubin, read_hsaco
-
     try:
         if binary[18:20] == b"\xbe\x00":
             return read_cubin(binary).registers or 32, 0

@@ -18,14 +18,7 @@ from artifact_inspector.compiling.arguments import MAX_RECORDED_ELEMENTS
 _STORE_OPERATION = re.compile(r"tt\.(?:store|atomic_\w+)\b")
 _INTEGER_TYPE = re.compile(r"!tt\.ptr<([a-z]\w*)")
 _UNKNOWN_WRITES = (
-    "int_to_ptr",
-    "bitcast",
-    "tensordesc",
-    "tensor_desc",
-    "tt.call",
-    "ptr<tensor",
-    "inline_asm",
-    "extern_",
+    *("int_to_ptr", "bitcast", "tensordesc", "tensor_desc", "tt.call", "ptr<tensor", "inline_asm", "extern_"),
 )
 """Operations after which a kernel may write through pointers of another type, or to unknown addresses."""
 
@@ -35,8 +28,7 @@ class KnownTensors:
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[Any, int]] | None = None
-        """Address of a storage → the storage, referenced so that its address is not reused, and its
-        version."""
+        """Address of a storage → the storage, referenced so that its address is not reused, and its version."""
         self._written_addresses: set[int] = set()
 
     def is_known(self, tensor: Any) -> bool:
@@ -50,7 +42,6 @@ class KnownTensors:
         """Mark the tensors that a kernel may write as unknown.
 
         Args:
-            arguments: arguments of the launch.
             text: the kernel's first stage; None if it is not available.
         """
         tensors = [value for value in arguments if _is_small_integer_tensor(value)]
@@ -67,15 +58,9 @@ class KnownTensors:
     def remember_tensors(self) -> None:
         """Remember the existing tensors, on the first call."""
         if self._storages is None:
-            small_tensors = [value for value in gc.get_objects() if _is_small_integer_tensor(value)]
-            storages = {
-                _storage_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in small_tensors
-            }
-            self._storages = {
-                at: storage_and_version
-                for at, storage_and_version in storages.items()
-                if at not in self._written_addresses
-            }
+            tensors = [value for value in gc.get_objects() if _is_small_integer_tensor(value)]
+            storages = {_storage_address(tensor): (tensor.untyped_storage(), tensor._version) for tensor in tensors}
+            self._storages = {at: entry for at, entry in storages.items() if at not in self._written_addresses}
 
 
 def _is_small_integer_tensor(value: Any) -> bool:
@@ -101,7 +86,5 @@ def _written_widths(text: str | None) -> frozenset[int] | None:
     """
     if text is None or any(operation in text for operation in _UNKNOWN_WRITES):
         return None
-    kinds = {
-        kind for line in text.splitlines() if _STORE_OPERATION.search(line) for kind in _INTEGER_TYPE.findall(line)
-    }
-    return frozenset(int(kind[1:]) for kind in kinds if re.fullmatch(r"i\d+", kind))
+    stores = "\n".join(line for line in text.splitlines() if _STORE_OPERATION.search(line))
+    return frozenset(int(kind[1:]) for kind in _INTEGER_TYPE.findall(stores) if re.fullmatch(r"i\d+", kind))

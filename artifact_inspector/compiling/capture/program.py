@@ -34,6 +34,7 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
         kill_with_parent(settings["parent"])
     targets = [parse_target(text) for text in settings["targets"]]
 
+    # the stand-ins take a quarter of the time to import: most processes of a program launch nothing
     def install_triton() -> None:
         from artifact_inspector.compiling.capture.triton_stand_in import TritonStandIn
 
@@ -58,8 +59,6 @@ def install_import_hooks(settings: Mapping[str, Any]) -> None:
 
 
 class _ImportCallback(MetaPathFinder):
-    """Calls a function after the import of a package."""
-
     def __init__(self, functions: Mapping[str, Callable[[], None]], recorder: Recorder) -> None:
         self._functions = dict(functions)
         self._recorder = recorder

@@ -1,23 +1,81 @@
 """Write what happens in a captured program as events, for the calling process to read.
 
-An event is a JSON object with its kind under `event`. All processes of a program write events as they happen,
-so that the kernels captured before a failure or a stop are kept.
+An event is a JSON object with its kind under `event`, and the statement of the program that led to it. All processes of
+a program write events as they happen, so that the kernels captured before a failure or a stop are kept.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import site
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
-from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.files.tensor_values import store_arguments
 from artifact_inspector.hardware.targets import Target
+
+_OWN = str(Path(__file__).parents[1])
+_STANDARD = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
+_INSTALLED = tuple(
+    {
+        f"{path}{os.sep}"
+        for path in (
+            sysconfig.get_path("purelib"),
+            sysconfig.get_path("platlib"),
+            *site.getsitepackages(),
+            *(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")),
+        )
+    }
+)
+_LIBRARY_PACKAGES = ("triton", "torch")
+"""Packages whose frames lie between a program and its launches."""
+# code that they generate has no module name, and a file name without a file
+_GENERATED = tuple(f"{root}{name}{os.sep}" for root in ("", *_INSTALLED) for name in _LIBRARY_PACKAGES)
+
+
+class CallSite(NamedTuple):
+    """A statement of the running program."""
+
+    line: str
+    """`file:line` of the statement itself, which may be in a library's wrapper."""
+    caller: str
+    """`file:line` of the program's own statement: the innermost frame outside installed packages."""
+
+
+def find_call_site() -> CallSite:
+    """The statement of the program that called into Triton, torch or this package."""
+    nearest = caller = generated_line = None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        is_standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+        if file == "<string>":  # `python -c`, or a function that Triton or torch generated
+            generated_line = f"{file}:{frame.f_lineno}"
+        elif not (is_standard or file.startswith((_OWN, "<frozen", *_GENERATED)) or module in _LIBRARY_PACKAGES):
+            nearest = nearest or _format_location(file, frame.f_lineno)
+            if not file.startswith(_INSTALLED):
+                caller = _format_location(file, frame.f_lineno)
+                break
+        frame = frame.f_back
+    nearest = nearest or generated_line or "?"
+    return CallSite(nearest, caller or generated_line or nearest)
+
+
+def _format_location(file: str, line: int) -> str:
+    """The path relative to the current directory or to installed packages, or else absolute."""
+    for root in (*_INSTALLED, f"{os.getcwd()}{os.sep}"):  # noqa: PTH109 - called at every launch
+        if file.startswith(root):
+            file = file[len(root) :]
+            break
+    return f"{file}:{line}"
+
 
 Event = Mapping[str, Any]
 MAX_RECORDED_LAUNCHES = 32
@@ -28,7 +86,6 @@ class Recorder:
     """Writes events of a program; threads may share one recorder.
 
     Args:
-        write: called with each event.
         max_launches: number of launches after which the process ends; None for no limit.
         directory: the cache, which receives the values of large tensors; None to keep them in the events.
     """
@@ -36,9 +93,7 @@ class Recorder:
     def __init__(
         self, write: Callable[[Event], None], max_launches: int | None = None, directory: Path | None = None
     ) -> None:
-        self._directory = directory
-        self._max_launches = max_launches
-        self._write = write
+        self._write, self._max_launches, self._directory = write, max_launches, directory
         self._lock = threading.Lock()
         self._launch_counts: dict[str, int] = {}
         self._launches: dict[str, Event] = {}
@@ -52,16 +107,9 @@ class Recorder:
     def count_launch(self, kernel: str, target: Target, grid: Sequence[int], *, benchmark: bool) -> None:
         """Count a launch; the count is written whenever it has doubled, and by `finish`."""
         call_site = find_call_site()
-        event = {
-            "event": "launched",
-            "kernel": kernel,
-            "target": str(target),
-            "grid": [int(size) for size in grid],
-            "place": call_site.line,
-            "caller": call_site.caller,
-            "benchmark": benchmark,
-            "process": os.getpid(),
-        }
+        event: dict[str, Any] = {"event": "launched", "kernel": kernel, "target": str(target)}
+        event |= {"grid": [int(size) for size in grid], "place": call_site.line, "caller": call_site.caller}
+        event |= {"benchmark": benchmark, "process": os.getpid()}
         key = json.dumps(event)
         with self._lock:
             self._launches[key] = event
@@ -91,14 +139,8 @@ class Recorder:
         """Write the arguments of a launch; each distinct launch once, up to a limit that is reported."""
         if self._directory is not None:
             args = store_arguments(self._directory, args, {})
-        event = {
-            "event": "given",
-            "kernel": kernel,
-            "target": str(target),
-            "grid": [int(size) for size in grid],
-            "args": args,
-            "tuning": tuning,
-        }
+        event: dict[str, Any] = {"event": "given", "kernel": kernel, "target": str(target)}
+        event |= {"grid": [int(size) for size in grid], "args": args, "tuning": tuning}
         key = json.dumps(event, default=str)
         with self._lock:
             if key in self._written_keys:
@@ -108,7 +150,7 @@ class Recorder:
                 self._written_keys.add(key)
                 self._recorded_counts[kernel] = self._recorded_counts.get(kernel, 0) + 1
         if is_recorded:
-            self._write(json.loads(key))
+            self._write(event)
         else:
             self.write_note(
                 f"A kernel has more than {MAX_RECORDED_LAUNCHES} different launches: the arguments of the first "

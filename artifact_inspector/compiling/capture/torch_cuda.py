@@ -1,7 +1,6 @@
 """The objects of `torch.cuda` without a GPU: device properties, streams, events, graphs, generators.
 
-Source:
-    torch/cuda/__init__.py, streams.py, graphs.py; torch/csrc/cuda/Module.cpp, `_CudaDeviceProperties`.
+Source: torch/cuda/__init__.py, streams.py, graphs.py; torch/csrc/cuda/Module.cpp, `_CudaDeviceProperties`.
 """
 
 from __future__ import annotations
@@ -44,32 +43,31 @@ def device_properties(target: Target) -> SimpleNamespace:
     )
 
 
-class NullContext:
+class _Inert:
+    """An object whose constructor takes anything, and whose methods do nothing."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        pass
+
+    def do_nothing(self, *_args: object, **_options: object) -> None:
+        """Does nothing."""
+
+
+class NullContext(_Inert):
     """A context manager for `torch.cuda.device`, `stream` and `graph` that does nothing."""
 
     idx = prev_idx = 0
 
-    def __init__(self, *_args: object, **_options: object) -> None:
-        return None
-
     def __enter__(self) -> NullContext:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        return None
+    __exit__ = _Inert.do_nothing
 
 
-class CudaEvent:
+class CudaEvent(_Inert):
     """An event; any two are a millisecond apart."""
 
-    def __init__(self, *_args: object, **_options: object) -> None:
-        return None
-
-    def record(self, *_: object) -> None:
-        """Does nothing."""
-        return
-
-    wait = synchronize = record
+    record = wait = synchronize = _Inert.do_nothing
 
     def query(self) -> bool:
         """Whether all earlier work is done: always."""
@@ -80,17 +78,10 @@ class CudaEvent:
         return 1.0
 
 
-class CudaGraph:
+class CudaGraph(_Inert):
     """A CUDA graph; its launches do nothing."""
 
-    def __init__(self, *_args: object, **_options: object) -> None:
-        return None
-
-    def replay(self, *_args: object, **_options: object) -> None:
-        """Does nothing."""
-        return
-
-    capture_begin = capture_end = reset = enable_debug_mode = debug_dump = replay
+    replay = capture_begin = capture_end = reset = enable_debug_mode = debug_dump = _Inert.do_nothing
 
     def pool(self) -> tuple[int, int]:
         """The handle of a memory pool."""
@@ -135,13 +126,8 @@ def stream_class(device: Any) -> type:
         def device(self) -> Any:
             return device
 
-        def query(self) -> bool:
-            return True
-
-        def synchronize(self, *_: object) -> None:
-            return None
-
-        wait_stream = wait_event = synchronize
+        query = CudaEvent.query
+        synchronize = wait_stream = wait_event = _Inert.do_nothing
 
         def record_event(self, event: CudaEvent | None = None) -> CudaEvent:
             return event or CudaEvent()

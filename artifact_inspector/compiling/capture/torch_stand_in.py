@@ -1,11 +1,10 @@
 """Make torch behave as with a GPU: tensors live on the CPU and report that they are on `cuda:0`.
 
-Three parts are replaced: the device queries of `torch.cuda`, the creation and the reported device of tensors,
-and operators that are registered for CUDA only. They are replaced for the whole process, because a torch
-function mode is inactive inside backward passes and custom operators.
+Three parts are replaced: the device queries of `torch.cuda`, the creation and the reported device of tensors, and
+operators that are registered for CUDA only. They are replaced for the whole process, because a torch function mode is
+inactive inside backward passes and custom operators.
 
-Source:
-    torch/cuda/__init__.py; torch/library.py; torch/utils/_device.py.
+Source: torch/cuda/__init__.py; torch/library.py; torch/utils/_device.py.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.compiling.capture.devices import device_of
-from artifact_inspector.compiling.capture.patches import Patches
-from artifact_inspector.compiling.capture.recorder import Recorder
+from artifact_inspector.compiling.capture.patches import Patches, replaced
+from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.capture.torch_cuda import (
     CudaEvent,
     CudaGraph,
@@ -46,7 +44,6 @@ class TorchStandIn:
     """Makes torch behave as with a GPU, from `install` to `remove`.
 
     Args:
-        target: the GPU.
         recorder: receives a note where the program reads back values that no kernel has written.
     """
 
@@ -66,7 +63,10 @@ class TorchStandIn:
         self._create_tensors_on_cpu(torch)
         self._dispatch_operators(torch)
         self._prepare_compile(torch)
-        self._watch_reads(torch)
+        # values that are read back after a launch: no kernel has written them
+        for owner, names in ((torch.Tensor, _READS), (torch, ("allclose", "equal"))):
+            for name in names:
+                self._patches.set(owner, name, self._note_reads(getattr(owner, name), name))
 
     def remove(self) -> None:
         """Restore torch."""
@@ -92,9 +92,7 @@ class TorchStandIn:
             "_get_device_properties": properties,
         }  # fmt: skip
         cuda = torch.cuda
-        for name, query_result in answers.items():
-            if hasattr(cuda, name):
-                self._patches.set(cuda, name, lambda *_args, _query_result=query_result, **_options: _query_result)
+        self._answer_queries(cuda, answers)
         self._patches.set(cuda, "get_rng_state", lambda *_args, **_options: torch.zeros(16, dtype=torch.uint8))
         self._patches.set(cuda, "default_generators", (Generator(self._device, torch),))
         stream = stream_class(self._device)
@@ -105,9 +103,7 @@ class TorchStandIn:
             "StreamContext": NullContext, "graph": NullContext,
         }.items():  # fmt: skip
             self._patches.set(cuda, name, type(name, (base,), {"__module__": cuda.__name__}))
-        for owner, name in (
-            (cuda, "current_stream"), (cuda, "default_stream"), (torch.accelerator, "current_stream"),
-        ):  # fmt: skip
+        for owner, name in ((cuda, "current_stream"), (cuda, "default_stream"), (torch.accelerator, "current_stream")):
             self._patches.set(owner, name, lambda *_: stream())
         self._patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)
         # Inductor's CUDA graphs and `torch._dynamo.reset` import these names from GPU builds
@@ -121,16 +117,18 @@ class TorchStandIn:
         self._patches.set(torch.version, "cuda", None if is_hip else "12.9")
         self._patches.set(torch.backends.cuda, "is_built", lambda: True)
         accelerator = torch.accelerator
-        for name, query_result in {
+        accelerator_answers = {
             "current_accelerator": torch.device("cuda"), "is_available": True, "device_count": 1,
             "current_device_index": 0, "current_device_idx": 0, "synchronize": None, "set_device_index": None,
-        }.items():  # fmt: skip
-            if hasattr(accelerator, name):
-                self._patches.set(
-                    accelerator, name, lambda *_args, _query_result=query_result, **_options: _query_result
-                )
+        }  # fmt: skip
+        self._answer_queries(accelerator, accelerator_answers)
         if hasattr(accelerator, "device_index"):
             self._patches.set(accelerator, "device_index", NullContext)
+
+    def _answer_queries(self, module: Any, answers: Mapping[str, Any]) -> None:
+        for name, query_result in answers.items():
+            if hasattr(module, name):
+                self._patches.set(module, name, lambda *_args, _query_result=query_result, **_options: _query_result)
 
     def _report_tensors_on_gpu(self, torch: Any) -> None:
         """Let tensors on the CPU report that they are on the GPU; those on `meta` are unchanged."""
@@ -152,8 +150,7 @@ class TorchStandIn:
             "record_stream": lambda *_args: None,
         }.items():
             self._patches.set(tensor, name, value)
-        module = torch.nn.Module
-        self._patches.set(module, "cuda", lambda module, *_args, **_options: module)
+        self._patches.set(torch.nn.Module, "cuda", lambda module, *_args, **_options: module)
 
     def _create_tensors_on_cpu(self, torch: Any) -> None:
         """Create tensors on the CPU instead of the GPU; uninitialised memory is zeroed."""
@@ -203,9 +200,7 @@ class TorchStandIn:
     def _dispatch_operators(self, torch: Any) -> None:
         """Let operators that are registered for CUDA only accept tensors on the CPU."""
         library = torch.library
-        implement, custom_op, register = (
-            library.Library.impl, library.custom_op, library.register_kernel,
-        )  # fmt: skip
+        implement, custom_op, register = library.Library.impl, library.custom_op, library.register_kernel
 
         for_gpu: set[tuple[str, str]] = set()
 
@@ -266,11 +261,8 @@ class TorchStandIn:
 
         def make_on_cpu(*args: Any, **options: Any) -> Any:
             # a CPU build of torch has no randperm for a GPU, not even for fake tensors
-            available, torch.cuda.is_available = torch.cuda.is_available, lambda: False
-            try:
+            with replaced(torch.cuda, "is_available", lambda: False):
                 return make_patterns(*(self._cpu for _ in (*args, *options)))
-            finally:
-                torch.cuda.is_available = available
 
         self._patches.set(misc_patterns, "_misc_patterns_init", make_on_cpu)
 
@@ -290,24 +282,13 @@ class TorchStandIn:
             if isinstance(kind, type) and "benchmark_gpu" in vars(kind):
                 self._patches.set(kind, "benchmark_gpu", constant_time)
 
-    def _watch_reads(self, torch: Any) -> None:
-        """Note where values are read back after a launch: no kernel has written them."""
-        for name in _READS:
-            self._patches.set(torch.Tensor, name, self._note_reads(getattr(torch.Tensor, name), name))
-        for name in ("allclose", "equal"):
-            self._patches.set(torch, name, self._note_reads(getattr(torch, name), name))
-
     def _note_reads(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         @functools.wraps(function)
         def read_and_note(*args: Any, **options: Any) -> Any:
             if self.recorder.has_launched:
-                call_site = find_call_site()
-                self.recorder.write_note(
-                    f"Values are read back after a launch ({name.strip('_')}): no kernel ran, so what one "
-                    "would have written is zero, or what was there before.",
-                    None,
-                    call_site.line,
-                )
+                what = f"Values are read back after a launch ({name.strip('_')})"
+                text = f"{what}: no kernel ran, so what one would have written is zero, or what was there before."
+                self.recorder.write_note(text, None, find_call_site().line)
             return function(*args, **options)
 
         return read_and_note

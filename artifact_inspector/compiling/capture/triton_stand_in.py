@@ -1,11 +1,10 @@
 """Make Triton behave as with a GPU: a driver whose launches do nothing.
 
-The program's wrappers choose arguments, grid and configuration. Triton itself specialises and compiles; only
-the launch is omitted. Supports the interfaces of Triton 3.2 to 3.9.
+The program's wrappers choose arguments, grid and configuration. Triton itself specialises and compiles; only the launch
+is omitted. Supports the interfaces of Triton 3.2 to 3.9.
 
-Source:
-    triton/backends/driver.py, `DriverBase`; triton/runtime/jit.py, `JITFunction.run`;
-    triton/runtime/autotuner.py, `Autotuner`; triton/compiler/compiler.py, `CompiledKernel._init_handles`.
+Source: triton/backends/driver.py, `DriverBase`; triton/runtime/jit.py, `JITFunction.run`; triton/runtime/autotuner.py,
+    `Autotuner`; triton/compiler/compiler.py, `CompiledKernel._init_handles`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from artifact_inspector.compiling.arguments import describe_arguments
-from artifact_inspector.compiling.capture.call_site import find_call_site
 from artifact_inspector.compiling.capture.compile_input import describe_compile
 from artifact_inspector.compiling.capture.driver import Launcher, RefusedKernel, make_driver_class, read_registers
 from artifact_inspector.compiling.capture.known_tensors import KnownTensors
-from artifact_inspector.compiling.capture.patches import Patches
-from artifact_inspector.compiling.capture.recorder import Recorder
+from artifact_inspector.compiling.capture.patches import Patches, replaced
+from artifact_inspector.compiling.capture.recorder import Recorder, find_call_site
 from artifact_inspector.compiling.child_processes import CompileJob, run_jobs
 from artifact_inspector.compiling.compile_errors import to_compile_error
 from artifact_inspector.compiling.gpu_target import from_gpu_target, to_gpu_target
-from artifact_inspector.compiling.publishing import entry_metadata
+from artifact_inspector.compiling.publishing import entry_metadata, read_cache_key
 from artifact_inspector.errors import CompileError
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
@@ -45,26 +43,22 @@ class TritonStandIn:
     Args:
         targets: the GPUs. Device queries are answered for the first; every launch is compiled for all.
         recorder: receives every compile, launch and resource shortage.
-        directory: the Triton cache to fill.
         configs: number of configurations to compile for an autotuned kernel, evenly spaced; None for all.
-        time_limit: seconds that one compile may take.
     """
 
     def __init__(
         self, targets: Sequence[Target], recorder: Recorder, directory: Path, configs: int | None, time_limit: float
     ) -> None:
         self.targets = tuple(targets)
-        self.recorder = recorder
-        self.directory = directory
-        self.configs = configs
-        self.time_limit = time_limit
+        self.recorder, self.directory, self.configs, self.time_limit = recorder, directory, configs, time_limit
+        self.index = 0
+        """The device number of the current target, which Triton's in-memory caches have as key."""
         self._patches = Patches()
         self._patched_ids: set[int] = set()
         self._lock = threading.RLock()
         self._thread = threading.local()
         self._refused_kernels = itertools.count(1)
         self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._index = 0
         self._known_tensors = KnownTensors()
 
     def install(self) -> None:
@@ -79,22 +73,18 @@ class TritonStandIn:
         from triton.runtime.driver import driver
 
         if TritonVersion(triton.__version__).since(OLDEST_TRITON) is False:
-            raise CompileError(
-                f"Triton {triton.__version__} is too old to be captured.",
-                "Use Triton 3.2 or newer; `inspect-kernel compile` supports older ones.",
-            )
+            remedy = "Use Triton 3.2 or newer; `inspect-kernel compile` supports older ones."
+            raise CompileError(f"Triton {triton.__version__} is too old to be captured.", remedy)
         if os.environ.get("TRITON_INTERPRET", "0") not in ("", "0"):
-            raise CompileError(
-                "TRITON_INTERPRET is set: kernels are interpreted, and none would be compiled.", "Unset it."
-            )
+            problem = "TRITON_INTERPRET is set: kernels are interpreted, and none would be compiled."
+            raise CompileError(problem, "Unset it.")
         self._patches.remember(driver)
         stand_in = make_driver_class(self)
         backends = triton.backends.backends
         vendor = _VENDORS[self.targets[0].backend]
         # Inductor constructs its own driver from this class
-        self._patches.set_item(
-            backends, vendor, type(backends[vendor])(compiler=backends[vendor].compiler, driver=stand_in)
-        )
+        backend = type(backends[vendor])(compiler=backends[vendor].compiler, driver=stand_in)
+        self._patches.set_item(backends, vendor, backend)
         driver.set_active(stand_in())
         self._patches.set_item(os.environ, "TRITON_CACHE_DIR", str(self.directory))
         compile_ = self._wrap_compile(compiler.compile)
@@ -120,12 +110,7 @@ class TritonStandIn:
     @property
     def target(self) -> Target:
         """The current target."""
-        return self.targets[self._index]
-
-    @property
-    def index(self) -> int:
-        """The device number of the current target, which Triton's in-memory caches have as key."""
-        return self._index
+        return self.targets[self.index]
 
     def count_launch(self, kernel: str, target: Target, grid: Sequence[int]) -> None:
         """Count a launch."""
@@ -134,30 +119,19 @@ class TritonStandIn:
         if launch_arguments is not None:
             record = describe_arguments(*launch_arguments, values=self._known_tensors.is_known, addresses=False)
             self.recorder.record_arguments(kernel, target, grid, record, tuning=self._is_benchmarking)
-        if launch_arguments is not None:
+            tensors = (*launch_arguments[1], *launch_arguments[2].values())
             self._known_tensors.mark_written(
-                (*launch_arguments[1], *launch_arguments[2].values()), lambda: _first_stage_text(kernel)
+                tensors, lambda: next((x.read_text(errors="replace") for x in _entry(kernel).glob("*.ttir")), None)
             )
 
     def benchmark(self, call: Callable[[], object], *args: object, **options: Any) -> Any:
         """Time a call for an autotuner: the kernel is compiled, and every call takes the same time."""
-        was_benchmarking, self._thread.benchmarking = self._is_benchmarking, True
-        try:
+        with replaced(self._thread, "benchmarking", True):
             return _run_untimed(call, *args, **options)
-        finally:
-            self._thread.benchmarking = was_benchmarking
 
     @property
     def _is_benchmarking(self) -> bool:
-        return getattr(self._thread, "benchmarking", False)
-
-    @contextmanager
-    def _with_target(self, index: int) -> Iterator[None]:
-        previous_index, self._index = self._index, index
-        try:
-            yield
-        finally:
-            self._index = previous_index
+        return bool(getattr(self._thread, "benchmarking", False))
 
     def _patch_once(self, owner: Any) -> bool:
         """Whether an object is new; if so, its attributes are remembered to be restored."""
@@ -176,7 +150,7 @@ class TritonStandIn:
                     _clear_caches(function)
                 results = []
                 for index, target in enumerate(self.targets):
-                    with self._with_target(index), self._with_launch_arguments(function, args, options):
+                    with replaced(self, "index", index), self._with_launch_arguments(function, args, options):
                         if "binder" in vars(function) and len(self.targets) > 1:
                             vars(function)["binder"] = None  # Triton 3.2 has one cache for all targets
                         try:
@@ -219,13 +193,8 @@ class TritonStandIn:
     @contextmanager
     def _with_launch_arguments(self, function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
         """Remember the arguments of a launch until it is counted."""
-        outer_arguments = getattr(self._thread, "arguments", None)
-        with self._outermost_call():
-            self._thread.arguments = function, args, options
-            try:
-                yield
-            finally:
-                self._thread.arguments = outer_arguments
+        with self._outermost_call(), replaced(self._thread, "arguments", (function, args, options)):
+            yield
 
     def _wrap_prune_configs(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`Autotuner.prune_configs` that selects a few evenly spaced configurations."""
@@ -235,9 +204,8 @@ class TritonStandIn:
             if self.configs is None or len(configs) <= self.configs:
                 return configs
             name = getattr(tuner.base_fn, "__name__", "a kernel")
-            self.recorder.write_event(
-                "tuned", name=name, target=str(self.target), compiled=self.configs, configs=len(configs)
-            )
+            counts = {"compiled": self.configs, "configs": len(configs)}
+            self.recorder.write_event("tuned", name=name, target=str(self.target), **counts)
             return pick_evenly(configs, self.configs)
 
         return prune_to_few
@@ -250,12 +218,12 @@ class TritonStandIn:
             try:
                 original(kernel)
             except OutOfResources as error:
-                target = from_gpu_target(kernel.metadata.target)
-                self.recorder.write_event("shortage", kernel=kernel.hash, target=str(target), message=_shortage(error))
+                target = str(from_gpu_target(kernel.metadata.target))
+                shortage = f"needs {error.required} of {error.name}, and the GPU has {error.limit}"
+                self.recorder.write_event("shortage", kernel=kernel.hash, target=target, message=shortage)
                 if self._is_benchmarking:
                     raise  # the autotuner tries another configuration
-                launcher = Launcher(self, kernel.metadata)
-                vars(kernel)["_run" if "_run" in vars(kernel) else "run"] = launcher
+                vars(kernel)["_run" if "_run" in vars(kernel) else "run"] = Launcher(self, kernel.metadata)
                 kernel.module = kernel.function = 1
                 kernel.n_regs, kernel.n_spills = read_registers(kernel.kernel)
 
@@ -297,22 +265,12 @@ class TritonStandIn:
 
     def _is_cached(self, compile: Callable[[], object]) -> bool:
         """Whether the cache has the entry of a compile; nothing is compiled."""
-        from triton.compiler import compiler
-
-        def stop(key: str) -> None:
-            raise _StandInCacheKeyError(key)
-
         with self._lock:
-            manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
             try:
-                compile()
-            except _StandInCacheKeyError as key_error:
-                return entry_metadata(Path(manager(key_error.args[0]).cache_dir)) is not None
+                key = read_cache_key(compile)
             except Exception:  # noqa: BLE001 - options that Triton refuses: the child will say so
                 return False
-            finally:
-                compiler.get_cache_manager = manager
-        return False
+            return key is not None and entry_metadata(_entry(key)) is not None
 
     def _refuse(self, name: str, target: Target, message: str, seconds: float = 0.0, **described: Any) -> RefusedKernel:
         """Report a refusal; returns a substitute for the kernel, so that the program continues.
@@ -331,13 +289,8 @@ class TritonStandIn:
 
     def _report(self, kernel: str, target: Target, **described: Any) -> None:
         call_site = find_call_site()
-        self.recorder.write_event(
-            "compiled", kernel=kernel, target=str(target), place=call_site.line, caller=call_site.caller, **described
-        )
-
-
-class _StandInCacheKeyError(Exception):
-    """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
+        fields = {"kernel": kernel, "target": str(target), "place": call_site.line, "caller": call_site.caller}
+        self.recorder.write_event("compiled", **fields, **described)
 
 
 def pick_evenly(items: Sequence[Any], count: int) -> list[Any]:
@@ -376,13 +329,3 @@ def _entry(kernel: str) -> Path:
     from triton.runtime.cache import get_cache_manager
 
     return Path(get_cache_manager(kernel).cache_dir)
-
-
-def _first_stage_text(kernel: str) -> str | None:
-    """The text of a compiled kernel's first stage."""
-    text_path = next(iter(_entry(kernel).glob("*.ttir")), None)
-    return None if text_path is None else text_path.read_text(errors="replace")
-
-
-def _shortage(error: Any) -> str:
-    return f"needs {error.required} of {error.name}, and the GPU has {error.limit}"

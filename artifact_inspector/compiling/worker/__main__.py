@@ -1,8 +1,6 @@
 """The compiling process: imports Triton once, then forks a child for every kernel and target.
 
-It reads one JSON request from standard input, `{"asks": […], "workers": n, "time_limit": seconds,
-"parent": process ID}`. Each ask
-is a kernel for some targets:
+It reads one JSON request from standard input. Each of its `asks` is a kernel for some targets:
 
     place, signature, constexprs, options, configs   as in `KernelRequest`; the place may also be a `.ttir` or
                  `.ttgir` file, which is compiled from that stage on
@@ -12,10 +10,10 @@ is a kernel for some targets:
     untrusted    true for arguments and options of a cache: limits, and no import from the working directory
     look         true to compile nothing: an entry that is not in the cache is a row with `pending`
     output       a file for all compiler output; for one kernel and one target
-
-It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row
-for each job as it ends. Cached entries are found by their key without a child. The calling process never
-imports Triton, so it may have threads.
+`workers` is the number of concurrent compiles, `time_limit` the seconds of one, `parent` the process ID of the caller.
+It writes lines of JSON: `{"reading": ask}` before it imports a file, `{"jobs": number of rows}`, then one row for each
+job as it ends. Cached entries are found by their key without a child. The calling process never imports Triton, so it
+may have threads.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,12 +31,18 @@ from artifact_inspector.compiling.worker.standin import stand_in_for_driver, sta
 from artifact_inspector.files.lifetime import kill_with_parent
 
 
-def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, Any]]]) -> None:
-    """Read the request on standard input and write a line of JSON for each job.
+def main(import_paths: Iterable[str] = ()) -> None:
+    """Read the request on standard input, compile with the Triton of this Python, and write a line for each job.
 
     Args:
-        plan: returns the compiles of an ask, and rows for cached entries and invalid requests.
+        import_paths: import directories of another Python that a kernel's file may use.
     """
+    # imported before the first fork, so that the children need not import Triton
+    from artifact_inspector.compiling.worker.planning import plan_jobs
+
+    stand_in_for_driver()
+    sys.path.extend(import_paths)
+    stand_in_for_torch()
     # a terminated worker must still end its children: turn the signal into an exit
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Ctrl-C reaches every process of the terminal; the calling process ends this one
@@ -58,33 +62,15 @@ def serve(plan: Callable[[Mapping[str, Any]], Iterator[CompileJob | dict[str, An
     for number, ask in enumerate(request["asks"]):
         # if an import ends this process, the caller knows which file did
         write_line({"reading": number})
-        for planned_job in plan(ask):
+        for planned_job in plan_jobs(ask):
             row_position = {"ask": number, "index": len(work) + len(rows)}
             if isinstance(planned_job, CompileJob):
                 work.append(replace(planned_job, label={**row_position, **planned_job.label}))
             else:
                 rows.append({**row_position, **planned_job})
     write_line({"jobs": len(rows) + len(work)})
-    for row in rows:
+    for row in (*rows, *run_jobs(work, request["workers"], request["time_limit"])):
         write_line(row)
-    for row in run_jobs(work, request["workers"], request["time_limit"]):
-        write_line(row)
-
-
-def main(import_paths: Iterable[str] = ()) -> None:
-    """Compile with the Triton of this Python.
-
-    Args:
-        import_paths: import directories of another Python that a kernel's file may use.
-    """
-    # imported before the first fork, so that the children need not import Triton
-    from artifact_inspector.compiling.worker.planning import plan_jobs
-
-    stand_in_for_driver()
-
-    sys.path.extend(import_paths)
-    stand_in_for_torch()
-    serve(plan_jobs)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 import traceback
@@ -106,11 +107,11 @@ def load_kernel(kernel_path: str) -> ImportedKernel:
         if isinstance(values := getattr(layer, "values", None), Mapping):
             heuristics += values.items()
         if _is_kernel(layer):
-            if not configs and reference is not None:
-                configs = tuple(_read_config(config) for config in reference.configs)
-            return ImportedKernel(
-                kernel_path, layer.__name__, layer, _read_parameters(layer), configs, tuple(heuristics), reference
+            listed = configs or tuple(
+                _read_config(config) for config in ([] if reference is None else reference.configs)
             )
+            parameters = _read_parameters(layer)
+            return ImportedKernel(kernel_path, layer.__name__, layer, parameters, listed, tuple(heuristics), reference)
     raise UsageError(
         f"{name} in {module_path} is a {type(decorated_kernel).__name__}, not a Triton kernel.", _list_kernels(module)
     )
@@ -190,13 +191,10 @@ def _run_import(module_path: str, load: Callable[[], T]) -> T:
     except ModuleNotFoundError as error:
         top = (error.name or "").partition(".")[0]
         if error.name is not None and error.name in module_path and not module_path.endswith(".py"):
-            raise UsageError(
-                f"There is no module {module_path}.", "Name a kernel as FILE.py:KERNEL or module:KERNEL."
-            ) from error
-        raise CompileError(
-            f"{module_path} does not import: {error}.",
-            f"Install {top} beside Triton: {sys.executable} -m pip install …",
-        ) from error
+            remedy = "Name a kernel as FILE.py:KERNEL or module:KERNEL."
+            raise UsageError(f"There is no module {module_path}.", remedy) from error
+        remedy = f"Install {top} beside Triton: {sys.executable} -m pip install …"
+        raise CompileError(f"{module_path} does not import: {error}.", remedy) from error
     except (Exception, SystemExit) as error:
         remedy = f"See the full error with: python {'' if module_path.endswith('.py') else '-m '}{module_path}"
         if any(phrase in str(error) for phrase in ("active driver", "CUDA", "NVIDIA driver")):
@@ -204,16 +202,10 @@ def _run_import(module_path: str, load: Callable[[], T]) -> T:
                 "It needs a GPU at import: move that code below `if __name__ == '__main__':`, or run the "
                 "program with `inspect-kernel capture`."
             )
-        raise CompileError(
-            f"{module_path} does not import: {type(error).__name__}: {error}{_traceback_location(error)}.", remedy
-        ) from error
-
-
-def _traceback_location(error: BaseException) -> str:
-    if isinstance(error, SyntaxError):
-        return ""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f" ({last.filename}:{last.lineno})"
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        location = "" if isinstance(error, SyntaxError) else f" ({last.filename}:{last.lineno})"
+        problem = f"{module_path} does not import: {type(error).__name__}: {error}{location}."
+        raise CompileError(problem, remedy) from error
 
 
 def _get_attribute(module: ModuleType, module_path: str, name: str) -> Any:
@@ -230,12 +222,11 @@ def _get_attribute(module: ModuleType, module_path: str, name: str) -> Any:
 def _sole_kernel(module: ModuleType, module_path: str) -> Any:
     names = _kernel_names(module)
     if len(names) != 1:
-        raise UsageError(
-            f"{module_path} names no kernel." if names else f"{module_path} has no Triton kernel.",
-            f"Name one: {module_path}:{names[0]}. {_list_kernels(module)}"
-            if names
-            else "A kernel is a function under @triton.jit, at the top level of its file.",
-        )
+        if not names:
+            remedy = "A kernel is a function under @triton.jit, at the top level of its file."
+            raise UsageError(f"{module_path} has no Triton kernel.", remedy)
+        remedy = f"Name one: {module_path}:{names[0]}. {_list_kernels(module)}"
+        raise UsageError(f"{module_path} names no kernel.", remedy)
     return getattr(module, names[0])
 
 
@@ -255,14 +246,14 @@ def _list_kernels(module: ModuleType) -> str:
 
 def _unwrap_layers(wrapped: Any) -> Iterator[Any]:
     """Yield a decorated kernel and its inner layers, down to the kernel itself."""
-    depth = 0
-    while wrapped is not None and depth < 16:
+    for _ in range(16):
+        if wrapped is None:
+            return
         yield wrapped
         if _is_kernel(wrapped) or isinstance(wrapped, (ModuleType, type)):
             return
         inner = vars(wrapped) if hasattr(wrapped, "__dict__") else {}
         wrapped = next((inner[name] for name in _WRAPPED_ATTRIBUTES if inner.get(name) is not None), None)
-        depth += 1
 
 
 def _is_kernel(value: Any) -> bool:
@@ -280,8 +271,6 @@ def _read_config(config: Any) -> AutotunerConfig:
 
 
 def _read_parameters(function: Any) -> tuple[ParameterDeclaration, ...]:
-    import inspect
-
     declared = inspect.signature(function.fn).parameters
     listed = getattr(function, "params", None)  # 2.2 and later
     parameters = []
@@ -291,13 +280,7 @@ def _read_parameters(function: Any) -> tuple[ParameterDeclaration, ...]:
         constexpr = index in function.constexprs if param is None else param.is_constexpr
         unspecialised = function.do_not_specialize or ()
         type_ = "" if param is None else getattr(param, "annotation_type", "")
-        parameters.append(
-            ParameterDeclaration(
-                name,
-                constexpr,
-                type_ or None,
-                MISSING if default is inspect.Parameter.empty else default,
-                index not in unspecialised and name not in unspecialised,
-            )
-        )
+        default = MISSING if default is inspect.Parameter.empty else default
+        specialised = index not in unspecialised and name not in unspecialised
+        parameters.append(ParameterDeclaration(name, constexpr, type_ or None, default, specialised))
     return tuple(parameters)

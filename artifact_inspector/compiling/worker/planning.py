@@ -52,6 +52,7 @@ MAX_OUTPUT_BYTES = 1 << 20
 """Largest compiler output that is stored beside a kernel."""
 SAVED_SUFFIXES = (".ttir", ".ttgir")
 """Suffixes of IR files that a compile can start from."""
+_UNCOMPILED = {"seconds": 0.0, "cached": False, "directory": None, "details": None}
 
 
 def plan_jobs(request: Mapping[str, Any]) -> Iterator[CompileJob | dict[str, Any]]:
@@ -68,7 +69,7 @@ def plan_jobs(request: Mapping[str, Any]) -> Iterator[CompileJob | dict[str, Any
         kernel = load_kernel(request["place"])
         variants = list(_variants(kernel, request))
     except InspectorError as error:
-        refusal = {**describe_error(error), "seconds": 0.0, "cached": False, "directory": None, "details": None}
+        refusal = {**_UNCOMPILED, **describe_error(error)}
         for target in targets:
             yield {**_row_label(request["place"].rpartition(":")[2], target, None), **refusal}
         return
@@ -78,14 +79,9 @@ def plan_jobs(request: Mapping[str, Any]) -> Iterator[CompileJob | dict[str, Any
 
 
 def _plan_saved_text(request: Mapping[str, Any], target: Target) -> CompileJob:
-    """The compile of a saved IR text, with the options of its original compile."""
     text_path, out = request["place"], Path(request["out"])
-    option_names = _triton.known_options()
-    options = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in request["options"].items()
-        if name in option_names
-    }
+    option_values = ((name, x) for name, x in request["options"].items() if name in _triton.known_options())
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in option_values}
     label = {**_row_label(Path(text_path).stem, target, None), "types": [], "constants": {}, "options": options}
     compile_into = partial(_compile_into, lambda: text_path, None, options, target, request)
     return CompileJob(label, f"{out}\n{text_path}\n{label}", out, compile_into)
@@ -94,7 +90,6 @@ def _plan_saved_text(request: Mapping[str, Any], target: Target) -> CompileJob:
 def _variants(
     kernel: ImportedKernel, request: Mapping[str, Any]
 ) -> Iterator[tuple[AutotunerConfig | None, BoundArguments, dict[str, Any]]]:
-    """Each requested configuration, with its arguments and options."""
     reference = kernel.reference
     constants_of_request = {
         name: evaluate_constant(tagged_value, kernel) for name, tagged_value in request["constexprs"].items()
@@ -102,11 +97,8 @@ def _variants(
     if request["signature"] is not None or reference is None:
         items = [SignatureEntry(*item) for item in request["signature"] or ()]
     else:
-        items = [
-            SignatureEntry(name, type_)
-            for name, type_ in reference.signature.items()
-            if name not in constants_of_request
-        ]
+        types = reference.signature.items()
+        items = [SignatureEntry(name, type_) for name, type_ in types if name not in constants_of_request]
     reference_options: dict[str, Any] = {}
     reference_constants: dict[str, Any] = {}
     if reference is not None:
@@ -114,10 +106,10 @@ def _variants(
         reference_options = {"num_warps": reference.num_warps, "num_stages": reference.num_stages, **reference.options}
     overrides: Mapping[str, str] = request.get("changed", {})
     parameter_names = {parameter.name for parameter in kernel.parameters}
-    requested_options = {
-        **request["options"],
-        **{name: _parse_option_value(text) for name, text in overrides.items() if name not in parameter_names},
-    }
+    requested_options = dict(request["options"])
+    for name, text in overrides.items():
+        if name not in parameter_names:
+            requested_options[name] = text if (value := read_literal(text)) is MISSING else value
     option_names = _triton.known_options()
     for name in requested_options:
         if name not in option_names:
@@ -151,21 +143,13 @@ def _apply_overrides(
     return [SignatureEntry(name, text) for name, text in types.items()]
 
 
-def _parse_option_value(text: str) -> Any:
-    """Evaluate an option's value: a literal, or else the text itself."""
-    value = read_literal(text)
-    return text if value is MISSING else value
-
-
 def _select_configs(
     kernel: ImportedKernel, selection: int | str | None, constants: Mapping[str, Any]
 ) -> Sequence[AutotunerConfig | None]:
     """The configurations to compile; a single None if there are none, or if all tuned constants are given.
 
     Args:
-        kernel: the kernel with its autotuner.
         selection: `all`, a number of evenly spaced configurations, or None for the first.
-        constants: the constants of the request.
     """
     tuner_configs = kernel.configs
     if not tuner_configs or (
@@ -199,11 +183,10 @@ def _plan_job(
             source = _triton.make_source(kernel.function, arguments, target)
             key = _triton.entry_name(source, target, options)
         except Exception as error:  # noqa: BLE001 - Triton raises many types, and each is a row
-            empty_row = {"seconds": 0.0, "cached": False, "directory": None, "details": None}
-            return {**label, **empty_row, **describe_error(error)}
+            return {**label, **_UNCOMPILED, **describe_error(error)}
         if entry_metadata(out / key) is not None:
-            cached_row = {"seconds": 0.0, "cached": True, "directory": str(out / key), "message": None}
-            return {**label, **cached_row, "remedy": None, "kind": None, "details": None}
+            cached_row = {**_UNCOMPILED, "cached": True, "directory": str(out / key)}
+            return {**label, **cached_row, "message": None, "remedy": None, "kind": None}
     if request.get("look"):
         return {**label, "pending": True}
     source_of = partial(_triton.make_source, kernel.function, arguments, target)
@@ -261,15 +244,11 @@ def _read_output(max_bytes: int) -> str:
     os.lseek(2, 0, os.SEEK_SET)
     output_text = os.read(2, max_bytes).decode(errors="replace")
     os.lseek(2, 0, os.SEEK_END)
-    return (
-        output_text
-        if size <= max_bytes
-        else f"{output_text}\nremark: {size - max_bytes} more bytes of output were dropped\n"
-    )
+    dropped = f"\nremark: {size - max_bytes} more bytes of output were dropped\n" if size > max_bytes else ""
+    return output_text + dropped
 
 
 def _copy_output(file: Path) -> None:
-    """Copy all of the compiler's output to a file."""
     os.lseek(2, 0, os.SEEK_SET)
     with file.open("wb") as copy:
         while chunk := os.read(2, MAX_OUTPUT_BYTES):
@@ -304,16 +283,11 @@ def _lookup_cache() -> tempfile.TemporaryDirectory[str]:
 
 
 def _row_label(name: str, target: Target, config: AutotunerConfig | None) -> dict[str, Any]:
-    return {
-        "kernel": name,
-        "target": str(target),
-        "config": None if config is None else str(config),
-        "triton": version("triton"),
-    }
+    config_text = None if config is None else str(config)
+    return {"kernel": name, "target": str(target), "config": config_text, "triton": version("triton")}
 
 
 def _constants_as_json(kernel: ImportedKernel, arguments: BoundArguments) -> dict[str, Any]:
-    """The constants by name, as JSON values."""
     names = [parameter.name for parameter in kernel.parameters]
 
     def to_json_value(value: Any) -> Any:

@@ -19,13 +19,17 @@ _DTYPES = (
 )
 
 
+def _stand_in_attribute(_: object, name: str) -> Any:
+    """Any attribute is a stand-in class; those that Python itself looks up are missing."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _StandInMeta(name, (), {"__module__": __name__})
+
+
 class _StandInMeta(type):
     """Metaclass of stand-in classes, whose every attribute is another stand-in class."""
 
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _make_class(name)
+    __getattr__ = _stand_in_attribute
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         # as a decorator, it returns the decorated function
@@ -50,10 +54,7 @@ class _StandInMeta(type):
 class _TorchModule(types.ModuleType):
     """`torch` and every module below it."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _make_class(name)
+    __getattr__ = _stand_in_attribute
 
 
 class _TorchFinder:
@@ -109,8 +110,7 @@ class _BenchmarkerDriver:
 def stand_in_for_driver() -> None:
     """Let a file with an autotuner be imported where there is no GPU.
 
-    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 request the driver's benchmarker
-    there.
+    Source: triton/runtime/autotuner.py, `Autotuner.__init__`: 3.2 and 3.3 request the driver's benchmarker there.
     """
     try:
         from triton.runtime.driver import driver
@@ -118,7 +118,3 @@ def stand_in_for_driver() -> None:
         return  # 2.x has none
     if hasattr(type(driver), "set_active"):
         driver.set_active(_BenchmarkerDriver(driver))
-
-
-def _make_class(name: str) -> Any:
-    return _StandInMeta(name, (), {"__module__": __name__})

@@ -1,13 +1,11 @@
 """Compile with Triton 3.0 or newer without a driver: one kernel for one target, into one cache entry.
 
-Only the compiling process imports this module. The cache key of an entry equals that of a launch with the
-same arguments. Triton's key depends on the diagnostics setting, so diagnostics are enabled after the key is
-computed.
+Only the compiling process imports this module. The cache key of an entry equals that of a launch with the same
+arguments. Triton's key depends on the diagnostics setting, so diagnostics are enabled after the key is computed.
 
-Source:
-    triton/compiler/compiler.py, `ASTSource` and `compile` (3.0 to 3.9);
-    triton/runtime/jit.py, `create_function_from_signature`, `_pack_args`;
-    triton/backends/compiler.py, `AttrsDescriptor` (3.2); triton/backends/amd/compiler.py.
+Source: triton/compiler/compiler.py, `ASTSource` and `compile` (3.0 to 3.9); triton/runtime/jit.py,
+    `create_function_from_signature`, `_pack_args`; triton/backends/compiler.py, `AttrsDescriptor` (3.2);
+    triton/backends/amd/compiler.py.
 """
 
 from __future__ import annotations
@@ -22,17 +20,13 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compiler
 
 from artifact_inspector.compiling.gpu_target import to_gpu_target
-from artifact_inspector.compiling.signature import ArgumentType, BoundArguments
-from artifact_inspector.errors import UsageError
+from artifact_inspector.compiling.publishing import read_cache_key
+from artifact_inspector.compiling.signature import BoundArguments
 from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import TritonVersion
 
 VERSION = TritonVersion(triton.__version__).release or (3, 0)
 DIAGNOSTICS = "MLIR_ENABLE_DIAGNOSTICS"
-
-
-class _Triton3CacheKeyError(Exception):
-    """Raised out of `triton.compile` when it has computed the key and opens the cache; carries the key."""
 
 
 class _DiagnosticsMixin:
@@ -56,9 +50,14 @@ def make_source(function: Any, arguments: BoundArguments, target: Target) -> Any
     Raises:
         UsageError: this Triton does not support such arguments.
     """
-    pointers = [name for name, type_ in arguments.types.items() if str(type_).startswith("*")]
-    reaches = pointers if target.backend == "hip" else []
-    kind = _gluon_source() if _is_gluon(function) else _KernelSource
+    reaches = [
+        name for name, type_ in arguments.types.items() if target.backend == "hip" and str(type_).startswith("*")
+    ]
+    kind: type[Any] = _KernelSource
+    if getattr(function, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource
+
+        kind = type("_GluonSource", (_DiagnosticsMixin, GluonASTSource), {})
     if VERSION < (3, 3):
         return _source_before_3_3(kind, function, arguments, target, reaches)
     names = function.arg_names
@@ -81,18 +80,8 @@ def entry_name(source: Any, target: Target, options: Mapping[str, Any]) -> str:
     Raises:
         Exception: any type that Triton raises for options or a target that it refuses.
     """
-
-    def stop(key: str) -> None:
-        raise _Triton3CacheKeyError(key)
-
-    manager, compiler.get_cache_manager = compiler.get_cache_manager, stop
-    try:
-        triton.compile(source, target=to_gpu_target(target), options=dict(options))
-    except _Triton3CacheKeyError as key_error:
-        (key,) = key_error.args
-    finally:
-        compiler.get_cache_manager = manager
-    return Path(manager(key).cache_dir).name
+    key = read_cache_key(lambda: build(source, target, options))
+    return Path(compiler.get_cache_manager(key).cache_dir).name
 
 
 def build(source: Any, target: Target, options: Mapping[str, Any]) -> None:
@@ -117,36 +106,29 @@ def known_options() -> frozenset[str]:
     return frozenset(names)
 
 
-def _is_gluon(function: Any) -> bool:
-    is_gluon_method = getattr(function, "is_gluon", None)
-    return bool(is_gluon_method()) if callable(is_gluon_method) else False
-
-
-def _gluon_source() -> type[Any]:
-    from triton.experimental.gluon._runtime import GluonASTSource
-
-    return type("_GluonSource", (_DiagnosticsMixin, GluonASTSource), {})
-
-
 def _source_before_3_3(
     kind: type[Any], function: Any, arguments: BoundArguments, target: Target, reaches: list[str]
 ) -> Any:
     """The source for 3.0 to 3.2, which take names instead of paths and a descriptor object for hints."""
     names = function.arg_names
-    _refuse_tuples(arguments.types)
-    ones = [path for path, value in arguments.constants.items() if _is_one(function, path, value)]
+    arguments.require_plain(triton.__version__)
+    ones = [  # regular arguments that equal 1, not tl.constexpr ones
+        path[0]
+        for path, value in arguments.constants.items()
+        if type(value) is int and value == 1 and not function.params[path[0]].is_constexpr
+    ]
     sixteens = [path[0] for path in arguments.hints]
     attributes: Any
     if VERSION < (3, 2):
         from triton.compiler.compiler import AttrsDescriptor
 
-        attributes = AttrsDescriptor(divisible_by_16=tuple(sixteens), equal_to_1=tuple(path[0] for path in ones))
+        attributes = AttrsDescriptor(divisible_by_16=tuple(sixteens), equal_to_1=tuple(ones))
     else:
         if target.backend == "hip":
             from triton.backends.amd.compiler import HIPAttrsDescriptor as AttrsDescriptor
         else:
             from triton.backends.compiler import AttrsDescriptor
-        attributes = AttrsDescriptor.from_hints({**dict.fromkeys(sixteens, 16), **{p[0]: 1 for p in ones}})
+        attributes = AttrsDescriptor.from_hints({**dict.fromkeys(sixteens, 16), **dict.fromkeys(ones, 1)})
         if target.backend == "hip":
             attributes.arg_properties["tt.pointer_range"] = [names.index(name) for name in reaches]
             attributes._init_slots()
@@ -156,16 +138,3 @@ def _source_before_3_3(
         constants={names[path[0]]: value for path, value in arguments.constants.items()},
         attrs=attributes,
     )
-
-
-def _is_one(function: Any, path: tuple[int, ...], value: Any) -> bool:
-    """Whether a constant is a regular argument that equals 1, not a tl.constexpr."""
-    return type(value) is int and value == 1 and not function.params[path[0]].is_constexpr
-
-
-def _refuse_tuples(types: Mapping[str, ArgumentType]) -> None:
-    for name, type_ in types.items():
-        if not isinstance(type_, str):
-            raise UsageError(
-                f"{name} is a tuple, which Triton {triton.__version__} does not support.", "Use Triton 3.3 or newer."
-            )

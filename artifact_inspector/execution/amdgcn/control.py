@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.amdgcn.operands import (
     Reader,
     RunBuilder,
     StepRun,
     is_nonzero,
+    scalar_or_vector_run,
     under_exec,
     word_reader,
     word_writer,
+    write_all,
 )
 from artifact_inspector.execution.interpreter import barriers
 from artifact_inspector.execution.interpreter.conversions import float32_bits, float_of, truncate
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import UndecidedPath
-from artifact_inspector.execution.interpreter.values import Known, Value, apply, invert
+from artifact_inspector.execution.interpreter.values import FULL, Known, Number, Value, Word, apply, invert
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 
 def branch_to(meaning: OpcodeSemantics, target: int | None) -> StepRun:
@@ -38,7 +38,7 @@ def branch_to(meaning: OpcodeSemantics, target: int | None) -> StepRun:
             any_bit_set = machine.read_register("scc")
             return any_bit_set if condition == "scc1" else invert(any_bit_set)
         names = ("vcc_lo", "vcc_hi") if condition.startswith("vcc") else ("exec_lo", "exec_hi")
-        halves = names[: machine.program.warp_size // 32]
+        halves = names[: machine.warp_size // 32]
         any_bit_set = is_nonzero(*(machine.read_register(name) for name in halves))
         return any_bit_set if condition.endswith("nz") else invert(any_bit_set)
 
@@ -75,23 +75,14 @@ def _build_call(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRu
 def _build_code_address(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
     registers = statement.operands[0].names
 
-    def run(machine: Machine) -> None:
-        for register in registers:
-            machine.write_register(register, machine.unknown_value("a code address"))
-
-    return run
+    return lambda machine: write_all(machine, registers, [machine.unknown_value("a code address") for _ in registers])
 
 
 # ── Floats of an integer division ────────────────────────────────────────────────────────────────
 
 
-def _as_float64(value: Known) -> Any:
+def _as_float64(value: Known) -> NDArray[np.float64]:
     return float_of(value).astype(np.float64)
-
-
-def _as_register(value: Any) -> Known:
-    bits = np.asarray(value).astype(np.int64) & 0xFFFFFFFF
-    return int(bits) if bits.ndim == 0 else bits
 
 
 def _float_reader(statement: AmdgcnStatement, position: int) -> Reader:
@@ -99,17 +90,16 @@ def _float_reader(statement: AmdgcnStatement, position: int) -> Reader:
     read_bits = word_reader(operand)
     if not operand.is_negated and not operand.is_absolute:
         return read_bits
-    and_mask, xor_mask = (0x7FFFFFFF if operand.is_absolute else 0xFFFFFFFF, 0x80000000 if operand.is_negated else 0)
+    and_mask, xor_mask = 0x7FFFFFFF if operand.is_absolute else FULL, 0x80000000 if operand.is_negated else 0
     return lambda machine: apply(lambda v: (v & and_mask) ^ xor_mask, read_bits(machine))
 
 
 _UNSUPPORTED_MODIFIERS = ("clamp", "mul", "div", "src0_sel", "src1_sel", "op_sel", "quad_perm", "row_shr", "row_shl")
 
 
-def _float_operation(function: Callable[..., Known], operand_count: int) -> RunBuilder:
+def _float_operation(function: Callable[..., Word], operand_count: int) -> RunBuilder:
     def build(statement: AmdgcnStatement, _meaning: OpcodeSemantics) -> StepRun:
         write = word_writer(statement)
-        scalar = statement.base.startswith("s_")
         if any(statement.has_modifier(name) for name in _UNSUPPORTED_MODIFIERS) or any(
             o.is_sign_extended for o in statement.operands
         ):
@@ -121,36 +111,37 @@ def _float_operation(function: Callable[..., Known], operand_count: int) -> RunB
             with np.errstate(all="ignore"):
                 write(machine, apply(function, *(reader(machine) for reader in readers)))
 
-        return run if scalar else under_exec(run)
+        return scalar_or_vector_run(statement, run)
 
     return build
 
 
-def _accumulate(function: Callable[..., Known]) -> RunBuilder:
+def _multiply_add(a: Known, b: Known, c: Known) -> Word:
+    return float32_bits(_as_float64(a) * _as_float64(b) + _as_float64(c))
+
+
+def _build_accumulate(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     """Multiply and add to the old value of the destination."""
-    build_operation = _float_operation(function, 3)
-
-    def build(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-        destination = statement.operands[0]
-        return build_operation(statement._replace(operands=(*statement.operands[:3], destination)), meaning)
-
-    return build
+    operands = (*statement.operands[:3], statement.operands[0])
+    return _float_operation(_multiply_add, 3)(statement._replace(operands=operands), meaning)
 
 
 def _build_from_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     bits, is_signed = 8 if "ubyte" in statement.base else 32, statement.base.endswith("i32")
-    convert = _float_operation(
-        lambda v: float32_bits(np.asarray(truncate(v, bits, is_signed=is_signed), np.float64)), 1
-    )
-    return convert(statement, meaning)
+
+    def convert(value: Number) -> Word:
+        return float32_bits(np.asarray(truncate(value, bits, is_signed=is_signed), np.float64))
+
+    return _float_operation(convert, 1)(statement, meaning)
 
 
 def _build_to_integer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     low, high = (-(1 << 31), (1 << 31) - 1) if "_i32_f32" in statement.base else (0, (1 << 32) - 1)
 
-    def convert(value: Known) -> Known:
+    def convert(value: Known) -> Word:
         real = np.nan_to_num(_as_float64(value), nan=0.0, posinf=float(high), neginf=float(low))
-        return _as_register(np.clip(np.trunc(real), low, high))
+        bits = np.clip(np.trunc(real), low, high).astype(np.int64) & FULL
+        return bits if bits.ndim else int(bits)
 
     return _float_operation(convert, 1)(statement, meaning)
 
@@ -167,12 +158,8 @@ CONTROL: Mapping[Action, RunBuilder] = {
     Action.ADD_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) + _as_float64(b)), 2),
     Action.SUBTRACT_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) - _as_float64(b)), 2),
     Action.MULTIPLY_FLOATS: _float_operation(lambda a, b: float32_bits(_as_float64(a) * _as_float64(b)), 2),
-    Action.MULTIPLY_ADD_FLOATS: _float_operation(
-        lambda a, b, c: float32_bits(_as_float64(a) * _as_float64(b) + _as_float64(c)), 3
-    ),
-    Action.MULTIPLY_ACCUMULATE_FLOATS: _accumulate(
-        lambda a, b, c: float32_bits(_as_float64(a) * _as_float64(b) + _as_float64(c))
-    ),
+    Action.MULTIPLY_ADD_FLOATS: _float_operation(_multiply_add, 3),
+    Action.MULTIPLY_ACCUMULATE_FLOATS: _build_accumulate,
     Action.TRUNCATE: _float_operation(lambda v: float32_bits(np.trunc(_as_float64(v))), 1),
 }
 """Action → builder of its run."""

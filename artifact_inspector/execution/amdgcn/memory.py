@@ -5,44 +5,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from artifact_inspector.execution.amdgcn.operands import Reader, StepRun, under_exec, wide_reader, word_reader
-from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
-from artifact_inspector.execution.interpreter.memory_access import (
-    count_global_access,
-    forget_shared,
-    load_global,
-    load_shared,
-    store_shared,
+from artifact_inspector.execution.amdgcn.environment import AmdgcnEnvironment
+from artifact_inspector.execution.amdgcn.operands import (
+    Reader,
+    RunBuilder,
+    StepRun,
+    under_exec,
+    wide_reader,
+    word_reader,
+    write_all,
 )
+from artifact_inspector.execution.interpreter.access_counting import count_global_access
+from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
+from artifact_inspector.execution.interpreter.local_memory import load_local, store_local
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory_access import forget_shared, load_global, load_shared, store_shared
 from artifact_inspector.execution.interpreter.values import (
     FULL,
+    Known,
     Mask,
     UnknownValue,
     Value,
+    Word,
     apply,
+    as_mask,
+    as_word,
+    broadcast_mask,
     broadcast_value,
     has_lanes,
+    move_lanes,
     select_lanes,
 )
+from artifact_inspector.execution.interpreter.warps import repeat_in_warps
 from artifact_inspector.formats.amdgcn.operations import Action, OpcodeSemantics
-from artifact_inspector.formats.amdgcn.statement import AmdgcnOperand, AmdgcnOperandKind, AmdgcnStatement
+from artifact_inspector.formats.amdgcn.statement import AmdgcnOperandKind, AmdgcnStatement
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.amdgcn.operands import RunBuilder
-    from artifact_inspector.execution.interpreter.machine import Machine
+_ATOMIC_RESULT = "the result of an atomic"
+_SCRATCH_CONTENT = "the content of scratch memory"
+
+
+def _sum_reader(readers: Sequence[Reader], offset: int) -> Reader:
+    """Reader of a sum of operands and a constant."""
+
+    def read_sum(machine: Machine) -> Value:
+        total: Value = offset
+        for reader in readers:
+            total = apply(lambda a, b: a + b, total, reader(machine))
+        return total
+
+    return read_sum
 
 
 def _constant_offset(statement: AmdgcnStatement) -> int:
     return statement.modifier_number("offset")
 
 
+def _can_write(machine: Machine) -> bool:
+    """Whether any lane writes, or may write, its registers."""
+    return has_lanes(machine.active_mask) or machine.undecided_lanes is not None
+
+
 def _write_loaded(
-    machine: Machine, names: tuple[str, ...], values: list[Value], meaning: OpcodeSemantics, in_range: Mask = True
+    machine: Machine, names: tuple[str, ...], values: Sequence[Value], meaning: OpcodeSemantics, in_range: Mask = True
 ) -> None:
     """Write loaded words to registers; 0 for lanes outside the range of the buffer."""
     for name, value in zip(names, values, strict=False):
@@ -51,7 +79,7 @@ def _write_loaded(
         elif meaning.is_signed:
             sign = 1 << (8 * meaning.size - 1)
             value = apply(lambda v, sign=sign: ((v ^ sign) - sign) & FULL, value)
-        machine.write_register(name, select_lanes(in_range, value, 0) if in_range is not True else value)
+        machine.write_register(name, select_lanes(in_range, value, 0))
 
 
 def _word_count(meaning: OpcodeSemantics) -> int:
@@ -61,49 +89,33 @@ def _word_count(meaning: OpcodeSemantics) -> int:
 # ── Buffers ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class _BufferAddress:
-    """The address of a buffer instruction: a descriptor in four scalar registers, plus offsets."""
+def _buffer_address(statement: AmdgcnStatement, size: int, first: int) -> Callable[[Machine], tuple[Value, Mask]]:
+    """Reader of the address of each lane, and of the lanes in range: others read 0 and write nothing.
 
-    def __init__(self, statement: AmdgcnStatement, size: int, first: int) -> None:
-        operands = statement.operands[first:]
-        descriptor_position = next(
-            n for n, o in enumerate(operands) if o.kind is AmdgcnOperandKind.SCALAR and len(o.names) == 4
-        )
-        self.descriptor_readers = [word_reader(operands[descriptor_position], n) for n in range(4)]
-        vector_operands = operands[:descriptor_position]
-        has_index = statement.has_modifier("idxen")
-        self.lane_offset_reader = (
-            word_reader(vector_operands[-1], 1 if has_index else 0)
-            if vector_operands and statement.has_modifier("offen")
-            else None
-        )
-        self.index_reader = word_reader(vector_operands[-1]) if vector_operands and has_index else None
-        self.scalar_offset_reader = (
-            word_reader(operands[descriptor_position + 1])
-            if len(operands) > descriptor_position + 1
-            else (lambda _machine: 0)
-        )
-        self.constant_offset = _constant_offset(statement)
-        self.size = size
+    The address is a descriptor in four scalar registers, plus offsets.
+    """
+    operands = statement.operands[first:]
+    at = next(n for n, o in enumerate(operands) if o.kind is AmdgcnOperandKind.SCALAR and len(o.names) == 4)
+    low_reader, high_reader, limit_reader = (word_reader(operands[at], n) for n in range(3))
+    vector = operands[at - 1] if at else None
+    has_index = vector is not None and statement.has_modifier("idxen")
+    offset_readers = []
+    if vector is not None and statement.has_modifier("offen"):
+        offset_readers.append(word_reader(vector, 1 if has_index else 0))
+    offset_readers += [word_reader(operand) for operand in operands[at + 1 : at + 2]]
+    offset_reader = _sum_reader(offset_readers, _constant_offset(statement))
+    index_reader = word_reader(vector) if vector is not None and has_index else None
 
-    def locate(self, machine: Machine) -> tuple[Value, Mask]:
-        """The address of each lane, and the lanes in range. Others read 0 and write nothing."""
-        low, high, record_limit, _flags = (reader(machine) for reader in self.descriptor_readers)
-        lane_offset = self.lane_offset_reader(machine) if self.lane_offset_reader is not None else 0
-        offset = apply(lambda a, b: a + b + self.constant_offset, lane_offset, self.scalar_offset_reader(machine))
-        if self.index_reader is not None:
-            stride = apply(lambda v: v >> 16 & 0x3FFF, high)
-            offset = apply(lambda a, i, s: a + i * s, offset, self.index_reader(machine), stride)
-        base = apply(lambda a, b: a | (b & 0xFFFF) << 32, low, high)
-        address = apply(lambda a, b: a + b, base, offset)
-        in_range = apply(lambda o, n: o + self.size <= n, offset, record_limit)
-        if isinstance(in_range, UnknownValue):
-            return address, True
-        return address, in_range if isinstance(in_range, np.ndarray) else bool(in_range)
+    def locate(machine: Machine) -> tuple[Value, Mask]:
+        low, high, limit = low_reader(machine), high_reader(machine), limit_reader(machine)
+        offset = offset_reader(machine)
+        if index_reader is not None:
+            offset = apply(lambda a, i, s: a + i * (s >> 16 & 0x3FFF), offset, index_reader(machine), high)
+        address = apply(lambda a, b, o: (a | (b & 0xFFFF) << 32) + o, low, high, offset)
+        in_range = apply(lambda o, n: o + size <= n, offset, limit)
+        return address, True if isinstance(in_range, UnknownValue) else as_mask(in_range)
 
-
-def _lanes_in_range(machine: Machine, in_range: Mask) -> Mask:
-    return machine.active_mask if in_range is True else machine.intersect(machine.active_mask, in_range)
+    return locate
 
 
 def _forget_copied_lds(machine: Machine, lanes: LaneAccesses | None, size: int) -> None:
@@ -115,49 +127,36 @@ def _forget_copied_lds(machine: Machine, lanes: LaneAccesses | None, size: int) 
 
 def _build_load_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     to_shared = statement.has_modifier("lds") or meaning.writes_shared
-    buffer_address = _BufferAddress(statement, meaning.size, 0 if to_shared else 1)
+    locate = _buffer_address(statement, meaning.size, 0 if to_shared else 1)
     names = () if to_shared else statement.operands[0].names
 
     def run(machine: Machine) -> None:
-        address, in_range = buffer_address.locate(machine)
-        mask = _lanes_in_range(machine, in_range)
-        lanes = count_global_access(machine, address, meaning.size, reads=True, writes=False, mask=mask)
+        address, in_range = locate(machine)
+        mask = machine.intersect(machine.active_mask, in_range)
+        lanes = count_global_access(machine, address, meaning.size, mask=mask)
         if to_shared:
             _forget_copied_lds(machine, lanes, meaning.size)
             return
-        if lanes is None and not has_lanes(mask) and machine.undecided_lanes is None:
-            values: list[Value] = [0] * _word_count(meaning)
-        else:
-            values = list(load_global(machine, lanes, meaning.size, _word_count(meaning)))
-        if has_lanes(machine.active_mask) or machine.undecided_lanes is not None:
+        values: Sequence[Value] = [0] * _word_count(meaning)
+        if lanes is not None or has_lanes(mask) or machine.undecided_lanes is not None:
+            values = load_global(machine, lanes, meaning.size, _word_count(meaning))
+        if _can_write(machine):
             _write_loaded(machine, names, values, meaning, in_range)
 
     return under_exec(run)
 
 
-def _build_store_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    buffer_address = _BufferAddress(statement, meaning.size, 1)
+def _build_write_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    """Stores and atomics."""
+    locate = _buffer_address(statement, meaning.size, 1)
+    returns_old_value = meaning.action is Action.ATOMIC_BUFFER and _returns_old_value(statement)
+    names = statement.operands[0].names if returns_old_value else ()
 
     def run(machine: Machine) -> None:
-        address, in_range = buffer_address.locate(machine)
-        count_global_access(
-            machine, address, meaning.size, reads=False, writes=True, mask=_lanes_in_range(machine, in_range)
-        )
-
-    return under_exec(run)
-
-
-def _build_atomic_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    buffer_address = _BufferAddress(statement, meaning.size, 1)
-    names = statement.operands[0].names if _returns_old_value(statement) else ()
-
-    def run(machine: Machine) -> None:
-        address, in_range = buffer_address.locate(machine)
-        count_global_access(
-            machine, address, meaning.size, reads=False, writes=True, mask=_lanes_in_range(machine, in_range)
-        )
-        for name in names:
-            machine.write_register(name, machine.unknown_value("the result of an atomic"))
+        address, in_range = locate(machine)
+        mask = machine.intersect(machine.active_mask, in_range)
+        count_global_access(machine, address, meaning.size, is_write=True, mask=mask)
+        write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
     return under_exec(run)
 
@@ -171,14 +170,11 @@ def _returns_old_value(statement: AmdgcnStatement) -> bool:
 
 def _address_reader(statement: AmdgcnStatement, position: int) -> Reader:
     """Reader of an address plus offset: a vector register pair, or a scalar pair (last) plus one register."""
-    lane_operand, last_operand = statement.operands[position], statement.operands[-1]
-    base = last_operand if last_operand.kind is AmdgcnOperandKind.SCALAR and len(last_operand.names) == 2 else None
+    lane_operand, base = statement.operands[position], statement.operands[-1]
     constant_offset = _constant_offset(statement)
-    if base is None:
-        pair_reader = wide_reader(lane_operand)
-        return lambda machine: apply(lambda v: v + constant_offset, pair_reader(machine))
-    scalar_reader, vector_reader = wide_reader(base), word_reader(lane_operand)
-    return lambda machine: apply(lambda a, b: a + b + constant_offset, scalar_reader(machine), vector_reader(machine))
+    if base.kind is AmdgcnOperandKind.SCALAR and len(base.names) == 2:
+        return _sum_reader([wide_reader(base), word_reader(lane_operand)], constant_offset)
+    return _sum_reader([wide_reader(lane_operand)], constant_offset)
 
 
 def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
@@ -187,35 +183,24 @@ def _build_load_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
     address_reader = _address_reader(statement, 0 if to_shared else 1)
 
     def run(machine: Machine) -> None:
-        lanes = count_global_access(machine, address_reader(machine), meaning.size, reads=True, writes=False)
+        lanes = count_global_access(machine, address_reader(machine), meaning.size)
         if to_shared:
             _forget_copied_lds(machine, lanes, meaning.size)
-        elif has_lanes(machine.active_mask) or machine.undecided_lanes is not None:
-            _write_loaded(
-                machine, names, list(load_global(machine, lanes, meaning.size, _word_count(meaning))), meaning
-            )
+        elif _can_write(machine):
+            _write_loaded(machine, names, load_global(machine, lanes, meaning.size, _word_count(meaning)), meaning)
 
     return under_exec(run)
 
 
-def _build_store_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    address_reader = _address_reader(statement, 0)
-
-    def run(machine: Machine) -> None:
-        count_global_access(machine, address_reader(machine), meaning.size, reads=False, writes=True)
-
-    return under_exec(run)
-
-
-def _build_atomic_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    returns_old_value = _returns_old_value(statement)
+def _build_write_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
+    """Stores and atomics."""
+    returns_old_value = meaning.action is Action.ATOMIC_GLOBAL and _returns_old_value(statement)
     names = statement.operands[0].names if returns_old_value else ()
     address_reader = _address_reader(statement, 1 if returns_old_value else 0)
 
     def run(machine: Machine) -> None:
-        count_global_access(machine, address_reader(machine), meaning.size, reads=False, writes=True)
-        for name in names:
-            machine.write_register(name, machine.unknown_value("the result of an atomic"))
+        count_global_access(machine, address_reader(machine), meaning.size, is_write=True)
+        write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
     return under_exec(run)
 
@@ -225,33 +210,24 @@ def _build_atomic_global(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 
 def _build_load_scalar(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     """Load kernel arguments, or memory at an address that is uniform for the wave."""
-    target, base_reader = statement.operands[0], wide_reader(statement.operands[1])
-    offset_readers = [word_reader(operand) for operand in statement.operands[2:3]]
-    constant_offset, word_count = _constant_offset(statement), _word_count(meaning)
+    names, word_count = statement.operands[0].names, _word_count(meaning)
+    readers = [wide_reader(statement.operands[1]), *map(word_reader, statement.operands[2:3])]
+    address_reader = _sum_reader(readers, _constant_offset(statement))
 
     def run(machine: Machine) -> None:
-        address = base_reader(machine)
-        for offset_reader in offset_readers:
-            address = apply(lambda a, b: a + b, address, offset_reader(machine))
-        address = _uniform_address(machine, apply(lambda v: v + constant_offset, address))
-        if isinstance(address, int) and (argument_words := machine.environment.arguments(address, meaning.size)):
-            values: list[Value] = argument_words
-        else:
-            values = _load_wave_words(machine, address, word_count)
-        for name, value in zip(target.names, values, strict=False):
-            machine.write_register(name, value)
+        address = _uniform_address(machine, address_reader(machine))
+        assert isinstance(machine.environment, AmdgcnEnvironment)
+        values = machine.environment.arguments(address, meaning.size) if isinstance(address, int) else None
+        write_all(machine, names, values or _load_wave_words(machine, address, word_count))
 
     return run
 
 
 def _uniform_address(machine: Machine, address: Value) -> Value:
     """An address as one number if all active lanes agree on it."""
-    active_lanes = broadcast_value(machine.active_mask, machine.shape)
-    if isinstance(address, UnknownValue):
-        if broadcast_value(address.unknown_bits, machine.shape)[active_lanes].any():
-            return address
-        address = address.data
-    if isinstance(address, np.ndarray) and active_lanes.any():
+    address = machine.resolve_active(address)
+    if isinstance(address, np.ndarray) and has_lanes(machine.active_mask):
+        active_lanes = broadcast_mask(machine.active_mask, machine.shape)
         active_addresses = broadcast_value(address, machine.shape)[active_lanes]
         return int(active_addresses[0]) if (active_addresses == active_addresses[0]).all() else address
     return address
@@ -259,40 +235,27 @@ def _uniform_address(machine: Machine, address: Value) -> Value:
 
 def _load_wave_words(machine: Machine, address: Value, word_count: int) -> list[Value]:
     """Words that a wave loads once for all of its lanes."""
-    lane = machine.environment.lane(machine)
-    is_first_lane: Any = np.asarray(lane == 0)
-    mask = machine.intersect(machine.active_mask, is_first_lane) if machine.active_mask is not True else is_first_lane
-    lanes = count_global_access(machine, address, 4 * word_count, reads=True, writes=False, mask=mask)
-    values = load_global(machine, lanes, 4 * word_count, word_count)
-    return [_broadcast_to_wave(machine, value) for value in values]
+    mask = machine.intersect(machine.active_mask, machine.lane_numbers == 0)
+    lanes = count_global_access(machine, address, 4 * word_count, mask=mask)
 
+    def repeat_first_lanes(plane: Known) -> Word:
+        plain = as_word(plane)
+        if not isinstance(plain, np.ndarray) or plain.shape[1] == 1:
+            return plain
+        return repeat_in_warps(machine, plain[:, :: machine.warp_size])
 
-def _broadcast_to_wave(machine: Machine, value: Value) -> Value:
-    if isinstance(value, UnknownValue):
-        data, bad = (_broadcast_to_wave(machine, plane) for plane in (value.data, value.unknown_bits))
-        return UnknownValue(data, bad, value.missing_inputs)
-    if not isinstance(value, np.ndarray) or value.shape[1] == 1:
-        return value
-    first_lane_values = value[:, :: machine.program.warp_size]
-    if (first_lane_values == first_lane_values.flat[0]).all():
-        return int(first_lane_values.flat[0])
-    return np.repeat(first_lane_values, machine.program.warp_size, axis=1)
+    return [move_lanes(repeat_first_lanes, value) for value in load_global(machine, lanes, 4 * word_count, word_count)]
 
 
 def _build_load_scalar_buffer(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     target, descriptor = statement.operands[:2]
     low_reader, high_reader = word_reader(descriptor), word_reader(descriptor, 1)
-    offset_readers = [word_reader(operand) for operand in statement.operands[2:3]]
-    constant_offset, word_count = _constant_offset(statement), _word_count(meaning)
+    offset_reader = _sum_reader([*map(word_reader, statement.operands[2:3])], _constant_offset(statement))
 
     def run(machine: Machine) -> None:
-        address = apply(
-            lambda a, b: (a | (b & 0xFFFF) << 32) + constant_offset, low_reader(machine), high_reader(machine)
-        )
-        for offset_reader in offset_readers:
-            address = apply(lambda a, b: a + b, address, offset_reader(machine))
-        for name, value in zip(target.names, _load_wave_words(machine, address, word_count), strict=False):
-            machine.write_register(name, value)
+        base = apply(lambda a, b: a | (b & 0xFFFF) << 32, low_reader(machine), high_reader(machine))
+        address = apply(lambda a, b: a + b, base, offset_reader(machine))
+        write_all(machine, target.names, _load_wave_words(machine, address, _word_count(meaning)))
 
     return run
 
@@ -323,8 +286,8 @@ def _build_load_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> 
         loaded_words: list[Value] = []
         for address_reader in address_readers:
             lanes = find_lane_accesses(machine, address_reader(machine))
-            loaded_words += list(load_shared(machine, lanes, meaning.size, word_count))
-        if has_lanes(machine.active_mask) or machine.undecided_lanes is not None:
+            loaded_words += load_shared(machine, lanes, meaning.size, word_count)
+        if _can_write(machine):
             _write_loaded(machine, names, loaded_words, meaning)
 
     return under_exec(run)
@@ -354,11 +317,8 @@ def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 
     def run(machine: Machine) -> None:
         lanes = find_lane_accesses(machine, address_readers[0](machine))
-        store_shared(
-            machine, lanes, meaning.size, [machine.unknown_value("the result of an atomic")] * _word_count(meaning)
-        )
-        for name in names:
-            machine.write_register(name, machine.unknown_value("the result of an atomic"))
+        store_shared(machine, lanes, meaning.size, [machine.unknown_value(_ATOMIC_RESULT)] * _word_count(meaning))
+        write_all(machine, names, [machine.unknown_value(_ATOMIC_RESULT) for _ in names])
 
     return under_exec(run)
 
@@ -366,61 +326,38 @@ def _build_atomic_shared(statement: AmdgcnStatement, meaning: OpcodeSemantics) -
 # ── Scratch ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scratch_address_reader(statement: AmdgcnStatement, first: int) -> Reader:
-    address_operands: list[AmdgcnOperand] = [
-        o
-        for o in statement.operands[first:]
-        if o.kind in (AmdgcnOperandKind.VECTOR, AmdgcnOperandKind.SCALAR, AmdgcnOperandKind.NUMBER) and len(o.names) < 2
-    ]
-    readers, constant_offset = ([word_reader(operand) for operand in address_operands], _constant_offset(statement))
-
-    def read_address(machine: Machine) -> Value:
-        address: Value = constant_offset
-        for reader in readers:
-            address = apply(lambda a, b: a + b, address, reader(machine))
-        return address
-
-    return read_address
+def _scratch_address_reader(statement: AmdgcnStatement, data_position: int) -> Reader:
+    """Reader of the address: all operands but the data."""
+    kinds = (AmdgcnOperandKind.VECTOR, AmdgcnOperandKind.SCALAR, AmdgcnOperandKind.NUMBER)
+    operands = [operand for at, operand in enumerate(statement.operands) if at != data_position]
+    readers = [word_reader(operand) for operand in operands if operand.kind in kinds and len(operand.names) < 2]
+    return _sum_reader(readers, _constant_offset(statement))
 
 
 def _build_load_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
-    names, address_reader = statement.operands[0].names, _scratch_address_reader(statement, 1)
+    names, address_reader = statement.operands[0].names, _scratch_address_reader(statement, 0)
 
     def run(machine: Machine) -> None:
-        address = address_reader(machine)
-        values: list[Value] = []
-        for word_index in range(_word_count(meaning)):
-            stored_word = machine.local_memory.load_word(address + 4 * word_index) if isinstance(address, int) else None
-            values.append(
-                machine.unknown_value("the content of scratch memory")
-                if stored_word is None or meaning.size < 4
-                else stored_word
-            )
-        _write_loaded(machine, names, values, meaning)
+        address = address_reader(machine) if meaning.size >= 4 else machine.unknown_value(_SCRATCH_CONTENT)
+        _write_loaded(machine, names, load_local(machine, address, _word_count(meaning), _SCRATCH_CONTENT), meaning)
 
     return under_exec(run)
 
 
 def _build_store_scratch(statement: AmdgcnStatement, meaning: OpcodeSemantics) -> StepRun:
     # Scratch instructions take the address first, buffer instructions the data.
-    is_buffer = statement.base.startswith("buffer")
-    data = statement.operands[0 if is_buffer else 1]
-    address_statement = statement._replace(
-        operands=statement.operands[1:] if is_buffer else (statement.operands[0], *statement.operands[2:])
-    )
-    address_reader, readers = (
-        _scratch_address_reader(address_statement, 0),
-        [word_reader(data, n) for n in range(_word_count(meaning))],
-    )
+    data_position = 0 if statement.base.startswith("buffer") else 1
+    address_reader = _scratch_address_reader(statement, data_position)
+    readers = [word_reader(statement.operands[data_position], n) for n in range(_word_count(meaning))]
 
     def run(machine: Machine) -> None:
         address = address_reader(machine)
         if not isinstance(address, int):
             machine.local_memory.lane_words.clear()
-            return
-        for word_index, reader in enumerate(readers):
-            value = reader(machine) if meaning.size >= 4 else machine.unknown_value("the content of scratch memory")
-            machine.local_memory.store_word(address + 4 * word_index, value, machine.active_mask)
+        elif meaning.size >= 4:
+            store_local(machine, address, [reader(machine) for reader in readers])
+        else:
+            store_local(machine, address, [machine.unknown_value(_SCRATCH_CONTENT)])
 
     return under_exec(run)
 
@@ -429,11 +366,11 @@ MEMORY: Mapping[Action, RunBuilder] = {
     Action.LOAD_SCALAR: _build_load_scalar,
     Action.LOAD_SCALAR_BUFFER: _build_load_scalar_buffer,
     Action.LOAD_BUFFER: _build_load_buffer,
-    Action.STORE_BUFFER: _build_store_buffer,
-    Action.ATOMIC_BUFFER: _build_atomic_buffer,
+    Action.STORE_BUFFER: _build_write_buffer,
+    Action.ATOMIC_BUFFER: _build_write_buffer,
     Action.LOAD_GLOBAL: _build_load_global,
-    Action.STORE_GLOBAL: _build_store_global,
-    Action.ATOMIC_GLOBAL: _build_atomic_global,
+    Action.STORE_GLOBAL: _build_write_global,
+    Action.ATOMIC_GLOBAL: _build_write_global,
     Action.LOAD_SCRATCH: _build_load_scratch,
     Action.STORE_SCRATCH: _build_store_scratch,
     Action.LOAD_SHARED: _build_load_shared,

@@ -7,36 +7,48 @@ each lane, in one register or two. Vector instructions execute for the lanes who
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.conversions import to_number, truncate
+from artifact_inspector.execution.interpreter.lane_partition import materialize
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
+    BoolArray,
+    IntArray,
     Known,
     Mask,
+    Plain,
     UnknownValue,
     Value,
+    Word,
     apply,
-    broadcast_value,
+    as_mask,
+    as_plain_array,
     data_of,
-    has_lanes,
+    invert_mask,
     is_entirely_unknown,
     join_words,
+    missing_inputs_of,
+    move_lanes,
     select_lanes,
     unknown_bits_of,
+    with_unknown_bits,
 )
+from artifact_inspector.execution.interpreter.warps import repeat_in_warps
 from artifact_inspector.formats.amdgcn.operations import OpcodeSemantics
 from artifact_inspector.formats.amdgcn.statement import AmdgcnOperand, AmdgcnOperandKind, AmdgcnStatement
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
-
-StepRun: TypeAlias = Callable[["Machine"], "bool | None"]
+StepRun: TypeAlias = Callable[[Machine], "bool | None"]
 RunBuilder: TypeAlias = Callable[[AmdgcnStatement, OpcodeSemantics], StepRun]
-Reader: TypeAlias = Callable[["Machine"], Value]
+Reader: TypeAlias = Callable[[Machine], Value]
+
+
+def is_scalar(statement: AmdgcnStatement) -> bool:
+    """Whether a wave executes it once: its results are scalar registers and SCC."""
+    return statement.base.startswith("s_")
 
 
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────────
@@ -45,16 +57,18 @@ Reader: TypeAlias = Callable[["Machine"], Value]
 def word_reader(operand: AmdgcnOperand, word_offset: int = 0) -> Reader:
     """Reader of 32 bits of an operand: a register, the `word_offset`-th register after it, or a number."""
     if operand.kind in (AmdgcnOperandKind.NUMBER, AmdgcnOperandKind.FLOAT):
-        number = (operand.value >> 32 * word_offset if word_offset else operand.value) & FULL
+        number = (operand.value >> 32 * word_offset) & FULL
         return lambda _machine: number
-    if word_offset < len(operand.names) and operand.kind not in (AmdgcnOperandKind.LABEL, AmdgcnOperandKind.OTHER):
+    if operand.kind in (AmdgcnOperandKind.LABEL, AmdgcnOperandKind.OTHER):
+        if operand.names:
+            return lambda machine: machine.unknown_value(f"the value of {operand.names[0]}")
+        raise ValueError(operand)
+    if word_offset < len(operand.names):
         name = operand.names[word_offset]
         if name == "scc":
             return lambda machine: apply(to_number, machine.read_register("scc"))
         return lambda machine: machine.read_register(name)
     if operand.kind is AmdgcnOperandKind.NULL or operand.names:
-        if operand.kind in (AmdgcnOperandKind.LABEL, AmdgcnOperandKind.OTHER):
-            return lambda machine: machine.unknown_value(f"the value of {operand.names[0]}")
         return lambda _machine: 0
     raise ValueError(operand)
 
@@ -64,12 +78,16 @@ def wide_reader(operand: AmdgcnOperand) -> Reader:
     if operand.kind in (AmdgcnOperandKind.NUMBER, AmdgcnOperandKind.FLOAT):
         number = operand.value
         return lambda _machine: number
-    low_reader, high_reader = (word_reader(operand), word_reader(operand, 1) if len(operand.names) > 1 else _read_zero)
+    low_reader = word_reader(operand)
+    if len(operand.names) < 2:
+        return lambda machine: join_words(low_reader(machine), 0)
+    high_reader = word_reader(operand, 1)
     return lambda machine: join_words(low_reader(machine), high_reader(machine))
 
 
-def _read_zero(_machine: Machine) -> Value:
-    return 0
+def operand_reader(operand: AmdgcnOperand, bits: int) -> Reader:
+    """Reader of 32 or 64 bits."""
+    return wide_reader(operand) if bits == 64 else word_reader(operand)
 
 
 def source_readers(statement: AmdgcnStatement, first: int, count: int) -> list[Reader]:
@@ -100,200 +118,178 @@ def _is_dpp(statement: AmdgcnStatement) -> bool:
     return any(statement.has_modifier(name) for name in _DPP_MODIFIERS)
 
 
-def _dpp_sources(statement: AmdgcnStatement, warp: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _dpp_sources(statement: AmdgcnStatement, warp: int) -> tuple[IntArray, BoolArray]:
     """The source lane of each lane of a wave, and whether it exists.
 
     **Source** AMD Instinct MI300 ISA, "DPP_CTRL Enumerations"; RDNA 3 ISA, the same chapter.
     """
-    lane = np.arange(warp)
+    lane: IntArray = np.arange(warp)
     row, position = lane & ~15, lane & 15
     valid = np.ones(warp, bool)
-    if statement.has_modifier("dpp8"):
-        return (lane & ~7) | np.array(statement.list("dpp8"))[lane & 7], valid
-    if statement.has_modifier("quad_perm"):
-        return (lane & ~3) | np.array(statement.list("quad_perm"))[lane & 3], valid
-    for name, source_lane in (
-        ("row_shl", position + statement.modifier_number("row_shl")),
-        ("row_shr", position - statement.modifier_number("row_shr")),
-    ):
-        if statement.has_modifier(name):
+    name = next(name for name in ("dpp8", *_DPP_MODIFIERS) if statement.has_modifier(name))
+    number = statement.modifier_number(name) if name not in ("dpp8", "quad_perm") else 0
+    match name:
+        case "dpp8":
+            return (lane & ~7) | np.array(statement.list("dpp8"))[lane & 7], valid
+        case "quad_perm":
+            return (lane & ~3) | np.array(statement.list("quad_perm"))[lane & 3], valid
+        case "row_shl" | "row_shr":
+            source_lane = position + (number if name == "row_shl" else -number)
             return row | (source_lane & 15), (source_lane >= 0) & (source_lane < 16)
-    for name, source_position in (
-        ("row_ror", (position - statement.modifier_number("row_ror")) & 15),
-        ("row_mirror", 15 - position),
-        ("row_half_mirror", (position & 8) | (7 - (position & 7))),
-        ("row_newbcast", 0 * position + statement.modifier_number("row_newbcast")),
-        ("row_share", 0 * position + statement.modifier_number("row_share")),
-        ("row_xmask", position ^ statement.modifier_number("row_xmask")),
-    ):
-        if statement.has_modifier(name):
-            return row | source_position, valid
-    if statement.has_modifier("row_bcast"):
-        broadcast_width = statement.modifier_number("row_bcast") + 1  # 16 or 32 lanes
-        return np.maximum((lane // broadcast_width) * broadcast_width - 1, 0), lane >= broadcast_width
-    step = 1 if statement.has_modifier("wave_shl") or statement.has_modifier("wave_rol") else -1
-    wraps_around = statement.has_modifier("wave_rol") or statement.has_modifier("wave_ror")
-    source_lane = lane + step
+        case "row_ror":
+            return row | ((position - number) & 15), valid
+        case "row_mirror":
+            return row | (15 - position), valid
+        case "row_half_mirror":
+            return row | (position & 8) | (7 - (position & 7)), valid
+        case "row_newbcast" | "row_share":
+            return row | number, valid
+        case "row_xmask":
+            return row | (position ^ number), valid
+        case "row_bcast":  # 16 or 32 lanes
+            return np.maximum((lane // (number + 1)) * (number + 1) - 1, 0), lane > number
+    source_lane = lane + (1 if name in ("wave_shl", "wave_rol") else -1)
+    wraps_around = name in ("wave_rol", "wave_ror")
     return source_lane % warp, valid if wraps_around else (source_lane >= 0) & (source_lane < warp)
 
 
 def _dpp_reader(statement: AmdgcnStatement, reader: Reader) -> Reader:
     """Reader of another lane's register. Lanes without a source lane, or masked off, do not write."""
     has_bound_control = statement.modifiers.get("bound_ctrl") is not None
-    rows = statement.modifier_number("row_mask") if statement.has_modifier("row_mask") else 15
-    banks = statement.modifier_number("bank_mask") if statement.has_modifier("bank_mask") else 15
+    rows, banks = (
+        statement.modifier_number(name) if statement.has_modifier(name) else 15 for name in ("row_mask", "bank_mask")
+    )
 
     def read_lanes(machine: Machine) -> Value:
-        value = reader(machine)
-        warp = machine.program.warp_size
+        value, warp = reader(machine), machine.warp_size
         source_lanes, has_source = _dpp_sources(statement, warp)
         lane = np.arange(warp)
         writing_lanes = (rows >> (lane // 16 % 4) & 1).astype(bool) & (banks >> (lane // 4 % 4) & 1).astype(bool)
         if not has_bound_control:
             writing_lanes = writing_lanes & has_source
-        if not writing_lanes.all():
-            machine.active_mask = machine.active_mask & np.tile(writing_lanes, machine.threads // warp)[None, :]
+        machine.active_mask = machine.active_mask & _repeat_for_waves(machine, writing_lanes)
         if is_entirely_unknown(value):
             return value
-        return select_lanes(_repeat_for_waves(machine, has_source), _gather_lanes(machine, value, source_lanes), 0)
+        thread = np.arange(machine.threads)
+        sources = thread // warp * warp + source_lanes[thread % warp]
+
+        def gather(plane: Known) -> Plain:
+            plain = as_plain_array(plane)
+            return plain[:, sources] if isinstance(plain, np.ndarray) and plain.shape[1] > 1 else plain
+
+        return select_lanes(_repeat_for_waves(machine, has_source), move_lanes(gather, value), 0)
 
     return read_lanes
 
 
-def _repeat_for_waves(machine: Machine, lanes: NDArray[np.bool_]) -> Mask:
+def _repeat_for_waves(machine: Machine, lanes: BoolArray) -> Mask:
     return True if lanes.all() else np.tile(lanes, machine.threads // len(lanes))[None, :]
-
-
-def _gather_lanes(machine: Machine, value: Value, source_lanes: NDArray[np.int64]) -> Value:
-    if isinstance(value, UnknownValue):
-        data, bad = (_gather_lanes(machine, plane, source_lanes) for plane in (value.data, value.unknown_bits))
-        return UnknownValue(data, bad, value.missing_inputs)
-    if not isinstance(value, np.ndarray) or value.shape[1] == 1:
-        return value
-    warp = machine.program.warp_size
-    first_lane = np.arange(machine.threads) // warp * warp
-    return value[:, first_lane + source_lanes[np.arange(machine.threads) % warp]]
 
 
 # ── Masks of lanes ───────────────────────────────────────────────────────────────────────────────
 
 
-def unpack_mask(machine: Machine, low: Value, high: Value) -> Value:
+def read_mask(machine: Machine, names: tuple[str, ...]) -> Value:
     """The lanes whose bit is set in one register or two."""
-    if isinstance(low, UnknownValue) or isinstance(high, UnknownValue):
-        data = _unpack(machine, data_of(low), data_of(high))
-        unknown_lanes = _unpack(machine, unknown_bits_of(low), unknown_bits_of(high))
-        missing_inputs = sum({half.missing_inputs for half in (low, high) if isinstance(half, UnknownValue)})
-        return UnknownValue(data, unknown_lanes, missing_inputs) if has_lanes(unknown_lanes) else data
-    return _unpack(machine, low, high)
+    return _unpack_value(machine, machine.read_register(names[0]), machine.read_register(names[-1]))
 
 
-def _unpack(machine: Machine, low: Known, high: Known) -> Mask:
-    warp = machine.program.warp_size
+def _unpack_value(machine: Machine, low: Value, high: Value) -> Value:
+    data = _unpack(machine, as_plain_array(data_of(low)), as_plain_array(data_of(high)))
+    if not isinstance(low, UnknownValue) and not isinstance(high, UnknownValue):
+        return data
+    return with_unknown_bits(data, _unpack(machine, unknown_bits_of(low), unknown_bits_of(high)), low, high)
+
+
+def _unpack(machine: Machine, low: Plain, high: Plain) -> Mask:
+    warp = machine.warp_size
     if warp == 32:
         high = low
     if isinstance(low, int) and isinstance(high, int) and low == high and low in (0, FULL):
         return low == FULL
     lane = np.arange(machine.threads).reshape(1, -1) % warp
     mask_word = low if warp == 32 else np.where(lane < 32, low, high)
-    lane_mask: Mask = (mask_word >> (lane & 31) & 1).astype(bool)
-    return lane_mask
+    return (mask_word >> (lane & 31) & 1).astype(bool)
 
 
-def pack_mask(machine: Machine, mask: Mask) -> tuple[Known, Known]:
+def _pack_mask(machine: Machine, mask: Mask) -> tuple[Word, Word]:
     """A lane mask as the numbers of two registers, for each wave."""
-    if isinstance(mask, (bool, np.bool_)):
+    if not isinstance(mask, np.ndarray):
         return (FULL, FULL) if mask else (0, 0)
-    warp = machine.program.warp_size
-    lanes = np.broadcast_to(mask, (mask.shape[0], machine.threads)).reshape(mask.shape[0], -1, warp)
+    lanes = np.broadcast_to(mask, (len(mask), machine.threads)).reshape(len(mask), -1, machine.warp_size)
     wave_words = np.packbits(lanes, axis=2, bitorder="little").view(np.uint32).astype(np.int64)
-    halves = [_repeat_in_waves(wave_words[:, :, at], warp) for at in range(wave_words.shape[2])]
+    halves = [repeat_in_warps(machine, wave_words[:, :, at]) for at in range(wave_words.shape[2])]
     return halves[0], halves[-1]
-
-
-def _repeat_in_waves(wave_words: NDArray[np.int64], warp: int) -> Known:
-    """One number for each wave, repeated in all of its lanes."""
-    first = wave_words.flat[0]
-    return int(first) if (wave_words == first).all() else np.repeat(wave_words, warp, axis=1)
 
 
 def write_mask(machine: Machine, names: tuple[str, ...], mask: Value) -> None:
     """Write a mask of the active lanes to one scalar register or two."""
-    active_lanes, undecided_lanes = machine.active_mask, machine.undecided_lanes
-    data, unknown_lanes, missing_inputs = (
-        data_of(mask),
-        unknown_bits_of(mask),
-        mask.missing_inputs if isinstance(mask, UnknownValue) else 0,
-    )
-    data = data & active_lanes if active_lanes is not True else data
-    unknown_lanes = unknown_lanes & active_lanes if active_lanes is not True else unknown_lanes
-    if undecided_lanes is not None:
-        unknown_lanes, missing_inputs = (
-            unknown_lanes | undecided_lanes.unknown_bits,
-            missing_inputs | undecided_lanes.missing_inputs,
-        )
+    unknown_lanes = machine.intersect(machine.active_mask, unknown_bits_of(mask))
+    missing_inputs = missing_inputs_of(mask)
+    if machine.undecided_lanes is not None:
+        unknown_lanes = unknown_lanes | as_mask(machine.undecided_lanes.unknown_bits)
+        missing_inputs |= machine.undecided_lanes.missing_inputs
+    halves = _pack_mask(machine, machine.intersect(machine.active_mask, data_of(mask)))
+    unknown_halves = _pack_mask(machine, unknown_lanes)
     machine.active_mask, machine.undecided_lanes = machine.group.mask, None
-    halves = pack_mask(machine, data if isinstance(data, np.ndarray) else bool(data))
-    unknown_halves = pack_mask(machine, unknown_lanes if isinstance(unknown_lanes, np.ndarray) else bool(unknown_lanes))
     for name, value, unknown_half in zip(names, halves, unknown_halves, strict=False):
-        machine.write_register(
-            name, UnknownValue(value, unknown_half, missing_inputs) if np.any(unknown_half) else value
-        )
+        is_unknown = np.any(unknown_half)
+        machine.write_register(name, UnknownValue(value, unknown_half, missing_inputs) if is_unknown else value)
 
 
 def under_exec(run: StepRun) -> StepRun:
     """The run of a vector instruction: it executes for the lanes whose EXEC bit is set."""
 
     def run_under_exec(machine: Machine) -> bool | None:
-        registers = machine.registers
-        exec_mask = unpack_mask(machine, registers["exec_lo"], registers["exec_hi"])
+        low, high = machine.registers["exec_lo"], machine.registers["exec_hi"]
+        if low.__class__ is int and low == FULL and (low is high or machine.warp_size == 32):
+            return run(machine)
+        exec_mask = _unpack_value(machine, materialize(low), materialize(high))
         if exec_mask is True:
             return run(machine)
         group = machine.group
-        known_lanes = data_of(exec_mask)
         if isinstance(exec_mask, UnknownValue):
-            unknown_lanes = machine.intersect(group.mask, exec_mask.unknown_bits)
-            if has_lanes(unknown_lanes):
-                machine.undecided_lanes = UnknownValue(False, unknown_lanes, exec_mask.missing_inputs)
-            known_lanes = np.logical_and(known_lanes, np.logical_not(exec_mask.unknown_bits))
-        machine.active_mask = machine.intersect(group.mask, known_lanes)
+            exec_mask = machine.decide_lanes(group.mask, exec_mask)
+        machine.active_mask = machine.intersect(group.mask, exec_mask)
         machine.counters.threads_executed[machine.step.index] += machine.count_lanes(machine.active_mask) - group.lanes
         return run(machine)
 
     return run_under_exec
 
 
+def scalar_or_vector_run(statement: AmdgcnStatement, run: StepRun) -> StepRun:
+    """The run of a scalar instruction unchanged, or of a vector instruction under EXEC."""
+    return run if is_scalar(statement) else under_exec(run)
+
+
 # ── Results ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def word_writer(statement: AmdgcnStatement, position: int = 0) -> Callable[[Machine, Value], None]:
-    """Writer of 32 bits of an operand, or of the sub-register that SDWA selects."""
-    operand = statement.operands[position]
-    name = operand.names[0] if operand.names else None
-    selection = statement.register_select("dst_sel")
+def word_writer(statement: AmdgcnStatement) -> Callable[[Machine, Value], None]:
+    """Writer of 32 bits of the first operand, or of the sub-register that SDWA selects."""
+    names, selection = statement.operands[0].names, statement.register_select("dst_sel")
     if selection is None:
-
-        def write_register(machine: Machine, value: Value) -> None:
-            if name is not None:
-                machine.write_register(name, value)
-
-        return write_register
-    shift, bits = selection
+        return lambda machine, value: write_all(machine, names[:1], (value,))
+    (name, *_), (shift, bits) = names, selection
     field_mask = ((1 << bits) - 1) << shift
     unused_policy = statement.modifiers.get("dst_unused")
 
     def write_field(machine: Machine, value: Value) -> None:
-        assert name is not None
         shifted_value = apply(lambda v: (v << shift) & field_mask, value)
         if unused_policy == "UNUSED_PRESERVE":
-            shifted_value = apply(
-                lambda v, old: v | (old & ~field_mask & FULL), shifted_value, machine.read_register(name)
-            )
+            old_value = machine.read_register(name)
+            shifted_value = apply(lambda v, old: v | (old & ~field_mask & FULL), shifted_value, old_value)
         elif unused_policy == "UNUSED_SEXT":
             shifted_value = machine.unknown_value("the sign of a part of a register")
         machine.write_register(name, shifted_value)
 
     return write_field
+
+
+def result_writer(statement: AmdgcnStatement, bits: int) -> Callable[[Machine, Value], None]:
+    """Writer of 32 or 64 bits of the first operand."""
+    names = statement.operands[0].names
+    return word_writer(statement) if bits != 64 else lambda machine, value: write_wide(machine, names, value)
 
 
 def write_all(machine: Machine, names: Iterable[str], values: Iterable[Value]) -> None:
@@ -309,32 +305,15 @@ def write_wide(machine: Machine, names: tuple[str, ...], value: Value) -> None:
 
 def write_sum_halves(machine: Machine, names: tuple[str, ...], lower: Value, full_sum: Value) -> None:
     """Write a sum to two registers; the lower half is known if the lower halves of the addends are."""
-    halves = (lower, apply(lambda v: v >> 32, full_sum))
-    write_all(machine, names, (apply(lambda v: v & FULL, half) for half in halves))
+    write_all(machine, names, (apply(lambda v: v & FULL, lower), apply(lambda v: (v >> 32) & FULL, full_sum)))
 
 
 def is_nonzero(*values: Value) -> Value:
     """Whether any of the registers is nonzero; known as soon as one known bit is set."""
-    data: Any = 0
-    unknown_bits: Any = 0
-    missing_inputs = 0
+    has_known_bit: Mask = False
+    has_unknown_bit: Mask = False
     for value in values:
-        value_unknown_bits = unknown_bits_of(value)
-        data, unknown_bits = data | (data_of(value) & ~value_unknown_bits), unknown_bits | value_unknown_bits
-        missing_inputs |= value.missing_inputs if isinstance(value, UnknownValue) else 0
-    has_known_bit = data != 0
-    if not missing_inputs or not np.any((unknown_bits != 0) & np.logical_not(has_known_bit)):
-        return has_known_bit if isinstance(has_known_bit, np.ndarray) else bool(has_known_bit)
-    return UnknownValue(has_known_bit, (np.asarray(unknown_bits) != 0) & np.logical_not(has_known_bit), missing_inputs)
-
-
-def first_active_lanes(machine: Machine, value: Known, mask: Mask) -> Known:
-    """The value of the first active lane of each wave, or of lane 0 if none is active."""
-    if not isinstance(value, np.ndarray) or value.shape[1] == 1:
-        return value
-    warp = machine.program.warp_size
-    rows = value.shape[0] if isinstance(mask, bool) else max(value.shape[0], mask.shape[0])
-    lanes = np.broadcast_to(broadcast_value(mask, (rows, machine.threads)), (rows, machine.threads))
-    first = lanes.reshape(rows, -1, warp).argmax(axis=2)
-    wave_values = np.broadcast_to(value, (rows, machine.threads)).reshape(rows, -1, warp)
-    return _repeat_in_waves(np.take_along_axis(wave_values, first[:, :, None], axis=2)[:, :, 0], warp)
+        unknown_bits = unknown_bits_of(value)
+        has_known_bit = has_known_bit | as_mask(as_plain_array(data_of(value)) & ~unknown_bits)
+        has_unknown_bit = has_unknown_bit | as_mask(unknown_bits)
+    return with_unknown_bits(has_known_bit, has_unknown_bit & invert_mask(has_known_bit), *values)

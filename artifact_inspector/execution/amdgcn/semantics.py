@@ -1,4 +1,4 @@
-"""AMDGCN semantics: a kernel's text as a program, and the state that a launch provides.
+"""AMDGCN semantics: a kernel's text as a program.
 
 Each action that `formats` assigns to an opcode has one row in `SEMANTICS`. gfx90a, gfx942, gfx950, RDNA 3 and
 RDNA 4 differ in spelling only. An opcode without an action writes unknown results and is listed. None of this
@@ -9,35 +9,26 @@ was validated on hardware.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Mapping
 
 from artifact_inspector.execution.amdgcn.control import CONTROL, branch_to
 from artifact_inspector.execution.amdgcn.cross_lane import LANES
 from artifact_inspector.execution.amdgcn.integer import INTEGER
 from artifact_inspector.execution.amdgcn.logic import LOGIC
 from artifact_inspector.execution.amdgcn.memory import MEMORY
-from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, under_exec
+from artifact_inspector.execution.amdgcn.operands import RunBuilder, StepRun, is_scalar, scalar_or_vector_run
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
-from artifact_inspector.execution.interpreter.values import FULL, InputNames, UnknownValue, Value, is_entirely_unknown
-from artifact_inspector.execution.launch import KernelLaunch, Tensor, encode_argument
+from artifact_inspector.execution.interpreter.values import UnknownValue, is_entirely_unknown
 from artifact_inspector.formats.amdgcn import parser as language
 from artifact_inspector.formats.amdgcn.kernel import InitialState
 from artifact_inspector.formats.amdgcn.operations import Action, float_operations, semantics_of
 from artifact_inspector.formats.amdgcn.statement import AmdgcnStatement, parse_statement
 from artifact_inspector.model import EventKind, Function, Instruction, Module
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
-
 SEMANTICS: Mapping[Action, RunBuilder] = {**INTEGER, **LOGIC, **LANES, **MEMORY, **CONTROL}
 """Action → builder of its run."""
-
-ARGUMENT_SEGMENT = 0x6000_0000_0000
-"""Base address of the kernel argument segment, chosen below every tensor."""
 
 _STEP_KINDS: Mapping[EventKind, str] = {
     EventKind.GLOBAL_LOAD: "global_load", EventKind.ASYNC_COPY: "copy",
@@ -65,8 +56,8 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
     """
     function = next((f for f in module.functions if f.name == kernel), module.functions[0])
     steps: list[ProgramStep] = []
-    instructions = function.instructions
-    index = {len(instructions): 0}
+    instructions, wave = function.instructions, beginning.wavefront_size
+    index = {}
     for position, instruction in enumerate(instructions):
         is_second_half = (
             position
@@ -74,24 +65,21 @@ def read_program(module: Module, kernel: str, beginning: InitialState, line: int
             and instruction.opcode.startswith("v_dual_")
         )
         index[position] = len(steps) - 1 if is_second_half else len(steps)
+        step = _decode_step(index[position], instruction, module, wave, None)
         if is_second_half:
-            steps[-1] = _pair_dual_issue(
-                steps[-1], _decode_step(len(steps) - 1, instruction, module, beginning.wavefront_size, None)
-            )
+            steps[-1] = _pair_dual_issue(steps[-1], step)
         else:
-            steps.append(_decode_step(len(steps), instruction, module, beginning.wavefront_size, None))
+            steps.append(step)
     index[len(instructions)] = len(steps)
     targets = _branch_targets(function)
     for position, target in targets.items():
-        steps[index[position]] = _decode_step(
-            index[position], instructions[position], module, beginning.wavefront_size, index[target]
-        )
+        steps[index[position]] = _decode_step(index[position], instructions[position], module, wave, index[target])
     entry_step = index[_entry_instruction(function, targets)] if beginning.skips_preload_prologue else 0
     return DecodedProgram(
         function.name,
         tuple(steps),
         {step.address: step.index for step in steps},
-        warp_size=beginning.wavefront_size,
+        warp_size=wave,
         parameters=tuple((a.offset, a.size) for a in beginning.arguments if not a.is_hidden),
         shared_bytes=beginning.lds_bytes,
         target=module.attributes.get("target", "gfx942"),
@@ -188,22 +176,16 @@ def _build_run(statement: AmdgcnStatement, instruction: Instruction, target: int
 
 
 def _write_unknown(results: tuple[str, ...], reason: str, statement: AmdgcnStatement) -> StepRun:
-    is_scalar = statement.base.startswith("s_")
-
     def run(machine: Machine) -> None:
         unknown_value = machine.unknown_value(reason)
         for name in results:
-            old_value = machine.registers.get(name)
-            if (
-                old_value is None
-                or not is_entirely_unknown(old_value)
-                or old_value.missing_inputs != unknown_value.missing_inputs
-            ):
+            old = machine.registers.get(name)
+            if not is_entirely_unknown(old) or old.missing_inputs != unknown_value.missing_inputs:
                 machine.write_register(name, unknown_value)
-        if is_scalar:
+        if is_scalar(statement):
             machine.write_register("scc", UnknownValue(False, True, unknown_value.missing_inputs))
 
-    return run if is_scalar else under_exec(run)
+    return scalar_or_vector_run(statement, run)
 
 
 def _pair_dual_issue(first: ProgramStep, second: ProgramStep) -> ProgramStep:
@@ -225,7 +207,8 @@ def _pair_dual_issue(first: ProgramStep, second: ProgramStep) -> ProgramStep:
         lanes = machine.counters.threads_executed[machine.step.index]
         second.run(machine)
         machine.counters.threads_executed[machine.step.index] = lanes
-        machine.registers[first_destination] = new_value
+        if new_value is not None:
+            machine.registers[first_destination] = new_value
 
     return ProgramStep(
         first.index, first.address, first.opcode, f"{first.text} :: {second.text}", first.line, first.source_location,
@@ -244,110 +227,3 @@ def _lane_flop(
         name = matrix.types.partition("×")[0]
         return ((_MATRIX_TYPES.get(name, name), matrix.flop // wave),)
     return float_operations(statement.base)
-
-
-# ── Launch state ─────────────────────────────────────────────────────────────────────────────────
-
-
-class AmdgcnEnvironment:
-    """Kernel arguments and initial registers of a kernel.
-
-    Args:
-        program: declares the parameters.
-        beginning: initial state of the kernel.
-        launch: with an address for every tensor.
-        parameters: name and value of each parameter, in order; None if it was not given.
-        threads: threads of a workgroup.
-        names: registry of missing inputs.
-    """
-
-    def __init__(
-        self,
-        program: DecodedProgram,
-        beginning: InitialState,
-        launch: KernelLaunch,
-        parameters: Sequence[tuple[str, Tensor | int | float | bool | None]],
-        threads: int,
-        names: InputNames,
-    ) -> None:
-        self.program, self.beginning, self.launch = program, beginning, launch
-        self.threads, self.names = threads, names
-        size = max((a.offset + a.size for a in beginning.arguments), default=0)
-        self.argument_bytes = bytearray(size)
-        self.missing_bytes = dict.fromkeys(range(size), "hidden arguments from the runtime")
-        parameter_values = iter(parameters)
-        for argument in beginning.arguments:
-            if argument.is_hidden:
-                self._put_hidden(argument.kind, argument.offset, argument.size)
-            else:
-                name, value = next(parameter_values, ("an argument", None))
-                self._put(argument.offset, argument.size, name, value)
-
-    def _put_hidden(self, kind: str, offset: int, size: int) -> None:
-        axis = "xyz".find(kind[-1])
-        if kind.startswith("hidden_block_count_"):
-            self._put(offset, size, kind, self.launch.grid[axis])
-        elif kind.startswith("hidden_group_size_"):
-            self._put(offset, size, kind, self.threads if axis == 0 else 1)
-        elif kind.startswith(("hidden_remainder_", "hidden_global_offset_", "hidden_dynamic_lds_size")):
-            self._put(offset, size, kind, 0)
-
-    def _put(self, offset: int, size: int, name: str, value: Any) -> None:
-        encoded = encode_argument(value, size)
-        if encoded is not None:
-            self.argument_bytes[offset : offset + size] = encoded
-        for byte in range(offset, offset + size):
-            if encoded is None:
-                self.missing_bytes[byte] = name
-            else:
-                self.missing_bytes.pop(byte, None)
-
-    def arguments(self, address: int, size: int) -> list[Value] | None:
-        """Words of the kernel argument segment; None if the address is outside of it.
-
-        Bytes between arguments and after the last one are padding; nothing depends on them.
-        """
-        start = address - ARGUMENT_SEGMENT
-        if not 0 <= start < max(len(self.argument_bytes), 1):
-            return None
-        return [self._argument_word(at) for at in range(start, start + max(size, 4), 4)]
-
-    def _argument_word(self, offset: int) -> Value:
-        name = next(
-            (self.missing_bytes[byte] for byte in range(offset, offset + 4) if byte in self.missing_bytes), None
-        )
-        if name is not None or offset >= len(self.argument_bytes):
-            argument_bytes = {byte for a in self.beginning.arguments for byte in range(a.offset, a.offset + a.size)}
-            if any(byte in argument_bytes and byte in self.missing_bytes for byte in range(offset, offset + 4)):
-                return self.names.unknown_value(name or "a kernel argument")
-        return int.from_bytes(self.argument_bytes[offset : offset + 4].ljust(4, b"\0"), "little")
-
-    def lane(self, machine: Machine) -> Any:
-        """Lane number within the wave."""
-        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp_size).reshape(1, -1)
-
-    def initialize(self, machine: Machine) -> None:
-        """Set the registers that the hardware initializes, and the entry point."""
-        registers, beginning = machine.registers, self.beginning
-        registers["exec_lo"], registers["exec_hi"] = FULL, FULL if machine.program.warp_size == 64 else 0
-        registers["scc"] = False
-        registers["v0"] = np.arange(machine.threads, dtype=np.int64).reshape(1, -1)
-        if beginning.kernarg_register is not None:
-            registers[f"s{beginning.kernarg_register}"] = ARGUMENT_SEGMENT & FULL
-            registers[f"s{beginning.kernarg_register + 1}"] = ARGUMENT_SEGMENT >> 32
-        count, first, at = beginning.preloaded_arguments
-        for word_index in range(count):
-            registers[f"s{at + word_index}"] = self._argument_word(4 * (first + word_index))
-        x, y, _ = self.launch.grid
-        ctas = machine.ctas.reshape(-1, 1)
-        cta_coordinates = (ctas % x, ctas // x % y, ctas // (x * y))
-        coordinate_values = [
-            int(coordinates[0, 0]) if len(coordinates) == 1 else coordinates for coordinates in cta_coordinates
-        ]
-        for axis, name in beginning.workgroup_registers.items():
-            registers[name] = coordinate_values[axis]
-        registers["ttmp9"] = coordinate_values[0]
-        wave = np.arange(machine.threads, dtype=np.int64).reshape(1, -1) // machine.program.warp_size
-        registers["ttmp8"] = wave << 25  # wave number in its workgroup; no other bits of ttmp8 are used
-        registers["ttmp7"] = coordinate_values[1] | coordinate_values[2] << 16
-        machine.group.pc = machine.program.entry_step

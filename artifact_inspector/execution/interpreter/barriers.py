@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.machine import LaneGroup, Machine
-from artifact_inspector.execution.interpreter.values import Mask, widen_to_warps
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.state import LaneGroup
+from artifact_inspector.execution.interpreter.values import (
+    IntArray,
+    Mask,
+    broadcast_mask,
+    has_lanes,
+    invert_mask,
+    widen_to_warps,
+)
 
 
 def join_barrier(machine: Machine, barrier: str) -> None:
     """Add the lanes of the group to a convergence barrier."""
     mask = machine.group.mask
-    if mask is True:
-        machine.barriers[barrier] = True
-        return
-    old = machine.barriers.get(barrier, False)
-    warps = widen_to_warps(mask, machine.program.warp_size)
-    machine.barriers[barrier] = (mask & warps) | (np.logical_not(warps) & old)
+    warps = widen_to_warps(mask, machine.warp_size)
+    machine.barriers[barrier] = mask is True or (mask & warps) | (
+        invert_mask(warps) & machine.barriers.get(barrier, False)
+    )
 
 
 def leave_barrier(machine: Machine, barrier: str) -> None:
     """Remove the lanes of the group from a convergence barrier."""
     old = machine.barriers.get(barrier, False)
-    machine.barriers[barrier] = np.logical_not(machine.group.mask) & old if old is not False else False
+    machine.barriers[barrier] = old is not False and invert_mask(machine.group.mask) & old
     _release_waiting(machine, barrier)
 
 
@@ -32,10 +37,15 @@ def wait_at_barrier(machine: Machine, barrier: str) -> bool:
     group, participants = machine.group, machine.barriers.get(barrier, True)
     if participants is group.mask or (machine.count_lanes(participants) == group.lanes and not machine.waiting):
         return False
-    machine.groups.remove(group)
-    machine.waiting.append((barrier, group))
+    _block(machine, group, barrier)
     _release_waiting(machine, barrier)
     return True
+
+
+def _block(machine: Machine, group: LaneGroup, barrier: str) -> None:
+    machine.groups.remove(group)
+    group.barrier = barrier
+    machine.waiting.append(group)
 
 
 def arrive_at_cta_barrier(machine: Machine, barrier: str, count: int | None, *, waits: bool = True) -> bool:
@@ -50,56 +60,52 @@ def arrive_at_cta_barrier(machine: Machine, barrier: str, count: int | None, *, 
     group = machine.group
     if group.mask is True:
         return False
+    arrived_threads = machine.early_arrivals.get(barrier, np.zeros(1, np.int64))
     if waits:
-        machine.groups.remove(group)
-        machine.waiting.append((barrier, group))
-    waiting_groups = [waiting_group for name, waiting_group in machine.waiting if name == barrier]
-    waiting_threads = sum(_threads_by_cta(machine, waiting_group.mask) for waiting_group in waiting_groups)
-    arrived_threads = machine.early_arrivals.get(barrier, 0)
-    if not waits:
-        machine.early_arrivals[barrier] = arrived_threads + _threads_by_cta(machine, group.mask)
-        arrived_threads = machine.early_arrivals[barrier]
-    exited_threads = _threads_by_cta(machine, machine.exited)
-    is_released = (
-        waiting_threads + arrived_threads >= (machine.threads - exited_threads if count is None else count)
-    ) & (np.asarray(waiting_threads) > 0)
-    if np.any(is_released):
+        _block(machine, group, barrier)
+    else:
+        arrived_threads = machine.early_arrivals[barrier] = arrived_threads + _threads_by_cta(machine, group.mask)
+    waiting_groups = [waiting for waiting in machine.waiting if waiting.barrier == barrier]
+    waiting_threads = sum((_threads_by_cta(machine, waiting.mask) for waiting in waiting_groups), np.zeros(1, np.int64))
+    needed = machine.threads - _threads_by_cta(machine, machine.exited) if count is None else np.array([count])
+    is_released = (waiting_threads + arrived_threads >= needed) & (waiting_threads > 0)
+    if is_released.any():
         machine.early_arrivals[barrier] = np.where(is_released, 0, arrived_threads)
-        machine.waiting = [(name, waiting_group) for name, waiting_group in machine.waiting if name != barrier]
-        for waiting_group in waiting_groups:
-            if np.all(is_released):
-                machine.groups.append(waiting_group)
+        machine.waiting = [waiting for waiting in machine.waiting if waiting.barrier != barrier]
+        for waiting in waiting_groups:
+            if is_released.all():
+                machine.groups.append(waiting)
                 continue
-            released, blocked = (waiting_group.mask & is_released[:, None], waiting_group.mask & ~is_released[:, None])
-            machine.groups += [LaneGroup(waiting_group.pc, released, machine)] if released.any() else []
-            machine.waiting += [(barrier, LaneGroup(waiting_group.pc, blocked, machine))] if blocked.any() else []
+            for groups, ctas in ((machine.groups, is_released), (machine.waiting, ~is_released)):
+                mask = waiting.mask & ctas[:, None]
+                groups += [LaneGroup(waiting.pc, mask, machine, barrier)] if mask.any() else []
     return True
 
 
-def _threads_by_cta(machine: Machine, mask: Mask) -> NDArray[np.int64]:
+def _threads_by_cta(machine: Machine, mask: Mask) -> IntArray:
     """Threads in a mask per CTA; one number if all CTAs have the same."""
     rows = len(mask) if isinstance(mask, np.ndarray) else 1
-    counted: NDArray[np.int64] = np.broadcast_to(mask, (rows, machine.threads)).sum(axis=1)
-    return counted
+    threads: IntArray = broadcast_mask(mask, (rows, machine.threads)).sum(axis=1)
+    return threads
 
 
 def _release_waiting(machine: Machine, barrier: str) -> None:
-    for pc in {group.pc for name, group in machine.waiting if name == barrier}:
-        waiting_groups = [group for name, group in machine.waiting if name == barrier and group.pc == pc]
+    for pc in {group.pc for group in machine.waiting if group.barrier == barrier}:
+        waiting_groups = [group for group in machine.waiting if group.barrier == barrier and group.pc == pc]
         arrived: Mask = False
         for group in waiting_groups:
             arrived = group.mask | arrived
-        participants = machine.barriers.get(barrier, True)
-        missing = participants & np.logical_not(arrived) & np.logical_not(machine.exited)
-        missing = np.broadcast_to(missing, (np.shape(missing)[0] if np.ndim(missing) else 1, machine.threads))
-        ready = arrived & np.logical_not(widen_to_warps(missing, machine.program.warp_size))
-        if not ready.any():
+        missing = machine.barriers.get(barrier, True) & invert_mask(arrived) & invert_mask(machine.exited)
+        rows = len(missing) if isinstance(missing, np.ndarray) else 1
+        missing = broadcast_mask(missing, (rows, machine.threads))
+        ready = arrived & invert_mask(widen_to_warps(missing, machine.warp_size))
+        if not has_lanes(ready):
             continue
-        machine.waiting = [waiting_entry for waiting_entry in machine.waiting if waiting_entry[1] not in waiting_groups]
+        machine.waiting = [group for group in machine.waiting if group not in waiting_groups]
         merged_group = LaneGroup(pc, ready, machine)
         machine.groups.append(merged_group)
         part_count = sum(machine.count_warps(group.mask & ready) for group in waiting_groups)
         machine.counters.reconverged_parts[pc] += part_count - merged_group.warps
-        still_waiting = arrived & ~ready
-        if still_waiting.any():
-            machine.waiting.append((barrier, LaneGroup(pc, still_waiting, machine)))
+        still_waiting = arrived & invert_mask(ready)
+        if has_lanes(still_waiting):
+            machine.waiting.append(LaneGroup(pc, still_waiting, machine, barrier))

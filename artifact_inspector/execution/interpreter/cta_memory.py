@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.values import FULL, Mask, UnknownValue, Value, select_lanes, select_rows
+from artifact_inspector.execution.interpreter.values import (
+    FULL,
+    BoolArray,
+    IntArray,
+    Mask,
+    UnknownValue,
+    Value,
+    select_lanes,
+)
 
 MOST_SHARED_BYTES = 1 << 20
 """Bytes of shared memory that are kept. No GPU has more; stores beyond it are unknown."""
@@ -37,24 +43,15 @@ class CtaMemory:
         self.byte_limit = 1 << 62
         """Most bytes of all CTAs together."""
 
-    def copy(self) -> CtaMemory:
-        """A copy with the same content."""
-        duplicate = CtaMemory()
-        duplicate.lane_words, duplicate.missing_inputs = dict(self.lane_words), self.missing_inputs
+    def fork(self, rows: IntArray) -> CtaMemory:
+        """The shared content of some CTAs, which may be repeated, without words of lanes."""
+        forked = CtaMemory()
+        forked.missing_inputs, forked.byte_limit = self.missing_inputs, self.byte_limit
         if self.content is not None and self.known_marks is not None:
-            duplicate.content, duplicate.known_marks = self.content.copy(), self.known_marks.copy()
-        return duplicate
-
-    def keep_rows(self, rows: NDArray[Any]) -> None:
-        """Drop the content of all but some CTAs."""
-        self.lane_words = {at: select_rows(value, rows) for at, value in self.lane_words.items()}
-        if self.content is not None and self.known_marks is not None and len(self.content) > 1:
-            self.content, self.known_marks = self.content[rows], self.known_marks[rows]
-
-    def repeat_rows(self, count: int) -> None:
-        """Repeat the content for `count` times as many CTAs."""
-        if self.content is not None and self.known_marks is not None and len(self.content) > 1:
-            self.content, self.known_marks = (np.tile(self.content, (count, 1)), np.tile(self.known_marks, (count, 1)))
+            is_shared = len(self.content) == 1
+            forked.content = self.content.copy() if is_shared else self.content[rows]
+            forked.known_marks = self.known_marks.copy() if is_shared else self.known_marks[rows]
+        return forked
 
     # Words that every lane has for itself.
 
@@ -64,15 +61,9 @@ class CtaMemory:
             value = select_lanes(mask, value, self.lane_words.get(at, UnknownValue(0, FULL, 0)))
         self.lane_words[at] = value
 
-    def load_word(self, at: int) -> Value | None:
-        """A word of each lane; None if nothing was stored."""
-        return self.lane_words.get(at)
-
     # Bytes that the lanes of a CTA share.
 
-    def store(
-        self, addresses: NDArray[np.int64], size: int, value: NDArray[np.int64] | None, mask: NDArray[np.bool_]
-    ) -> None:
+    def store(self, addresses: IntArray, size: int, value: IntArray | None, mask: BoolArray) -> None:
         """Store up to 4 bytes of each lane; None stores unknown bytes.
 
         Args:
@@ -103,18 +94,20 @@ class CtaMemory:
         assert self.known_marks is not None
         is_word_access, positions, is_uniform = _byte_positions(addresses, size, mask)
         for byte in range(1 if is_word_access else size):
-            content_array, known_array = (
-                (_as_words(self.content), _as_words(self.known_marks))
-                if is_word_access
-                else (self.content, self.known_marks)
-            )
-            index_key: Any = (
-                (slice(None), positions[0] + byte) if is_uniform else (_cta_of_lanes(mask), positions + byte)
-            )
+            content_array, known_array = self._planes(is_word_access)
+            index_key = _index(mask, positions, byte, is_uniform)
             known_array[index_key] = (_KNOWN_WORD if is_word_access else 1) if value is not None else 0
             if value is not None:
                 stored_values = value[:, mask[0]] if is_uniform else value[mask]
                 content_array[index_key] = stored_values if is_word_access else (stored_values >> (8 * byte)) & 0xFF
+
+    def _planes(self, is_word_access: bool) -> tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]:
+        """Content and known marks, by words or by bytes."""
+        assert self.content is not None
+        assert self.known_marks is not None
+        if is_word_access:
+            return self.content.view("<u4"), self.known_marks.view("<u4")
+        return self.content, self.known_marks
 
     def _grow(self, rows: int, size: int) -> None:
         if rows * size > self.byte_limit:
@@ -135,9 +128,7 @@ class CtaMemory:
         if self.known_marks is not None:
             self.known_marks[:, slice(start, stop)] = 0
 
-    def load(
-        self, addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+    def load(self, addresses: IntArray, size: int, mask: BoolArray) -> tuple[IntArray, BoolArray] | None:
         """Up to 4 bytes of each lane, and where they are known; None if none is."""
         if self.content is None or self.known_marks is None:
             return None
@@ -154,14 +145,8 @@ class CtaMemory:
         all_known = np.ones((len(addresses), positions.shape[-1]) if is_uniform else positions.shape, bool)
         loaded = np.zeros(all_known.shape, np.int64)
         for byte in range(1 if is_word_access else size):
-            content_array, known_array = (
-                (_as_words(self.content), _as_words(self.known_marks))
-                if is_word_access
-                else (self.content, self.known_marks)
-            )
-            index_key: Any = (
-                (slice(None), positions[0] + byte) if is_uniform else (_cta_of_lanes(inside), positions + byte)
-            )
+            content_array, known_array = self._planes(is_word_access)
+            index_key = _index(inside, positions, byte, is_uniform)
             loaded |= content_array[index_key].astype(np.int64) << (8 * byte)
             all_known &= known_array[index_key] == (_KNOWN_WORD if is_word_access else 1)
         if not all_known.any():
@@ -174,18 +159,12 @@ class CtaMemory:
         return words, known_lanes
 
 
-def _as_words(content: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    return content.view("<u4")
+def _index(mask: BoolArray, positions: IntArray, byte: int, is_uniform: bool) -> tuple[slice | IntArray, IntArray]:
+    """CTAs and positions of the lanes in a mask."""
+    return (slice(None), positions[0] + byte) if is_uniform else (np.nonzero(mask)[0], positions + byte)
 
 
-def _cta_of_lanes(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The CTA of each lane in a mask."""
-    return np.nonzero(mask)[0]
-
-
-def _byte_positions(
-    addresses: NDArray[np.int64], size: int, mask: NDArray[np.bool_]
-) -> tuple[bool, NDArray[np.int64], bool]:
+def _byte_positions(addresses: IntArray, size: int, mask: BoolArray) -> tuple[bool, IntArray, bool]:
     """How to index the bytes of lanes.
 
     Returns:

@@ -50,6 +50,15 @@ class AccessRecorder(Protocol):
     def add_iterations(self, accesses: Sequence[FootprintAccess], rows: int) -> None:
         """Record the accesses of many loop iterations."""
 
+    def begin_portion(self, first: int) -> None:
+        """Start a portion at a CTA."""
+
+    def end_portion(self, ctas: NDArray[np.int64]) -> None:
+        """Finish the portion of these CTAs."""
+
+    def has_written(self, ctas: NDArray[np.int64]) -> bool:
+        """Whether the first write of each of the CTAs is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorReads:

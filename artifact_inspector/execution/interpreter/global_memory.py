@@ -5,7 +5,8 @@ It consists of the tensors of the launch: an address is in one of them or out of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -13,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.counters import OutOfBoundsAccess
-from artifact_inspector.execution.interpreter.footprints import SECTOR, Footprints
+from artifact_inspector.execution.interpreter.footprints import SECTOR, AccessRecorder, FootprintAccess
 from artifact_inspector.execution.interpreter.intervals import (
     Intervals,
     expand_intervals,
     intervals_of,
     sorted_distinct,
 )
-from artifact_inspector.execution.interpreter.observation import AccessObserver
+from artifact_inspector.execution.interpreter.journal import Journal, OrderDependent
+from artifact_inspector.execution.interpreter.observation import AccessObserver, GlobalAccess, SharedMemoryAccess
+from artifact_inspector.execution.interpreter.values import IntArray
 from artifact_inspector.execution.launch import SCRATCH_TENSOR, KernelLaunch, Tensor
 from artifact_inspector.execution.stored_values import StoredValues
 
@@ -32,8 +35,6 @@ MOST_PENDING_INTERVALS = 1 << 20
 """Pending intervals before they are merged and marked."""
 _LONG_INTERVAL = 64
 """Granules from which on an interval is marked as a slice."""
-MOST_OUTSIDE = 20
-"""Out-of-bounds accesses that are reported individually."""
 
 _NUMPY_TYPES: Mapping[str, str] = {
     "bool": "u1", "int8": "i1", "uint8": "u1", "i8": "i1", "u8": "u1", "i1": "u1", "int16": "i2", "i16": "i2",
@@ -44,7 +45,7 @@ _NUMPY_TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def is_misaligned(addresses: NDArray[np.int64], size: int) -> bool:
+def is_misaligned(addresses: IntArray, size: int) -> bool:
     """Whether accesses are misaligned, or their size is no power of two; NVIDIA's never are."""
     return bool(size & (size - 1) or (addresses & (size - 1)).any())
 
@@ -66,7 +67,7 @@ class TensorMemory:
         self.written_marks = np.zeros(size, np.uint8)
         self.update_marks: NDArray[np.uint8] | None = None
         """1 for every granule that atomics updated; None if there are none."""
-        self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Intervals, NDArray[np.int64]]]]] = {}
+        self._pending: dict[int, tuple[NDArray[np.uint8], list[tuple[Intervals, IntArray]]]] = {}
         """Accesses of CTAs that differ by an offset, not yet marked: intervals and the offsets."""
         self._pending_count = 0
         self.content: NDArray[np.uint8] | None = None
@@ -81,7 +82,7 @@ class TensorMemory:
                 elements = values.elements if isinstance(values, StoredValues) else np.array(values)
                 self.content = elements.astype(f"<{numpy_type}").view(np.uint8).reshape(-1)
 
-    def touch(self, marks: NDArray[np.uint8], addresses: NDArray[np.int64], size: int) -> None:
+    def touch(self, marks: NDArray[np.uint8], addresses: IntArray, size: int) -> None:
         """Mark the bytes of an access at each address."""
         granules_per_lane = max(1, size // self.granule_bytes)
         first_granules = (addresses - self.base) // self.granule_bytes
@@ -99,9 +100,7 @@ class TensorMemory:
                 else:
                     marks[first_granules + step] = 1
 
-    def touch_offsets(
-        self, marks: NDArray[np.uint8], lanes: NDArray[np.int64], cta_offsets: NDArray[np.int64], size: int
-    ) -> None:
+    def touch_offsets(self, marks: NDArray[np.uint8], lanes: IntArray, cta_offsets: IntArray, size: int) -> None:
         """Mark the bytes of lanes at each of some offsets."""
         granules_per_lane = max(1, size // self.granule_bytes)
         intervals = intervals_of((lanes + (cta_offsets[0] - self.base)) // self.granule_bytes, granules_per_lane)
@@ -163,12 +162,14 @@ class GlobalMemory:
         )
         self.start_addresses = np.array([region.start for region in self.regions], np.int64)
         self.end_addresses = np.array([region.stop for region in self.regions], np.int64)
-        self.footprints: Footprints | None = None
-        """What each CTA reads, if requested."""
+        self.footprints: AccessRecorder | None = None
+        """Receives what each CTA accesses, if requested."""
         self.tracks_touches = True
         """Whether to record the touched bytes."""
         self.observer: AccessObserver | None = None
         """Receives every access, if requested."""
+        self.journal: Journal | None = None
+        """Keeps the accesses of a speculative run until it is proven."""
 
     @property
     def tensors(self) -> list[TensorMemory]:
@@ -181,14 +182,7 @@ class GlobalMemory:
         return self.regions[at] if at >= 0 and address < self.end_addresses[at] else None
 
     def touch_offsets(
-        self,
-        lanes: NDArray[np.int64],
-        cta_offsets: NDArray[np.int64],
-        size: int,
-        *,
-        reads: bool,
-        writes: bool,
-        updates: bool = False,
+        self, lanes: IntArray, cta_offsets: IntArray, size: int, *, is_write: bool, updates: bool = False
     ) -> bool:
         """Record what lanes of many CTAs touch, each CTA at an offset.
 
@@ -196,8 +190,7 @@ class GlobalMemory:
             lanes: addresses of the active lanes, flat.
             cta_offsets: offset of each CTA.
             size: bytes per lane.
-            reads: whether they are read.
-            writes: whether they are written.
+            is_write: whether they are written; otherwise they are read.
             updates: whether the written value depends on the old one.
 
         Returns:
@@ -213,19 +206,16 @@ class GlobalMemory:
         ).any():
             return False
         touch = partial(region.touch_offsets, lanes=lanes, cta_offsets=cta_offsets, size=size)
-        self._record_touch(region, touch, reads, writes, updates)
+        self._record_touch(region, touch, is_write, updates)
         return True
 
-    def touch(
-        self, addresses: NDArray[np.int64], size: int, *, reads: bool, writes: bool, updates: bool = False
-    ) -> NDArray[Any]:
+    def touch(self, addresses: IntArray, size: int, *, is_write: bool, updates: bool = False) -> IntArray:
         """Record what active lanes touch.
 
         Args:
             addresses: of the active lanes, flat.
             size: bytes per lane.
-            reads: whether they are read.
-            writes: whether they are written.
+            is_write: whether they are written; otherwise they are read.
             updates: whether the written value depends on the old one.
 
         Returns:
@@ -234,7 +224,7 @@ class GlobalMemory:
         low, high = int(addresses.min()), int(addresses.max())
         region = self.region_of(low)
         if region is not None and high + size <= region.stop:
-            self._record_touch(region, partial(region.touch, addresses=addresses, size=size), reads, writes, updates)
+            self._record_touch(region, partial(region.touch, addresses=addresses, size=size), is_write, updates)
             return np.empty(0, np.int64)
         if not self.regions:
             return np.arange(len(addresses))
@@ -243,25 +233,62 @@ class GlobalMemory:
         for number, region in enumerate(self.regions):
             region_addresses = addresses[inside & (region_numbers == number)]
             if region_addresses.size:
-                self._record_touch(
-                    region, partial(region.touch, addresses=region_addresses, size=size), reads, writes, updates
-                )
+                touch = partial(region.touch, addresses=region_addresses, size=size)
+                self._record_touch(region, touch, is_write, updates)
         return np.flatnonzero(~inside)
 
-    def _record_touch(self, region: TensorMemory, touch: TouchMarker, reads: bool, writes: bool, updates: bool) -> None:
+    def record(self, access: FootprintAccess) -> None:
+        """Pass an access on to the footprints."""
+        recorder = self.footprints if self.journal is None else self.journal
+        if self.footprints is not None and recorder is not None:
+            recorder.add(access)
+
+    def observe(self, access: GlobalAccess) -> None:
+        """Pass an access on to the observer."""
+        if self.journal is not None:
+            self.journal.observed.append(access)
+        elif self.observer is not None:
+            self.observer.observe_global(access)
+
+    def observe_shared(self, access: SharedMemoryAccess) -> None:
+        """Pass an access to shared memory on to the observer, except those of a speculative run."""
+        if self.observer is not None and self.journal is None:
+            self.observer.observe_shared(access)
+
+    @contextmanager
+    def speculate(self) -> Iterator[Journal]:
+        """Keep all accesses in a journal for the duration of a speculative run."""
+        self.journal = Journal(self.footprints)
+        try:
+            yield self.journal
+        finally:
+            self.journal = None
+
+    def commit(self, journal: Journal, rows: int) -> None:
+        """Apply the accesses of a proven run, whose iterations have `rows` CTAs each."""
+        for touch in journal.touches:
+            touch()
+        if self.footprints is not None:
+            self.footprints.add_iterations(journal.accesses, rows)
+        for access in journal.observed:
+            self.observe(access)
+
+    def _record_touch(self, region: TensorMemory, touch: TouchMarker, is_write: bool, updates: bool) -> None:
+        if self.journal is not None:
+            if is_write and region.content is not None:
+                raise OrderDependent
+            self.journal.touches.append(partial(self._record_touch, region, touch, is_write, updates))
+            return
         if self.tracks_touches:
-            if reads:
-                touch(region.read_marks)
-            if writes:
-                touch(region.written_marks)
+            touch(region.written_marks if is_write else region.read_marks)
             if updates:
                 if region.update_marks is None:
                     region.update_marks = np.zeros_like(region.written_marks)
                 touch(region.update_marks)
-        if writes and region.content is not None and not region.tracks_stores:
+        if is_write and region.content is not None and not region.tracks_stores:
             region.content = None  # stored values are not tracked
 
-    def load(self, addresses: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64] | None, str]:
+    def load(self, addresses: IntArray, size: int) -> tuple[IntArray | None, str]:
         """Numbers of up to 4 bytes at some addresses; None if they were not given.
 
         Also returns the name of the tensor, or the reason why they are unknown.
@@ -279,7 +306,7 @@ class GlobalMemory:
             words |= region.content[at + byte].astype(np.int64) << (8 * byte)
         return words, region.name
 
-    def store(self, addresses: NDArray[np.int64], size: int, values: NDArray[np.int64] | None) -> None:
+    def store(self, addresses: IntArray, size: int, values: IntArray | None) -> None:
         """Store values where content is tracked; None stores unknown bytes."""
         region = self.region_of(int(addresses.flat[0]))
         if region is None or not region.tracks_stores or region.content is None:
@@ -290,7 +317,7 @@ class GlobalMemory:
         for byte in range(size):
             region.content[addresses - region.start + byte] = (values >> (8 * byte)) & 0xFF
 
-    def content_at(self, addresses: NDArray[np.int64], size: int) -> NDArray[np.uint8] | None:
+    def content_at(self, addresses: IntArray, size: int) -> NDArray[np.uint8] | None:
         """Bytes at some addresses, one row for each; None if unknown."""
         region = self.region_of(int(addresses.min()))
         if region is None or region.content is None or int(addresses.max()) + size > region.stop:
@@ -321,28 +348,17 @@ class GlobalMemory:
             sum(region.count_touched(region.written_marks)[1] for region in self.regions),
         )
 
-    def missing_values_at(self, addresses: NDArray[np.int64]) -> str | None:
+    def missing_values_at(self, addresses: IntArray) -> str | None:
         """The tensor of the first address, if its values were not given."""
         region = self.region_of(int(addresses.flat[0]))
         return None if region is None or region.content is not None else f"values of {region.name}"
 
 
-# ── Accesses out of bounds ───────────────────────────────────────────────────────────────────────
-
-
 def out_of_bounds_accesses(
-    memory: GlobalMemory, index: int, kind: str, positions: NDArray[Any], ctas: NDArray[Any], lanes: NDArray[Any],
-    addresses: NDArray[Any],
-) -> list[OutOfBoundsAccess]:  # fmt: skip
-    """The first out-of-bounds accesses."""
+    memory: GlobalMemory, index: int, kind: str, ctas: IntArray, threads: IntArray, addresses: IntArray
+) -> list[OutOfBoundsAccess]:
+    """Accesses of threads outside of every tensor."""
     return [
-        OutOfBoundsAccess(
-            index,
-            kind,
-            int(ctas[position]),
-            int(lanes[position]),
-            int(addresses[position]),
-            memory.describe_nearest(int(addresses[position])),
-        )
-        for position in positions[:MOST_OUTSIDE]
+        OutOfBoundsAccess(index, kind, cta, thread, address, memory.describe_nearest(address))
+        for cta, thread, address in zip(ctas.tolist(), threads.tolist(), addresses.tolist(), strict=True)
     ]

@@ -16,18 +16,22 @@ unknown values in parallel than one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.affine import AffineValue
 from artifact_inspector.execution.interpreter.counters import StepLimitReached
 from artifact_inspector.execution.interpreter.cta_memory import CapacityExceeded, CtaMemory
-from artifact_inspector.execution.interpreter.lane_partition import LanePartition, has_unknown_bits, materialize
-from artifact_inspector.execution.interpreter.machine import LaneGroup, Machine
+from artifact_inspector.execution.interpreter.journal import Journal, OrderDependent
+from artifact_inspector.execution.interpreter.lane_partition import (
+    LanePartition,
+    Register,
+    has_unknown_bits,
+    materialize,
+    select_rows,
+)
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, UndecidedPath
-from artifact_inspector.execution.interpreter.speculative_memory import OrderDependent, SpeculativeMemory
+from artifact_inspector.execution.interpreter.state import MachineState
 from artifact_inspector.execution.interpreter.state_changes import (
     PredictedRegister,
     RecordedRegisters,
@@ -40,7 +44,13 @@ from artifact_inspector.execution.interpreter.state_changes import (
     machine_state,
     predict_register,
 )
-from artifact_inspector.execution.interpreter.values import Mask, UnknownValue, Value, select_rows
+from artifact_inspector.execution.interpreter.values import (
+    IntArray,
+    Known,
+    UnknownValue,
+    missing_inputs_of,
+    unknown_bits_of,
+)
 
 FEWEST_ITERATIONS = 6
 """Fewest iterations for which it is worthwhile."""
@@ -62,7 +72,7 @@ class _IterationsDiverged(Exception):  # noqa: N818 - no error: the iterations b
 class _SpeculativeMachine(Machine):
     """The machine on which iterations run as if they were further CTAs."""
 
-    def _split_off_outcomes(self, outcomes: NDArray[Any], _kinds: list[int]) -> None:
+    def _split_off_outcomes(self, outcomes: IntArray, _kinds: list[int]) -> None:
         raise _IterationsDiverged(int(np.flatnonzero(outcomes != outcomes[0])[0]))
 
     def run_iteration(self, header: int) -> bool:
@@ -71,7 +81,7 @@ class _SpeculativeMachine(Machine):
             self._run_lowest_group()
             if len(self.groups) == 1 and not self.waiting and self.groups[0].pc == header:
                 return self.group.pc <= self.step.index
-            masks = [group.mask for group in self.groups] + [group.mask for _, group in self.waiting]
+            masks = [group.mask for group in (*self.groups, *self.waiting)]
             if self.trace is not None and any(isinstance(m, np.ndarray) and len(m) > 1 for m in masks):
                 return False
         return False
@@ -93,7 +103,7 @@ class IterationHypothesis:
     ) -> None:
         self.machine, self.count, self.step_limit = machine, count, steps
         state = machine_state(machine)
-        self.irregular: dict[StateName, Value] = {name: None for name in odd if state.get(name) is not None}
+        self.irregular: dict[StateName, Register | None] = {name: None for name in odd if state.get(name) is not None}
         """Irregular register → its value at the beginning of each iteration, once observed."""
         self.predicted: dict[StateName, PredictedRegister] = {}
         for name in dict.fromkeys(name for change in changes for name in change.increments):
@@ -122,10 +132,10 @@ class IterationHypothesis:
             return 0  # a single row shared by all CTAs is not copied
         input_count = machine.input_names.count()
         for _ in range(_MOST_RERUNS):
-            speculative_memory = SpeculativeMemory(machine.memory, machine.rows)
-            speculative = self._make_speculative(speculative_memory)
-            initial_state: dict[StateName, Value] = {**speculative.registers, **speculative.local_memory.lane_words}
-            proven = self._run_iterations(speculative)
+            speculative = self._make_speculative()
+            initial_state = machine_state(speculative)
+            with machine.memory.speculate() as journal:
+                proven = self._run_iterations(speculative)
             has_new_inputs = machine.input_names.count() > input_count
             machine.input_names.truncate(input_count)
             if proven < self.count:
@@ -141,7 +151,7 @@ class IterationHypothesis:
             return proven
         if has_new_inputs:  # sequential execution must name missing inputs first
             return 0
-        self._commit(speculative, speculative_memory, initial_state)
+        self._commit(speculative, journal, initial_state)
         return proven
 
     def _make_irregular(self, trial: _SpeculativeMachine) -> None:
@@ -157,7 +167,7 @@ class IterationHypothesis:
         state = machine_state(self.machine)
         is_stable = True
         for name, old_values in self.irregular.items():
-            new_values = chain_iterations(state[name], ended.get(name), self.machine.shape, self.count)
+            new_values = chain_iterations(state[name], ended[name], self.machine.shape, self.count)
             is_stable = is_stable and old_values is not None and have_equal_values(old_values, new_values)
             self.irregular[name] = new_values
         return is_stable
@@ -179,116 +189,62 @@ class IterationHypothesis:
             return 0
         return self.count if self._is_other_state_unchanged(trial) else 0
 
-    def _make_speculative(self, speculative_memory: SpeculativeMemory) -> _SpeculativeMachine:
-        machine, count = self.machine, self.count
-        trial = object.__new__(_SpeculativeMachine)
-        trial.__dict__.update(machine.__dict__)
-        trial.ctas, trial.iterations = np.tile(machine.ctas, count), count
-        trial.memory = speculative_memory
+    def _make_speculative(self) -> _SpeculativeMachine:
+        machine, rows = self.machine, np.arange(self.count * self.machine.rows)
+        begins = {name: select_rows(register.all_values, rows) for name, register in self.predicted.items()}
+        begins |= {name: values for name, values in self.irregular.items() if values is not None}
+        trial = machine.derive(machine.tile(self.count, begins), _SpeculativeMachine, uses_affine=machine.uses_affine)
         trial.counters = machine.counters.speculative_copy(self.step_limit)
-        trial.barriers = {name: self._tile(mask) for name, mask in machine.barriers.items()}
-        trial.saved_barriers = {name: self._tile(mask) for name, mask in machine.saved_barriers.items()}
-        trial.exited = self._tile(machine.exited)
-        trial.early_arrivals = {name: self._tile_arrivals(arrived) for name, arrived in machine.early_arrivals.items()}
-        trial.registers = RecordedRegisters(
-            {name: self._initial_value(name, register_value) for name, register_value in machine.registers.items()}
-        )
-        trial.local_memory, trial.shared_memory = CtaMemory(), machine.shared_memory.copy()
-        trial.local_memory.lane_words = {
-            address: self._initial_value(address, register_value)
-            for address, register_value in machine.local_memory.lane_words.items()
-        }
+        trial.registers = RecordedRegisters(trial.registers)
         trial.shared_memory.byte_limit = MOST_SHARED_BYTES
-        trial.shared_memory.repeat_rows(count)
         trial.trace = None if machine.trace is None else []
-        trial.loops = None
-        trial.waiting, trial.pending = [], []
-        trial.groups = [LaneGroup(machine.groups[0].pc, self._tile(machine.groups[0].mask), trial)]
-        trial.group = trial.groups[0]
+        trial.iterations, trial.pending = self.count, []
         return trial
-
-    def _tile(self, mask: Mask) -> Mask:
-        if isinstance(mask, np.ndarray) and mask.ndim and len(mask) > 1:
-            return np.tile(mask, (self.count, 1))
-        return mask
-
-    def _tile_arrivals(self, arrived: Any) -> Any:
-        return np.tile(arrived, self.count) if np.size(arrived) > 1 else arrived
-
-    def _initial_value(self, name: StateName, register_value: Value) -> Value:
-        """A register at the beginning of all iterations."""
-        if name in self.predicted:
-            return select_rows(self.predicted[name].all_values, np.arange(self.count * self.machine.rows))
-        if self.irregular.get(name) is not None:
-            return self.irregular[name]
-        if isinstance(register_value, UnknownValue):
-            return UnknownValue(
-                self._tile(register_value.data), self._tile(register_value.unknown_bits), register_value.missing_inputs
-            )
-        if isinstance(register_value, (AffineValue, LanePartition)):
-            return register_value.keep(np.tile(np.arange(self.machine.rows), self.count))
-        return self._tile(register_value)
 
     def _is_other_state_unchanged(self, trial: _SpeculativeMachine) -> bool:
         """Whether everything but registers is unchanged: lane masks, barriers, shared memory."""
-        machine = self.machine
-        masks = [(trial.groups[0].mask, machine.groups[0].mask), (trial.exited, machine.exited)]
-        for new_masks, old_masks in (
-            (trial.barriers, machine.barriers),
-            (trial.saved_barriers, machine.saved_barriers),
-        ):
-            if new_masks.keys() != old_masks.keys():
-                return False
-            masks += [(new_masks[name], old_masks[name]) for name in new_masks]
-        if any(np.any(np.not_equal(new_masks, self._tile(old_mask))) for new_masks, old_mask in masks):
-            return False
-        if trial.early_arrivals.keys() != machine.early_arrivals.keys() or any(
-            np.any(arrived != self._tile_arrivals(machine.early_arrivals[name]))
-            for name, arrived in trial.early_arrivals.items()
-        ):
-            return False
-        return _is_shared_unchanged(trial.shared_memory, machine.shared_memory, self.count)
+        expected = self.machine.tile(self.count, dict.fromkeys(machine_state(self.machine), 0))
+        new_masks, old_masks = _control_masks(trial), _control_masks(expected)
+        return (
+            new_masks.keys() == old_masks.keys()
+            and all(np.all(np.equal(mask, old_masks[name])) for name, mask in new_masks.items())
+            and _is_shared_unchanged(trial.shared_memory, expected.shared_memory)
+        )
 
-    def _count_proven(self, trial: _SpeculativeMachine, initial_state: Mapping[StateName, Value]) -> int:
+    def _count_proven(self, trial: _SpeculativeMachine, initial_state: Mapping[StateName, Register]) -> int:
         """The number of leading iterations that began in the state in which the one before them ended."""
         registers = trial.registers
         assert isinstance(registers, RecordedRegisters)
         self.mispredicted: list[StateName] = []
         if trial.local_memory.lane_words.keys() != self.machine.local_memory.lane_words.keys():
             return 0
-        ended: dict[StateName, Value] = {**dict(registers), **trial.local_memory.lane_words}
+        ended = machine_state(trial)
         self.carried_names: set[StateName] = {*registers.read_names, *trial.local_memory.lane_words}
         proven = self.count
         later_rows = np.arange(self.machine.rows, (self.count + 1) * self.machine.rows)
         for name in self.carried_names:
-            actual = ended.get(name)
             if name in self.irregular:
                 continue
-            if name in self.predicted:
-                expected: Value = select_rows(self.predicted[name].all_values, later_rows)
-            else:
-                expected = initial_state.get(name)
-            agreed = self._count_agreeing(actual, expected)
+            is_predicted = name in self.predicted
+            expected = (
+                select_rows(self.predicted[name].all_values, later_rows) if is_predicted else initial_state.get(name)
+            )
+            agreed = self._count_agreeing(ended.get(name), expected)
             if agreed < FEWEST_ITERATIONS:
                 self.mispredicted.append(name)
             proven = min(proven, agreed)
         if not proven:
             return 0
-        old_state = machine_state(self.machine)
+        old_state, rows = machine_state(self.machine), np.tile(np.arange(self.machine.rows), self.count)
         for name, end_value in ended.items():  # no value may be less known than in sequential execution
             if end_value is initial_state.get(name) or not has_unknown_bits(end_value):
                 continue
-            new: UnknownValue = materialize(end_value)
-            old_value = materialize(old_state.get(name))
-            if (
-                not isinstance(old_value, UnknownValue)
-                or new.missing_inputs & ~old_value.missing_inputs
-                or np.any(new.unknown_bits != self._tile(old_value.unknown_bits))
-            ):
+            new, old = materialize(end_value), materialize(select_rows(old_state.get(name, 0), rows))
+            if missing_inputs_of(new) & ~missing_inputs_of(old) or np.any(unknown_bits_of(new) != unknown_bits_of(old)):
                 return 0
         return proven
 
-    def _count_agreeing(self, actual: Value, expected: Value) -> int:
+    def _count_agreeing(self, actual: Register | None, expected: Register | None) -> int:
         """The number of leading iterations after which a register is as predicted."""
         if actual is expected:
             return self.count
@@ -300,10 +256,12 @@ class IterationHypothesis:
             return min(
                 self._count_agreeing(a.value, b.value) for a, b in zip(actual.subsets, expected.subsets, strict=True)
             )
+        if actual is None or expected is None:
+            return 0
         actual, expected = materialize(actual), materialize(expected)
         if have_equal_known_bits(actual, expected):
             return self.count
-        if actual is None or expected is None or isinstance(actual, UnknownValue) or isinstance(expected, UnknownValue):
+        if isinstance(actual, UnknownValue) or isinstance(expected, UnknownValue):
             return 0
         if is_predicate(actual) is not is_predicate(expected):
             return 0
@@ -314,50 +272,45 @@ class IterationHypothesis:
         return int(rows.argmax()) // self.machine.rows
 
     def _commit(
-        self,
-        trial: _SpeculativeMachine,
-        speculative_memory: SpeculativeMemory,
-        initial_state: Mapping[StateName, Value],
+        self, trial: _SpeculativeMachine, journal: Journal, initial_state: Mapping[StateName, Register]
     ) -> None:
-        """Apply the buffered counters and accesses, and continue after the last iteration."""
+        """Apply the counters and accesses, and continue after the last iteration."""
         machine = self.machine
         machine.counters.add(trial.counters, self.count, machine.step)
-        speculative_memory.apply_buffered()
+        machine.memory.commit(journal, machine.rows)
         if machine.trace is not None and trial.trace is not None:
             machine.trace.extend(trial.trace * self.count)
         last_rows = np.arange((self.count - 1) * machine.rows, self.count * machine.rows)
+        old_state = machine_state(machine)
 
-        def final_value(name: StateName, end_value: Value, old_value: Value) -> Value:
+        def final_value(name: StateName, end_value: Register) -> Register:
             if name in self.predicted and name in self.carried_names:
                 return self.predicted[name].final_value
-            if end_value is initial_state.get(name):
-                return old_value
-            return select_rows(end_value, last_rows)
+            return old_state[name] if end_value is initial_state.get(name) else select_rows(end_value, last_rows)
 
-        machine.registers = {
-            name: final_value(name, end_value, machine.registers.get(name))
-            for name, end_value in dict(trial.registers).items()
-        }
+        machine.registers = {name: final_value(name, end_value) for name, end_value in dict(trial.registers).items()}
         machine.shared_memory.missing_inputs |= trial.shared_memory.missing_inputs
-        local_words = machine.local_memory.lane_words
         machine.local_memory.lane_words = {
-            address: final_value(address, end_value, local_words[address])
+            address: materialize(final_value(address, end_value))
             for address, end_value in trial.local_memory.lane_words.items()
         }
 
 
-def _is_shared_unchanged(new_memory: CtaMemory, old_memory: CtaMemory, count: int) -> bool:
-    if new_memory.content is None or old_memory.content is None:
-        return new_memory.content is old_memory.content
-    if (
-        new_memory.content.shape[1] != old_memory.content.shape[1]
-        or new_memory.known_marks is None
-        or old_memory.known_marks is None
-    ):
+def _control_masks(state: MachineState) -> dict[tuple[str, str], Known]:
+    """Lane masks and arrivals by kind and name."""
+    return {
+        ("group", ""): state.groups[0].mask,
+        ("exited", ""): state.exited,
+        **{("barrier", name): mask for name, mask in state.barriers.items()},
+        **{("saved", name): mask for name, mask in state.saved_barriers.items()},
+        **{("arrived", name): arrived for name, arrived in state.early_arrivals.items()},
+    }
+
+
+def _is_shared_unchanged(new: CtaMemory, old: CtaMemory) -> bool:
+    if new.content is None or old.content is None:
+        return new.content is old.content
+    if new.content.shape[1] != old.content.shape[1] or new.known_marks is None or old.known_marks is None:
         return False
-    tiled = old_memory.copy()
-    tiled.repeat_rows(count)
-    return bool(
-        (new_memory.known_marks == tiled.known_marks).all()
-        and ((new_memory.content == tiled.content) | (tiled.known_marks == 0)).all()
-    )
+    is_equal = (new.content == old.content) | (old.known_marks == 0)
+    return bool((new.known_marks == old.known_marks).all() and is_equal.all())

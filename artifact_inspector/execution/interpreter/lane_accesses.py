@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.affine import AffineValue
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import Mask, UnknownValue, Value, data_of, has_lanes
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 
 class LaneAccesses(NamedTuple):
@@ -76,13 +74,11 @@ def find_lane_accesses(
         machine.counters.mark_unknown(machine.step.index, machine.undecided_lanes.missing_inputs)
     if not has_lanes(mask):
         return None
-    if isinstance(address, UnknownValue):
-        unknown_lanes = np.asarray(address.unknown_bits) != 0
-        if np.any(unknown_lanes & mask):
-            machine.counters.mark_unknown(machine.step.index, address.missing_inputs)
-            return None
+    if isinstance(address, UnknownValue) and has_lanes(machine.intersect(mask, address.unknown_bits)):
+        machine.counters.mark_unknown(machine.step.index, address.missing_inputs)
+        return None
     data = data_of(address)
-    if allows_offsets and data.__class__ is AffineValue and (lanes_and_ctas := _split_mask(mask)) is not None:
+    if allows_offsets and isinstance(data, AffineValue) and (lanes_and_ctas := _split_mask(mask)) is not None:
         active_lanes, participating_ctas = lanes_and_ctas
         row_mask = None if active_lanes is None else np.broadcast_to(active_lanes, data.lanes.shape)
         return LaneAccesses(
@@ -92,21 +88,20 @@ def find_lane_accesses(
             data.rows[:, 0] if participating_ctas is None else data.rows[participating_ctas, 0],
             participating_ctas,
         )
-    data = np.asarray(data, np.int64)
-    data = data if data.ndim == 2 else data.reshape(1, 1)
-    rows = max(data.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
+    addresses = np.atleast_2d(np.asarray(data, np.int64))
+    rows = max(addresses.shape[0], 1 if isinstance(mask, bool) else mask.shape[0])
     shape = (rows, machine.threads)
     lanes = None if mask is True else np.broadcast_to(mask, shape)
-    return LaneAccesses(np.broadcast_to(data, shape), lanes, machine.rows // rows)
+    return LaneAccesses(np.broadcast_to(addresses, shape), lanes, machine.rows // rows)
 
 
 def _split_mask(mask: Mask) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None] | None:
     """A mask as (lanes, CTAs), if every CTA that takes part has the same lanes; otherwise None."""
-    if mask is True:
+    if isinstance(mask, bool):
         return None, None
     if len(mask) == 1:
         return mask, None
-    participating_ctas = mask.any(axis=1)
+    participating_ctas = np.asarray(mask.any(axis=1))
     lanes = mask[participating_ctas.argmax()][None]
     if mask.shape[1] > 1 and not (mask == (participating_ctas[:, None] & lanes)).all():
         return None

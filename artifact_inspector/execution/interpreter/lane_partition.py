@@ -7,29 +7,32 @@ needs only their part.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array, select_one_affine
 from artifact_inspector.execution.interpreter.values import (
+    BoolArray,
+    IntArray,
+    Known,
     Mask,
     UnknownValue,
     Value,
     is_entirely_unknown,
     select_lanes,
-    select_rows,
 )
 
 MOST_PARTS = 8
 """Most sets of lanes in one partition."""
 
+Register: TypeAlias = "Value | LanePartition"
+
 
 class LaneSubset(NamedTuple):
     """The value of some lanes."""
 
-    mask: NDArray[np.bool_]
+    mask: BoolArray
     """Shape (1, lanes)."""
     value: Value
     """Valid in these lanes."""
@@ -45,7 +48,7 @@ class LanePartition:
 
     def value_in(self, mask: Mask) -> Value:
         """The register, valid in some lanes."""
-        if mask.__class__ is np.ndarray:
+        if isinstance(mask, np.ndarray):
             for subset in self.subsets:
                 if subset.mask is mask or (mask <= subset.mask).all():
                     return subset.value
@@ -65,32 +68,49 @@ class LanePartition:
             for own_subset, other_subset in zip(self.subsets, other_partition.subsets, strict=True)
         )
 
-    def keep(self, rows: NDArray[Any]) -> LanePartition:
-        """The register for some of the CTAs."""
-        return LanePartition(tuple(LaneSubset(subset.mask, select_rows(subset.value, rows)) for subset in self.subsets))
 
-
-def materialize(value: Value) -> Value:
+def materialize(value: Register) -> Value:
     """A register without lane partition."""
-    return value.materialize() if value.__class__ is LanePartition else value
+    return value.materialize() if isinstance(value, LanePartition) else value
 
 
-def has_unknown_bits(value: Value) -> bool:
+def has_unknown_bits(value: Register) -> bool:
     """Whether a register has unknown bits."""
-    if value.__class__ is LanePartition:
+    if isinstance(value, LanePartition):
         return any(has_unknown_bits(subset.value) for subset in value.subsets)
-    return value.__class__ is UnknownValue
+    return isinstance(value, UnknownValue)
 
 
-def as_array_value(value: Value) -> Value:
+def as_array_value(value: Register) -> Value:
     """A register without lane partition and not affine."""
     value = materialize(value)
-    if value.__class__ is UnknownValue:
-        return UnknownValue(as_plain_array(value.data), value.unknown_bits, value.missing_inputs)
-    return as_plain_array(value)
+    return value._replace(data=as_plain_array(value.data)) if isinstance(value, UnknownValue) else as_plain_array(value)
 
 
-def write_lanes(mask: NDArray[np.bool_], value: Value, old: Value) -> Value | None:
+def select_rows(value: Register, rows: IntArray) -> Register:
+    """A register for some of the CTAs."""
+    if isinstance(value, LanePartition):
+        return LanePartition(tuple(LaneSubset(mask, _select_rows(part, rows)) for mask, part in value.subsets))
+    return _select_rows(value, rows)
+
+
+def _select_rows(value: Value, rows: IntArray) -> Value:
+    if isinstance(value, UnknownValue):
+        unknown_bits = as_plain_array(_select_known_rows(value.unknown_bits, rows))
+        return UnknownValue(_select_known_rows(value.data, rows), unknown_bits, value.missing_inputs)
+    return _select_known_rows(value, rows)
+
+
+def _select_known_rows(value: Known, rows: IntArray) -> Known:
+    if isinstance(value, AffineValue):
+        return value.keep(rows)
+    if not isinstance(value, np.ndarray):
+        return value
+    selected = value[rows] if value.ndim == 2 and value.shape[0] > 1 else value
+    return selected.item() if selected.size == 1 else selected
+
+
+def write_lanes(mask: BoolArray, value: Value, old: Register) -> Register | None:
     """A register after a write to some lanes; None if an array is the better form.
 
     Args:
@@ -98,14 +118,14 @@ def write_lanes(mask: NDArray[np.bool_], value: Value, old: Value) -> Value | No
         value: their new value.
         old: the register before.
     """
-    if old.__class__ is not LanePartition:
+    if not isinstance(old, LanePartition):
         if is_entirely_unknown(value) and is_entirely_unknown(old):
             return None
-        has_unknown = value.__class__ is UnknownValue or old.__class__ is UnknownValue
-        if not has_unknown and not varies_by_cta(value) and not varies_by_cta(old):
-            return None
-        if not has_unknown and (affine_result := select_one_affine(mask, value, old)) is not None:
-            return affine_result
+        if not isinstance(value, UnknownValue) and not isinstance(old, UnknownValue):
+            if not varies_by_cta(value) and not varies_by_cta(old):
+                return None
+            if (affine_result := select_one_affine(mask, value, old)) is not None:
+                return affine_result
         return LanePartition((LaneSubset(mask, value), LaneSubset(np.logical_not(mask), old)))
     remaining_subsets = []
     for subset in old.subsets:
@@ -121,6 +141,6 @@ def write_lanes(mask: NDArray[np.bool_], value: Value, old: Value) -> Value | No
     return LanePartition((LaneSubset(mask, value), *remaining_subsets)) if len(remaining_subsets) < MOST_PARTS else None
 
 
-def varies_by_cta(value: Value) -> bool:
+def varies_by_cta(value: Known) -> bool:
     """Whether the known values differ between CTAs."""
-    return value.__class__ is AffineValue or (isinstance(value, np.ndarray) and value.shape[0] > 1)
+    return isinstance(value, AffineValue) or (isinstance(value, np.ndarray) and value.shape[0] > 1)

@@ -7,12 +7,13 @@ sequentially. After failures, a loop is tried less often.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.induction import FEWEST_ITERATIONS, IterationHypothesis
+from artifact_inspector.execution.interpreter.lane_partition import Register
 from artifact_inspector.execution.interpreter.state_changes import (
     RecordedRegisters,
     StateChange,
@@ -20,11 +21,10 @@ from artifact_inspector.execution.interpreter.state_changes import (
     find_state_change,
     machine_state,
 )
-from artifact_inspector.execution.interpreter.values import UnknownValue
+from artifact_inspector.execution.interpreter.values import IntArray, Mask, UnknownValue
 
 if TYPE_CHECKING:
     from artifact_inspector.execution.interpreter.machine import Machine
-    from artifact_inspector.execution.interpreter.values import Mask, Value
 
 MOST_LANES = 1 << 14
 """Most lanes of all iterations in parallel; this costs about as much as the numpy calls for one warp."""
@@ -70,7 +70,7 @@ class _LoopHistory:
 
     def reset(self) -> None:
         """Reset: the loop is entered again, or behaves differently than before."""
-        self.state: dict[StateName, Value] | None = None
+        self.state: dict[StateName, Register] | None = None
         self.changes: list[StateChange] = []
         self.irregular_counts: dict[StateName, int] = {}
         """Irregular register → how often it changed."""
@@ -81,7 +81,7 @@ class _LoopHistory:
         self.steps_taken = 0
         """Steps of the last iteration."""
         self.mask: Mask = True
-        self.ctas: NDArray[np.int64] | None = None
+        self.ctas: IntArray | None = None
 
     @property
     def irregular_names(self) -> set[StateName]:
@@ -121,7 +121,7 @@ class _LoopHistory:
         return changes[-_find_period([change.key for change in changes]) :], irregular | newly_irregular
 
 
-def _find_period(sequence: list[Any]) -> int:
+def _find_period(sequence: Sequence[object]) -> int:
     """The period of a sequence; 0 if it does not repeat."""
     for period in range(1, min(MOST_PERIOD, len(sequence) - 1) + 1):
         if all(sequence[position] == sequence[position - period] for position in range(period, len(sequence))):
@@ -147,7 +147,7 @@ class LoopAccelerator:
             )
             history.settled_names, history.settle_failures = loop.settled_names, loop.settle_failures
             if all(
-                np.ndim(added) == 0 or len(added) == 1
+                not isinstance(added, np.ndarray) or len(added) == 1
                 for change in loop.proven_changes
                 for added in change.increments.values()
             ):
@@ -258,7 +258,7 @@ def _is_same_mask(a: Mask, b: Mask) -> bool:
     return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b))
 
 
-def _array_bytes(value: Value) -> int:
+def _array_bytes(value: Register) -> int:
     """Bytes of a register stored as arrays; 0 for numbers and affine values."""
     planes = (value.data, value.unknown_bits) if isinstance(value, UnknownValue) else (value,)
     return sum(plane.nbytes for plane in planes if isinstance(plane, np.ndarray))

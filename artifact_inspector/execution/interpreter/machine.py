@@ -8,36 +8,40 @@ number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.affine import AffineValue, is_affine_worthwhile
+from artifact_inspector.execution.interpreter.affine import AffineValue, is_affine_worthwhile, is_int_array
 from artifact_inspector.execution.interpreter.counters import StepCounters
-from artifact_inspector.execution.interpreter.cta_memory import CtaMemory
 from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
 from artifact_inspector.execution.interpreter.lane_partition import (
     LanePartition,
+    Register,
     as_array_value,
     materialize,
     write_lanes,
 )
 from artifact_inspector.execution.interpreter.program import DecodedProgram, ProgramStep, UndecidedPath
-from artifact_inspector.execution.interpreter.reconvergence import ReconvergencePoint
+from artifact_inspector.execution.interpreter.state import LaneGroup, MachineState
 from artifact_inspector.execution.interpreter.values import (
     InputNames,
+    IntArray,
+    Known,
     Mask,
     UnknownValue,
     Value,
+    as_mask,
     data_of,
     has_lanes,
     in_affine_form,
     invert,
+    invert_mask,
     select_lanes,
     select_mask_rows,
-    select_rows,
     widen_to_warps,
 )
 
@@ -45,15 +49,11 @@ ALWAYS_TRUE = frozenset(("PT", "UPT"))
 """Predicates that are always true."""
 
 
-class LaneGroup:
-    """Lanes that execute together."""
+class LaunchEnvironment(Protocol):
+    """What a launch provides to an instruction set: constants, arguments, special registers."""
 
-    __slots__ = ("lanes", "mask", "pc", "warps")
-
-    def __init__(self, pc: int, mask: Mask, machine: Machine) -> None:
-        self.pc = pc
-        self.warps, self.lanes = machine.count_warps(mask), machine.count_lanes(mask)
-        self.mask: Mask = True if self.lanes == machine.rows * machine.threads else mask
+    def initialize(self, machine: Machine) -> None:
+        """Set what the hardware initializes before a CTA runs."""
 
 
 class LoopHandler(Protocol):
@@ -66,50 +66,53 @@ class LoopHandler(Protocol):
         """A copy for a machine with other CTAs."""
 
 
-class Machine:
+class ReconvergencePoint:
+    """A step at which machines wait for each other.
+
+    Args:
+        step: the step.
+        outer: the enclosing reconvergence point, where the merged machine waits next.
+    """
+
+    def __init__(self, step: int, outer: ReconvergencePoint | None) -> None:
+        self.step, self.outer = step, outer
+        self.missing_count = 1
+        """Machines that have not arrived yet."""
+        self.arrived: list[Machine] = []
+        """Machines that have arrived."""
+
+
+_MachineT = TypeVar("_MachineT", bound="Machine")
+
+
+class Machine(MachineState):
     """Some CTAs of a launch during the execution of a program."""
 
     def __init__(
         self,
         program: DecodedProgram,
-        ctas: NDArray[np.int64],
+        ctas: IntArray,
         threads: int,
         memory: GlobalMemory,
         counts: StepCounters,
         names: InputNames,
-        environment: Any,
+        environment: LaunchEnvironment,
         loops: LoopHandler | None = None,
     ) -> None:
-        self.program = program
-        self.ctas = ctas
-        """Linear CTA numbers."""
-        self.threads = threads
-        self.memory = memory
-        self.counters = counts
-        self.input_names = names
+        super().__init__(ctas, threads, program.warp_size)
+        self.program, self.memory, self.counters, self.input_names = program, memory, counts, names
         self.environment = environment
         """The instruction set's launch state: constants, special registers."""
-        self.registers: dict[str, Value] = {}
-        self.barriers: dict[str, Mask] = {}
-        """Convergence barrier → lanes that take part."""
-        self.saved_barriers: dict[str, Mask] = {}
-        self.waiting: list[tuple[str, LaneGroup]] = []
-        self.exited: Mask = False
-        self.early_arrivals: dict[str, Any] = {}
-        """CTA barrier → threads per CTA that arrived without waiting."""
-        self.local_memory = CtaMemory()
-        self.shared_memory = CtaMemory()
+        self.loops = loops
+        """Simulates loop iterations in parallel; None simulates them one by one."""
+        self.groups = [LaneGroup(0, True, self)]
+        self.group, self.step = self.groups[0], program.steps[0]
         self.active_mask: Mask = True
         self.undecided_lanes: UnknownValue | None = None
         """Lanes whose guard is unknown."""
-        self.groups = [LaneGroup(0, True, self)]
-        self.group = self.groups[0]
-        self.step = program.steps[0]
         self.pending: list[Machine] = []
         self.reconvergence: ReconvergencePoint | None = None
         """The reconvergence point where this machine merges with CTAs that diverged."""
-        self.loops = loops
-        """Simulates loop iterations in parallel; None simulates them one by one."""
         self.iterations = 1
         """Loop iterations that are stacked among the CTAs."""
         self.uses_affine = is_affine_worthwhile(len(ctas), threads)
@@ -120,105 +123,100 @@ class Machine:
         self.trace: list[int] | None = None
         """Steps that most of its warps executed, in order; None if the CTA is not on this machine."""
 
-    # ── Lanes ────────────────────────────────────────────────────────────────────────────────────
+    def derive(self, state: MachineState, machine_type: type[_MachineT], *, uses_affine: bool) -> _MachineT:
+        """A machine of the same launch at the same step with another state, without loops and without trace."""
+        machine = machine_type(
+            self.program, state.ctas, self.threads, self.memory, self.counters, self.input_names, self.environment
+        )
+        machine.uses_affine = uses_affine
+        machine._adopt(state)
+        machine.group, machine.step, machine.pending = machine.groups[0], self.step, self.pending
+        machine.reconvergence, machine.traced_cta = self.reconvergence, self.traced_cta
+        return machine
+
+    @staticmethod
+    def merge_machines(machines: Sequence[Machine]) -> Machine:
+        """One machine with the CTAs of several that have one group each, at the same step."""
+        first, state = machines[0], MachineState.merge(machines, machines[0].uninitialized)
+        merged = first.derive(state, Machine, uses_affine=is_affine_worthwhile(*state.shape))
+        merged.loops = None if first.loops is None else first.loops.for_other_ctas()
+        merged.trace = next((machine.trace for machine in machines if machine.trace is not None), None)
+        return merged
+
+    def _adopt(self, state: MachineState) -> None:
+        for entry in fields(MachineState):
+            setattr(self, entry.name, getattr(state, entry.name))
+        if self.uses_affine and not is_affine_worthwhile(*self.shape):
+            self.uses_affine = False
+            self.registers = {name: as_array_value(value) for name, value in self.registers.items()}
 
     @property
-    def rows(self) -> int:
-        """CTAs on this machine."""
-        return len(self.ctas)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """CTAs and threads."""
-        return len(self.ctas), self.threads
-
-    def count_lanes(self, mask: Mask) -> int:
-        """Lanes in a mask."""
-        rows, threads = self.shape
-        if isinstance(mask, bool):
-            return rows * threads if mask else 0
-        return int(np.count_nonzero(mask) * (rows // mask.shape[0]) * (threads // mask.shape[1]))
-
-    def count_warps(self, mask: Mask) -> int:
-        """Warps with a lane in a mask."""
-        rows, threads = self.shape
-        warp = self.program.warp_size
-        if isinstance(mask, bool) or mask.shape[1] == 1:
-            return self.count_lanes(mask) // warp
-        warp_count = np.count_nonzero(mask.reshape(mask.shape[0], threads // warp, warp).any(axis=2))
-        return int(warp_count * (rows // mask.shape[0]))
+    def lane_numbers(self) -> IntArray:
+        """Lane number of each thread within its warp."""
+        return (np.arange(self.threads, dtype=np.int64) % self.warp_size).reshape(1, -1)
 
     # ── Registers ────────────────────────────────────────────────────────────────────────────────
 
     def read_register(self, name: str) -> Value:
         """The value of a register or predicate."""
-        register_value = self.registers.get(name)
-        if register_value is None:
-            if name in ALWAYS_TRUE:
-                return True
-            unknown_value = self.input_names.unknown_value(f"uninitialized register {name}")
-            return (
-                UnknownValue(False, True, unknown_value.missing_inputs)
-                if name.lstrip("U").startswith("P")
-                else unknown_value
-            )
-        if register_value.__class__ is LanePartition:
-            register_value = (
-                register_value.value_in(self.active_mask)
-                if self.step.ignores_inactive_lanes
-                else register_value.materialize()
-            )
-        if register_value.__class__ is AffineValue:
-            return register_value if self.step.accepts_affine else register_value.to_array()
-        if (
-            self.uses_affine
-            and self.step.accepts_affine
-            and register_value.__class__ is np.ndarray
-            and register_value.shape[1] == 1
-        ):
-            return (
-                AffineValue(register_value, self._zero_lanes)
-                if register_value.dtype == np.int64 and len(register_value) > 1
-                else register_value
-            )
-        return register_value
+        register = self.registers.get(name)
+        if register is None:
+            return self.uninitialized(name)
+        if isinstance(register, LanePartition):
+            in_active = self.step.ignores_inactive_lanes
+            register = register.value_in(self.active_mask) if in_active else register.materialize()
+        if isinstance(register, AffineValue):
+            return register if self.step.accepts_affine else register.to_array()
+        if self.uses_affine and self.step.accepts_affine and is_int_array(register) and len(register) > 1:
+            return AffineValue(register, self._zero_lanes) if register.shape[1] == 1 else register
+        return register
+
+    def uninitialized(self, name: str) -> Value:
+        """The value of a register or predicate that was not written."""
+        if name in ALWAYS_TRUE:
+            return True
+        return self.unknown_result(name, f"uninitialized register {name}")
+
+    def unknown_result(self, name: str, reason: str) -> UnknownValue:
+        """An unknown value for a register or predicate, and the reason."""
+        unknown_value = self.input_names.unknown_value(reason)
+        is_predicate = name.lstrip("U").startswith("P")
+        return UnknownValue(False, True, unknown_value.missing_inputs) if is_predicate else unknown_value
 
     def write_register(self, name: str, value: Value) -> None:
         """Write a register or predicate in the active lanes."""
         if self.uses_affine:
             value = in_affine_form(value, self.shape)
-        if self.active_mask is not True:
-            value = self._write_active_lanes(name, value)
+        register: Register = value if self.active_mask is True else self._write_active_lanes(name, value)
         if self.undecided_lanes is not None:
-            value = select_lanes(self.undecided_lanes, value, value)
-        if self.uses_affine:
-            value = in_affine_form(value, self.shape)
-            self.counters.arrays += value.__class__ is np.ndarray and value.shape == self.shape
-        self.registers[name] = value
+            value = materialize(register)
+            register = select_lanes(self.undecided_lanes, value, value)
+        if self.uses_affine and not isinstance(register, LanePartition):
+            register = in_affine_form(register, self.shape)
+            self.counters.arrays += isinstance(register, np.ndarray) and register.shape == self.shape
+        self.registers[name] = register
 
-    def _write_active_lanes(self, name: str, value: Value) -> Value:
+    def _write_active_lanes(self, name: str, value: Value) -> Register:
         """A register with a new value in the active lanes and its old value in the others."""
         old = self.registers.get(name)
         if old is None:
             return select_lanes(self.active_mask, value, self.read_register(name))
-        if (
-            self.uses_affine
-            and self.undecided_lanes is None
-            and self.active_mask.__class__ is np.ndarray
-            and len(self.active_mask) == 1
-        ):
-            partition = write_lanes(self.active_mask, value, old)
+        lanes = self.active_mask if self.uses_affine and self.undecided_lanes is None else True
+        if isinstance(lanes, np.ndarray) and len(lanes) == 1:
+            partition = write_lanes(lanes, value, old)
             if partition is not None:
                 return partition
         return select_lanes(self.active_mask, value, materialize(old))
 
     def resolve_active(self, value: Value) -> Value:
         """A value as known if it is known in all active lanes."""
-        if isinstance(value, UnknownValue) and not has_lanes(
-            self.intersect(self.active_mask, np.asarray(value.unknown_bits) != 0)
-        ):
+        if isinstance(value, UnknownValue) and not self.has_unknown_lanes(value):
             return value.data
         return value
+
+    def has_unknown_lanes(self, value: UnknownValue) -> bool:
+        """Whether a value has unknown bits in an active lane."""
+        return has_lanes(self.intersect(self.active_mask, value.unknown_bits))
 
     def unknown_value(self, name: str) -> UnknownValue:
         """A register with no known bit, and the reason."""
@@ -240,7 +238,7 @@ class Machine:
             self.group.pc = target
             return True
         pc = self.group.pc
-        divergent = widen_to_warps(branching, self.program.warp_size) & widen_to_warps(staying, self.program.warp_size)
+        divergent = widen_to_warps(branching, self.warp_size) & widen_to_warps(staying, self.warp_size)
         self.counters.divergent_warps[self.step.index] += self.count_warps(divergent)
         self.groups.remove(self.group)
         self.groups += [LaneGroup(pc, staying, self), LaneGroup(target, branching, self)]
@@ -262,17 +260,16 @@ class Machine:
 
     def _require_decided(self, condition: Value) -> None:
         missing_inputs = 0 if self.undecided_lanes is None else self.undecided_lanes.missing_inputs
-        if isinstance(condition, UnknownValue) and has_lanes(self.intersect(self.active_mask, condition.unknown_bits)):
+        if isinstance(condition, UnknownValue) and self.has_unknown_lanes(condition):
             missing_inputs |= condition.missing_inputs
         if missing_inputs:
             raise UndecidedPath(self.step, self.input_names.names_in(missing_inputs))
 
     @staticmethod
-    def intersect(mask: Mask, other_mask: Any) -> Mask:
+    def intersect(mask: Mask, other_mask: Known) -> Mask:
         """The lanes in both masks."""
-        if mask is True:
-            return other_mask if isinstance(other_mask, np.ndarray) else bool(other_mask)
-        return mask & other_mask
+        other = as_mask(other_mask)
+        return other if mask is True else mask & other
 
     def _split_group(self, condition: Value) -> tuple[Mask, Mask]:
         """The lanes of the group that branch, and the others; CTAs that diverge are sent off first."""
@@ -280,23 +277,21 @@ class Machine:
         mask = self.group.mask
         if isinstance(branching, bool) or not branching.any():
             return (mask, False) if has_lanes(branching) else (False, mask)
-        staying = np.logical_not(branching) if mask is True else mask & ~branching
-        if self.rows > 1 and max(branching.shape[0], staying.shape[0]) > 1:
-            outcomes = branching.any(axis=1) * 2 + staying.any(axis=1)
-            outcomes = np.broadcast_to(outcomes, (self.rows,))
+        staying = invert_mask(branching) & mask
+        if self.rows > 1 and (len(branching) > 1 or np.shape(staying)[0] > 1):
+            outcomes = np.broadcast_to(branching.any(axis=1) * 2 + np.any(staying, axis=1), (self.rows,))
             distinct_outcomes = [outcome for outcome in (1, 2, 3) if (outcomes == outcome).any()]
             if len(distinct_outcomes) > 1:
-                kept_outcome = distinct_outcomes[0]
                 self._split_off_outcomes(outcomes, distinct_outcomes[1:])
-                kept_rows = np.flatnonzero((outcomes == kept_outcome) | (outcomes == 0))
+                kept_rows = np.flatnonzero((outcomes == distinct_outcomes[0]) | (outcomes == 0))
                 branching, mask = select_mask_rows(branching, kept_rows), select_mask_rows(mask, kept_rows)
-                staying = np.logical_not(branching) if mask is True else mask & ~branching
+                staying = invert_mask(branching) & mask
                 self._keep_ctas(kept_rows)
         if not has_lanes(staying):
             return self.group.mask, False
         return (branching, staying) if has_lanes(branching) else (False, self.group.mask)
 
-    def _split_off_outcomes(self, outcomes: NDArray[Any], split_outcomes: list[int]) -> None:
+    def _split_off_outcomes(self, outcomes: IntArray, split_outcomes: list[int]) -> None:
         """Move the CTAs of some outcomes to machines of their own, until they reconverge."""
         meeting_step = self.program.reconvergence_steps.get(self.step.index)
         has_one_group = self.loops is not None and len(self.groups) == 1 and not self.waiting
@@ -309,51 +304,31 @@ class Machine:
         for outcome in split_outcomes:
             self._split_off(np.flatnonzero(outcomes == outcome))
 
-    def _split_off(self, rows: NDArray[Any]) -> None:
+    def _split_off(self, rows: IntArray) -> None:
         """Move some CTAs to a machine of their own, which runs the current step again."""
-        new_machine = object.__new__(Machine)
-        new_machine.__dict__.update(self.__dict__)
-        new_machine.registers = dict(self.registers)
-        new_machine.barriers, new_machine.saved_barriers = dict(self.barriers), dict(self.saved_barriers)
-        new_machine.early_arrivals = dict(self.early_arrivals)
-        new_machine.local_memory, new_machine.shared_memory = (self.local_memory.copy(), self.shared_memory.copy())
-        new_machine.loops = None if self.loops is None else self.loops.for_other_ctas()
-        group_index = self.groups.index(self.group)
-        new_machine.groups = [LaneGroup(group.pc, group.mask, self) for group in self.groups]
-        new_machine.waiting = [(name, LaneGroup(group.pc, group.mask, self)) for name, group in self.waiting]
-        new_machine.group = new_machine.groups[group_index]
-        new_machine.group.pc = self.step.index
-        new_machine._keep_ctas(rows)
-        if new_machine.trace:
-            new_machine.trace.pop()
-        self.counters.warps_executed[self.step.index] -= new_machine.group.warps
-        self.counters.threads_executed[self.step.index] -= new_machine.group.lanes
+        machine = self.derive(self.fork(rows), Machine, uses_affine=self.uses_affine)
+        machine.loops = None if self.loops is None else self.loops.for_other_ctas()
+        machine._select_group(self.groups.index(self.group))
+        machine.group.pc = self.step.index
+        if self.trace is not None and self.traced_cta in machine.ctas:
+            del self.trace[-1:]
+            machine.trace, self.trace = self.trace, None
+        self.counters.warps_executed[self.step.index] -= machine.group.warps
+        self.counters.threads_executed[self.step.index] -= machine.group.lanes
         if self.reconvergence is not None:
             self.reconvergence.missing_count += 1
-        self.pending.append(new_machine)
+        self.pending.append(machine)
 
-    def _keep_ctas(self, rows: NDArray[Any]) -> None:
+    def _keep_ctas(self, rows: IntArray) -> None:
         """Drop all but some of the CTAs."""
-        self.ctas = self.ctas[rows]
-        if self.trace is not None and self.traced_cta not in self.ctas:
-            self.trace = None
-        self.registers = {name: select_rows(value, rows) for name, value in self.registers.items()}
-        if self.uses_affine and not is_affine_worthwhile(*self.shape):
-            self.uses_affine = False
-            self.registers = {name: as_array_value(value) for name, value in self.registers.items()}
-        self.barriers = {name: select_mask_rows(mask, rows) for name, mask in self.barriers.items()}
-        self.saved_barriers = {name: select_mask_rows(mask, rows) for name, mask in self.saved_barriers.items()}
-        self.exited = select_mask_rows(self.exited, rows)
-        self.early_arrivals = {
-            name: arrived[rows] if np.size(arrived) > 1 else arrived for name, arrived in self.early_arrivals.items()
-        }
-        self.local_memory.keep_rows(rows)
-        self.shared_memory.keep_rows(rows)
         group_index = self.groups.index(self.group)
-        groups = [LaneGroup(group.pc, select_mask_rows(group.mask, rows), self) for group in self.groups]
-        self.group = groups[group_index]
-        self.groups = [group for group in groups if group.warps or group is self.group]
-        self.waiting = [(n, LaneGroup(g.pc, select_mask_rows(g.mask, rows), self)) for n, g in self.waiting]
+        self._adopt(self.fork(rows))
+        self._select_group(group_index)
+
+    def _select_group(self, index: int) -> None:
+        """Select the group that runs, and drop the others that have no lanes."""
+        self.group = self.groups[index]
+        self.groups = [group for group in self.groups if group.warps or group is self.group]
 
     # ── Running ──────────────────────────────────────────────────────────────────────────────────
 
@@ -361,8 +336,7 @@ class Machine:
         """Run until every lane has exited; True if it reached its reconvergence point first."""
         while self.groups or self.waiting:
             if not self.groups:  # deadlock: nothing can release the waiting groups
-                self.groups = [group for _, group in self.waiting]
-                self.waiting = []
+                self.groups, self.waiting = self.waiting, []
             has_one_group = len(self.groups) == 1 and not self.waiting
             if self.reconvergence is not None and has_one_group and self.groups[0].pc == self.reconvergence.step:
                 return True
@@ -382,7 +356,7 @@ class Machine:
         if self.reconvergence is not None and group.pc < self.reconvergence.step < stop_step:
             stop_step = self.reconvergence.step
         steps, counts = self.program.steps, self.counters
-        trace = self.trace if 2 * group.warps * self.program.warp_size >= self.rows * self.threads else None
+        trace = self.trace if 2 * group.warps * self.warp_size >= self.rows * self.threads else None
         while True:
             if group.pc >= len(steps):
                 raise UndecidedPath(self.step, ("code past the end of the kernel",))
@@ -394,7 +368,7 @@ class Machine:
             group.pc += 1
             if step.guard is None:
                 self.undecided_lanes = None
-                self.active_mask = widen_to_warps(group.mask, self.program.warp_size) if step.is_uniform else group.mask
+                self.active_mask = widen_to_warps(group.mask, self.warp_size) if step.is_uniform else group.mask
                 counts.threads_executed[step.index] += group.lanes
             elif not self._apply_guard(step) and not step.runs_unguarded:
                 if group.pc >= stop_step:
@@ -407,16 +381,13 @@ class Machine:
         """Activate the lanes whose guard holds; False if there are none."""
         assert step.guard is not None
         group = self.group
-        mask = self.active_mask = widen_to_warps(group.mask, self.program.warp_size) if step.is_uniform else group.mask
+        mask = self.active_mask = widen_to_warps(group.mask, self.warp_size) if step.is_uniform else group.mask
         guard_value = self.read_register(step.guard)
         if step.guard_is_negated:
             guard_value = invert(guard_value)
         self.undecided_lanes = None
         if isinstance(guard_value, UnknownValue):
-            unknown_lanes = self.intersect(mask, guard_value.unknown_bits)
-            if has_lanes(unknown_lanes):
-                self.undecided_lanes = UnknownValue(False, unknown_lanes, guard_value.missing_inputs)
-            guard_value = np.logical_and(guard_value.data, np.logical_not(guard_value.unknown_bits))
+            guard_value = self.decide_lanes(mask, guard_value)
         if isinstance(guard_value, np.ndarray):
             self.active_mask = self.intersect(mask, guard_value)
             lanes = self.count_lanes(self.active_mask)
@@ -428,12 +399,19 @@ class Machine:
         self.counters.threads_executed[step.index] += lanes
         return lanes > 0 or self.undecided_lanes is not None
 
+    def decide_lanes(self, mask: Mask, predicate: UnknownValue) -> Mask:
+        """Where a predicate is known to hold; lanes of a mask where it is unknown become undecided."""
+        unknown_lanes = self.intersect(mask, predicate.unknown_bits)
+        if has_lanes(unknown_lanes):
+            self.undecided_lanes = UnknownValue(False, unknown_lanes, predicate.missing_inputs)
+        return as_mask(predicate.data) & invert_mask(predicate.unknown_bits)
+
     def _merge_groups(self, group: LaneGroup) -> LaneGroup:
         """Merge the group with groups of other warps at the same step."""
         for other_group in [
             other_group for other_group in self.groups if other_group is not group and other_group.pc == group.pc
         ]:
-            warp = self.program.warp_size
+            warp = self.warp_size
             if has_lanes(self.intersect(widen_to_warps(group.mask, warp), widen_to_warps(other_group.mask, warp))):
                 continue
             merged = LaneGroup(group.pc, group.mask | other_group.mask, self)
@@ -441,3 +419,31 @@ class Machine:
             self.groups[self.groups.index(other_group)] = merged
             group = merged
         return group
+
+
+def arrive_at_reconvergence(machine: Machine, *, has_reconverged: bool) -> list[Machine]:
+    """Record that a machine arrived at its reconvergence point, or ended; returns the machines that continue.
+
+    Args:
+        machine: the machine that has stopped.
+        has_reconverged: whether it is at its reconvergence point.
+    """
+    point = machine.reconvergence
+    while point is not None:
+        point.missing_count -= 1
+        if has_reconverged:
+            point.arrived.append(machine)
+        if point.missing_count:
+            return []
+        continuing = point.arrived
+        words = [arrived.local_memory.lane_words.keys() for arrived in continuing]
+        if len(continuing) > 1 and all(keys == words[0] for keys in words):
+            continuing = [machine.merge_machines(continuing)]
+        for continued in continuing:
+            continued.reconvergence = point.outer
+        if continuing:
+            if point.outer is not None:
+                point.outer.missing_count += len(continuing) - 1
+            return continuing
+        point, has_reconverged = point.outer, False
+    return []

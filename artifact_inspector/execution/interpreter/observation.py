@@ -64,22 +64,3 @@ class AccessObserver(Protocol):
 
     def observe_shared(self, access: SharedMemoryAccess) -> None:
         """Receive an access to shared memory."""
-
-
-class BufferedObserver:
-    """Keeps the accesses of a speculative run until the run is proven; it ignores shared memory."""
-
-    def __init__(self) -> None:
-        self.accesses: list[GlobalAccess] = []
-
-    def observe_global(self, access: GlobalAccess) -> None:
-        """Keep an access."""
-        self.accesses.append(access)
-
-    def observe_shared(self, access: SharedMemoryAccess) -> None:
-        """Ignore an access to shared memory."""
-
-    def forward(self, observer: AccessObserver) -> None:
-        """Pass the accesses on."""
-        for access in self.accesses:
-            observer.observe_global(access)

@@ -11,26 +11,10 @@ lanes of a warp.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from artifact_inspector.analysis.flow.dominators import immediate_dominators
 from artifact_inspector.model import Function
-
-
-class ReconvergencePoint:
-    """A step at which machines wait for each other.
-
-    Args:
-        place: the step.
-        outer: the enclosing reconvergence point, where the merged machine waits next.
-    """
-
-    def __init__(self, step: int, outer: ReconvergencePoint | None) -> None:
-        self.step, self.outer = step, outer
-        self.missing_count = 1
-        """Machines that have not arrived yet."""
-        self.arrived: list[Any] = []
-        """Machines that have arrived."""
 
 
 class BlockRange(NamedTuple):

@@ -9,51 +9,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.affine import AffineValue, stack_affine
-from artifact_inspector.execution.interpreter.lane_partition import LanePartition, as_array_value
-from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.lane_partition import (
+    LanePartition,
+    Register,
+    as_array_value,
+    materialize,
+    select_rows,
+)
+from artifact_inspector.execution.interpreter.state import MachineState
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
+    Plain,
     UnknownValue,
     Value,
     collapse_unknown,
     data_of,
     is_entirely_unknown,
-    select_rows,
     unknown_bits_of,
+    with_unknown_bits,
 )
 
-StateName: TypeAlias = Any
-"""A register (`str`), or the address of a word of local memory (`int`)."""
+StateName: TypeAlias = "str | int"
+"""A register, or the address of a word of local memory."""
 
 
-class RecordedRegisters(dict[str, Value]):
+class RecordedRegisters(dict[str, Register]):
     """Registers that record which of them were read before they were written."""
 
-    def __init__(self, registers: Mapping[str, Value]) -> None:
+    def __init__(self, registers: Mapping[str, Register]) -> None:
         super().__init__(registers)
         self.read_names: set[str] = set()
         self.written_names: set[str] = set()
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Register | None = None) -> Register | None:  # type: ignore[override]
         """The value of a register."""
         if name not in self.written_names:
             self.read_names.add(name)
         return super().get(name, default)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Register:
         if name not in self.written_names:
             self.read_names.add(name)
         return super().__getitem__(name)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: Register) -> None:
         self.written_names.add(name)
         super().__setitem__(name, value)
 
 
-def machine_state(machine: Machine) -> dict[StateName, Value]:
+def machine_state(machine: MachineState) -> dict[StateName, Register]:
     """The state of all lanes of a machine: registers, and words of local memory."""
-    return {**machine.registers, **machine.local_memory.lane_words}
+    state: dict[StateName, Register] = dict(machine.registers.items())
+    state.update(machine.local_memory.lane_words.items())
+    return state
 
 
 class StateChange:
@@ -61,7 +70,7 @@ class StateChange:
 
     __slots__ = ("increments", "irregular", "key")
 
-    def __init__(self, added: dict[StateName, Any], odd: Sequence[StateName] = ()) -> None:
+    def __init__(self, added: dict[StateName, Plain], odd: Sequence[StateName] = ()) -> None:
         self.increments = added
         """Modulo 2³²; for a predicate, whether it flips. Unchanged registers are absent."""
         self.irregular = odd
@@ -77,35 +86,36 @@ class StateChange:
 
 
 def find_state_change(
-    old_state: Mapping[StateName, Value], new_state: Mapping[StateName, Value], names: Iterable[StateName]
+    old_state: Mapping[StateName, Register], new_state: Mapping[StateName, Register], names: Iterable[StateName]
 ) -> StateChange:
     """How registers changed between two states."""
-    increments: dict[StateName, Any] = {}
+    increments: dict[StateName, Plain] = {}
     irregular: list[StateName] = []
     for name in names:
         old, new = old_state.get(name), new_state.get(name)
         if old is new or have_equal_known_bits(old, new):
             continue
-        if _is_not_numeric(old) or _is_not_numeric(new) or is_predicate(old) is not is_predicate(new):
-            irregular.append(name)
-            continue
         increment = _increment(old, new)
-        if increment.__class__ is AffineValue:
+        if increment is None or isinstance(increment, AffineValue):
             irregular.append(name)
         elif np.any(increment):
             increments[name] = increment.item() if isinstance(increment, np.generic) else increment
     return StateChange(increments, irregular)
 
 
-def _increment(old: Known, new: Known) -> Known:
+def _increment(old: Register | None, new: Register | None) -> Known | None:
+    """What was added, or whether a predicate flips; None if either is no number."""
+    if old is None or new is None or isinstance(old, _NO_NUMBERS) or isinstance(new, _NO_NUMBERS):
+        return None
+    if is_predicate(old) is not is_predicate(new):
+        return None
     return np.not_equal(old, new) if is_predicate(old) else np.subtract(new, old) & FULL
 
 
-def _is_not_numeric(value: Value) -> bool:
-    return value is None or isinstance(value, (UnknownValue, LanePartition))
+_NO_NUMBERS = (UnknownValue, LanePartition)
 
 
-def have_equal_known_bits(a: Value, b: Value) -> bool:
+def have_equal_known_bits(a: Register | None, b: Register | None) -> bool:
     """Whether two registers, or predicates, have the same known bits with the same values."""
     if not isinstance(a, UnknownValue) or not isinstance(b, UnknownValue) or a.missing_inputs != b.missing_inputs:
         return False
@@ -118,12 +128,12 @@ def have_equal_known_bits(a: Value, b: Value) -> bool:
     )
 
 
-def is_predicate(value: Value) -> bool:
+def is_predicate(value: Register) -> bool:
     """Whether a value is a predicate."""
     return value.dtype == np.bool_ if isinstance(value, (np.ndarray, np.generic)) else isinstance(value, bool)
 
 
-def chain_iterations(first: Value, end_values: Value, shape: tuple[int, int], count: int) -> Value:
+def chain_iterations(first: Register, end_values: Register, shape: tuple[int, int], count: int) -> Value:
     """The values with which iterations begin: each begins with what the one before it ended with.
 
     Args:
@@ -140,27 +150,21 @@ def chain_iterations(first: Value, end_values: Value, shape: tuple[int, int], co
             return affine_chain
     first, end_values = as_array_value(first), as_array_value(end_values)
     data = _stack_iterations(data_of(first), data_of(end_values), shape, count)
-    if not isinstance(first, UnknownValue) and not isinstance(end_values, UnknownValue):
-        return data
     unknown_bits = _stack_iterations(unknown_bits_of(first), unknown_bits_of(end_values), shape, count)
     if data.dtype == np.bool_:
         unknown_bits = unknown_bits != 0
-    missing_inputs = [value.missing_inputs for value in (first, end_values) if isinstance(value, UnknownValue)]
-    return (
-        collapse_unknown(UnknownValue(data, unknown_bits, missing_inputs[0] | missing_inputs[-1]))
-        if unknown_bits.any()
-        else data
-    )
+    return collapse_unknown(with_unknown_bits(data, unknown_bits, first, end_values))
 
 
-def _stack_iterations(first: Any, ended: Any, shape: tuple[int, int], count: int) -> NDArray[Any]:
+def _stack_iterations(first: Known, ended: Known, shape: tuple[int, int], count: int) -> NDArray[Any]:
     rows, lanes = shape
     earlier_ends = np.broadcast_to(np.asarray(ended), (count * rows, lanes))[: (count - 1) * rows]
     return np.concatenate([np.broadcast_to(np.asarray(first), shape), earlier_ends])
 
 
-def have_equal_values(a: Value, b: Value) -> bool:
+def have_equal_values(a: Register, b: Register) -> bool:
     """Whether two registers hold the same, as far as known."""
+    a, b = materialize(a), materialize(b)
     if isinstance(a, UnknownValue) or isinstance(b, UnknownValue):
         return have_equal_known_bits(a, b)
     return bool(np.all(np.equal(a, b)))
@@ -175,7 +179,7 @@ class PredictedRegister(NamedTuple):
     """After the last iteration."""
 
 
-def predict_register(value: Value, changes: list[Any], count: int, ctas: int) -> PredictedRegister:
+def predict_register(value: Register, changes: Sequence[Plain], count: int, ctas: int) -> PredictedRegister:
     """A register at the beginning of each of the next iterations, and after the last.
 
     Args:
@@ -184,11 +188,12 @@ def predict_register(value: Value, changes: list[Any], count: int, ctas: int) ->
         count: number of iterations.
         ctas: CTAs of the register.
     """
-    cta_values = value.rows if value.__class__ is AffineValue else value
-    start = np.asarray(cta_values).reshape((1, 1, 1) if np.ndim(cta_values) == 0 else (1, *cta_values.shape))
+    assert not isinstance(value, (UnknownValue, LanePartition))
+    cta_values = value.rows if isinstance(value, AffineValue) else value
+    start = np.asarray(cta_values)[None] if np.ndim(cta_values) else np.asarray(cta_values).reshape(1, 1, 1)
     iterations = np.arange(count + 1).reshape(-1, 1, 1)
     cycles, phase = np.divmod(iterations, len(changes))
-    change_arrays = [np.asarray(change).reshape((1, 1) if np.ndim(change) == 0 else change.shape) for change in changes]
+    change_arrays = [np.atleast_2d(np.asarray(change)) for change in changes]
     shape = np.broadcast_shapes(*(change.shape for change in change_arrays))
     steps = np.stack([np.broadcast_to(change, shape) for change in change_arrays])
     if start.dtype == np.bool_:
@@ -201,7 +206,7 @@ def predict_register(value: Value, changes: list[Any], count: int, ctas: int) ->
         predicted = (start + prefix_sums[phase.ravel()] + cycles * (sums[-1] & FULL)) & FULL
     final_value = predicted[-1].item() if predicted[-1].size == 1 else predicted[-1]
     stacked = np.broadcast_to(predicted, (count + 1, ctas, predicted.shape[2])).reshape(-1, predicted.shape[2])
-    if value.__class__ is not AffineValue:
+    if not isinstance(value, AffineValue):
         return PredictedRegister(stacked, final_value)
     if predicted.shape[2] > 1:
         return PredictedRegister((stacked + value.lanes) & FULL, (final_value + value.lanes) & FULL)

@@ -13,14 +13,23 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
 from artifact_inspector.execution.interpreter.observation import GlobalAccess
-from artifact_inspector.execution.interpreter.values import Mask, UnknownValue, broadcast_value, data_of, has_lanes
+from artifact_inspector.execution.interpreter.values import (
+    IntArray,
+    Mask,
+    UnknownValue,
+    Value,
+    broadcast_mask,
+    broadcast_value,
+    data_of,
+    has_lanes,
+)
 from artifact_inspector.execution.launch import Tensor
 
 if TYPE_CHECKING:
@@ -123,7 +132,7 @@ def read_maps(
 def record_box_copies(
     machine: Machine,
     descriptor: TensorDescriptor,
-    coordinates: Sequence[Any],
+    coordinates: Sequence[Value],
     *,
     reads: bool,
     updates: bool = False,
@@ -144,15 +153,11 @@ def record_box_copies(
         counts.mark_unknown(index, machine.undecided_lanes.missing_inputs)
     if not has_lanes(machine.active_mask):
         return
-    warps_on = (
-        machine.active_mask if machine.active_mask is True else machine.active_mask[:, :: machine.program.warp_size]
-    )
-    warps_of = mask if mask is True else mask[:, :: machine.program.warp_size]
-    warp_mask = broadcast_value(warps_on & warps_of, (machine.rows, machine.threads // machine.program.warp_size))
-    rows, warps = np.nonzero(warp_mask)
-    lanes = warps * machine.program.warp_size
+    first_lanes = broadcast_mask(machine.active_mask & mask, machine.shape)[:, :: machine.warp_size]
+    rows, warps = np.nonzero(first_lanes)
+    lanes = warps * machine.warp_size
     for value in coordinates:
-        if isinstance(value, UnknownValue) and broadcast_value(value.unknown_bits, machine.shape)[rows, lanes].any():
+        if isinstance(value, UnknownValue) and broadcast_mask(value.unknown_bits, machine.shape)[rows, lanes].any():
             counts.mark_unknown(index, value.missing_inputs)
             return
     origins = np.stack([broadcast_value(data_of(value), machine.shape)[rows, lanes] for value in coordinates])
@@ -169,13 +174,9 @@ def record_box_copies(
         if not addresses.size:
             continue
         counts.bytes_requested[index] += addresses.size * BOX_ROW_UNIT
-        footprints = machine.memory.footprints
-        if footprints is not None:
-            cta = machine.ctas[row : row + 1]
-            footprints.add(FootprintAccess(index, cta, addresses.reshape(1, -1), None, reads, row))
-        if machine.memory.observer is not None:
-            _observe_boxes(machine, row, addresses.reshape(1, -1), None, is_write=not reads)
-        machine.memory.touch(addresses, BOX_ROW_UNIT, reads=reads, writes=not reads, updates=updates)
+        cta = machine.ctas[row : row + 1]
+        _record_boxes(machine, FootprintAccess(index, cta, addresses.reshape(1, -1), None, reads, row))
+        machine.memory.touch(addresses, BOX_ROW_UNIT, is_write=not reads, updates=updates)
 
 
 def _boxes_inside(descriptor: TensorDescriptor, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -200,39 +201,29 @@ def _record_whole_boxes(
     addresses = _box_addresses(descriptor, starts[:, 0].tolist())
     strides = np.array(descriptor.tensor.strides, np.int64)[:, None]
     cta_offsets = ((starts - starts[:, :1]) * strides).sum(axis=0) * descriptor.tensor.bits // 8
-    if not memory.touch_offsets(addresses, cta_offsets, BOX_ROW_UNIT, reads=reads, writes=not reads, updates=updates):
+    if not memory.touch_offsets(addresses, cta_offsets, BOX_ROW_UNIT, is_write=not reads, updates=updates):
         return False
     machine.counters.bytes_requested[index] += addresses.size * BOX_ROW_UNIT * len(rows)
-    if memory.observer is not None:
-        _observe_boxes(machine, rows, addresses.reshape(1, -1), cta_offsets, is_write=not reads)
-    if memory.footprints is not None:
-        memory.footprints.add(
-            FootprintAccess(index, machine.ctas[rows], addresses.reshape(1, -1), None, reads, cta_offsets=cta_offsets)
-        )
+    ctas = machine.ctas[rows]
+    _record_boxes(machine, FootprintAccess(index, ctas, addresses.reshape(1, -1), None, reads, cta_offsets=cta_offsets))
     return True
 
 
-def _observe_boxes(
-    machine: Machine,
-    rows: int | NDArray[np.int64],
-    addresses: NDArray[np.int64],
-    cta_offsets: NDArray[np.int64] | None,
-    *,
-    is_write: bool,
-) -> None:
-    assert machine.memory.observer is not None
-    ctas = np.atleast_1d(machine.ctas[rows])
-    machine.memory.observer.observe_global(
-        GlobalAccess(machine.step, ctas, addresses, None, cta_offsets, BOX_ROW_UNIT, is_write, is_box=True)
-    )
+def _record_boxes(machine: Machine, access: FootprintAccess) -> None:
+    machine.memory.record(access)
+    if machine.memory.observer is not None:
+        _, ctas, addresses, mask, is_read, _, cta_offsets = access
+        machine.memory.observe(
+            GlobalAccess(machine.step, ctas, addresses, mask, cta_offsets, BOX_ROW_UNIT, not is_read, is_box=True)
+        )
 
 
-def _box_addresses(descriptor: TensorDescriptor, start: Sequence[int]) -> Any:
+def _box_addresses(descriptor: TensorDescriptor, start: Sequence[int]) -> IntArray:
     """Addresses of the 16-byte units of a box that are inside the tensor."""
     tensor, box = descriptor.tensor, descriptor.box
     rank = len(tensor.shape)
     unit_elements = BOX_ROW_UNIT * 8 // tensor.bits
-    offsets: Any = np.zeros(1, np.int64)
+    offsets: IntArray = np.zeros(1, np.int64)
     for axis in range(rank):
         step = unit_elements if axis == rank - 1 else 1
         low, extent = start[axis], box[axis] if axis < len(box) else 1

@@ -1,28 +1,30 @@
 """Values of registers and predicates over all lanes of some CTAs.
 
 A value that is the same in all lanes is one Python number. Otherwise it is an array of shape (CTAs or 1,
-threads or 1), which numpy broadcasts. Register values are unsigned, in int64, so that sums do not wrap before
-they are truncated to 32 bits; predicates are booleans. An unknown value is `UnknownValue`; it carries the missing
-inputs that it depends on as a bit set (`InputNames`).
+threads or 1), which numpy broadcasts, or an affine value. Register values are unsigned, in int64, so that sums do not
+wrap before they are truncated to 32 bits; predicates are booleans. An unknown value is `UnknownValue`; it carries the
+missing inputs that it depends on as a bit set (`InputNames`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from artifact_inspector.execution.interpreter.affine import AffineValue, as_plain_array, to_affine
-
-FULL = 0xFFFFFFFF
-"""All bits of a register."""
-
-Known: TypeAlias = Any
-"""A number or an array: `int | bool | NDArray`. mypy cannot follow its operators in a union."""
-Mask: TypeAlias = Any
-"""Lanes that take part: `bool | NDArray[np.bool_]`."""
+from artifact_inspector.execution.interpreter.affine import FULL as FULL
+from artifact_inspector.execution.interpreter.affine import AffineValue, to_affine
+from artifact_inspector.execution.interpreter.affine import BoolArray as BoolArray
+from artifact_inspector.execution.interpreter.affine import IntArray as IntArray
+from artifact_inspector.execution.interpreter.affine import Known as Known
+from artifact_inspector.execution.interpreter.affine import Mask as Mask
+from artifact_inspector.execution.interpreter.affine import Number as Number
+from artifact_inspector.execution.interpreter.affine import Plain as Plain
+from artifact_inspector.execution.interpreter.affine import Word as Word
+from artifact_inspector.execution.interpreter.affine import as_mask as as_mask
+from artifact_inspector.execution.interpreter.affine import as_plain_array as as_plain_array
+from artifact_inspector.execution.interpreter.affine import as_word as as_word
 
 
 class UnknownValue(NamedTuple):
@@ -30,14 +32,13 @@ class UnknownValue(NamedTuple):
 
     data: Known
     """Valid where `unknown_bits` has no bit set."""
-    unknown_bits: Known
+    unknown_bits: Plain
     """Unknown bits of each lane; a boolean for predicates."""
     missing_inputs: int
     """Missing inputs, one bit each."""
 
 
-Value: TypeAlias = Any
-"""`Known | Unknown`."""
+Value: TypeAlias = "Known | UnknownValue"
 
 
 class InputNames:
@@ -76,58 +77,77 @@ class InputNames:
 
 def data_of(value: Value) -> Known:
     """The data of a value, valid where it is known."""
-    return value.data if value.__class__ is UnknownValue else value
+    return value.data if isinstance(value, UnknownValue) else value
 
 
-def unknown_bits_of(value: Value) -> Known:
+def unknown_bits_of(value: Value) -> Plain:
     """The unknown bits of a value; 0 or False if all are known."""
-    return value.unknown_bits if value.__class__ is UnknownValue else 0
+    return value.unknown_bits if isinstance(value, UnknownValue) else 0
 
 
-def apply(function: Callable[..., Known], *values: Value) -> Value:
-    """A function of whole registers; a lane is unknown if any of its inputs is."""
-    for value in values:
-        if value.__class__ is UnknownValue:
-            return _apply_unknown(function, values)
-    try:
-        return function(*values)
-    except (AttributeError, TypeError, ValueError):
-        if not any(value.__class__ is AffineValue for value in values):
-            raise
-        return function(*map(as_plain_array, values))  # the function needs an array
-
-
-def join_words(low: Value, high: Value) -> Value:
-    """A 64-bit number from two registers; arrays are signed, as int64."""
-    return apply(_join_known_words, low, high)
-
-
-def _join_known_words(low: Known, high: Known) -> Known:
-    return low | ((as_signed(high) if isinstance(high, int) else high) << 32)
-
-
-def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) -> Value:
-    missing_inputs, unknown_lanes = 0, False
-    for value in values:
-        if isinstance(value, UnknownValue):
-            missing_inputs |= value.missing_inputs
-            if isinstance(value.unknown_bits, np.ndarray):
-                unknown_lanes = unknown_lanes | (value.unknown_bits != 0)
-            elif value.unknown_bits:
-                return UnknownValue(0, FULL, missing_inputs | _all_missing_inputs(values))
-    if isinstance(unknown_lanes, np.ndarray) and unknown_lanes.all():
-        return UnknownValue(0, FULL, missing_inputs)
-    with np.errstate(all="ignore"):
-        data = function(*(as_plain_array(data_of(value)) for value in values))
-    return UnknownValue(data, _select_known(unknown_lanes, FULL, 0), missing_inputs)
-
-
-def _all_missing_inputs(values: tuple[Value, ...]) -> int:
+def missing_inputs_of(*values: Value) -> int:
+    """The missing inputs that any of the values depends on."""
     missing_inputs = 0
     for value in values:
         if isinstance(value, UnknownValue):
             missing_inputs |= value.missing_inputs
     return missing_inputs
+
+
+def with_unknown_bits(data: Known, unknown_bits: Plain, *sources: Value) -> Value:
+    """A value computed from others; it is known if no bit is unknown."""
+    is_unknown = unknown_bits.any() if isinstance(unknown_bits, np.ndarray) else unknown_bits
+    return UnknownValue(data, unknown_bits, missing_inputs_of(*sources)) if is_unknown else data
+
+
+def move_lanes(function: Callable[[Known], Known], value: Value) -> Value:
+    """A function that moves lanes, applied to the data and the unknown bits of a value."""
+    if not isinstance(value, UnknownValue):
+        return function(value)
+    unknown_bits = as_plain_array(function(value.unknown_bits))
+    return UnknownValue(function(value.data), unknown_bits, value.missing_inputs)
+
+
+@overload
+def apply(function: Callable[[Number], Known], value: Value, /) -> Value: ...
+@overload
+def apply(function: Callable[[Number, Number], Known], first: Value, second: Value, /) -> Value: ...
+@overload
+def apply(function: Callable[[Number, Number, Number], Known], a: Value, b: Value, c: Value, /) -> Value: ...
+@overload
+def apply(function: Callable[..., Known], /, *values: Value) -> Value: ...
+def apply(function: Callable[..., Known], /, *values: Value) -> Value:
+    """A function of whole registers; a lane is unknown if any of its inputs is."""
+    for value in values:
+        if value.__class__ is UnknownValue:
+            return _apply_unknown(function, values)
+    return function(*values)
+
+
+def apply_to_arrays(function: Callable[..., Known], /, *values: Value) -> Value:
+    """`apply` for a function that accepts no affine values."""
+    return apply(lambda *operands: function(*map(as_plain_array, operands)), *values)
+
+
+def join_words(low: Value, high: Value) -> Value:
+    """A 64-bit number from two registers; arrays are signed, as int64."""
+    return apply(lambda a, b: a | ((as_signed(b) if isinstance(b, int) else b) << 32), low, high)
+
+
+def _apply_unknown(function: Callable[..., Known], values: tuple[Value, ...]) -> Value:
+    unknown_lanes: Mask = False
+    for value in values:
+        if isinstance(value, UnknownValue):
+            if isinstance(value.unknown_bits, np.ndarray):
+                unknown_lanes = unknown_lanes | (value.unknown_bits != 0)
+            elif value.unknown_bits:
+                return UnknownValue(0, FULL, missing_inputs_of(*values))
+    missing_inputs = missing_inputs_of(*values)
+    if isinstance(unknown_lanes, np.ndarray) and unknown_lanes.all():
+        return UnknownValue(0, FULL, missing_inputs)
+    with np.errstate(all="ignore"):
+        data = function(*(as_plain_array(data_of(value)) for value in values))
+    return UnknownValue(data, as_plain_array(_select_known(unknown_lanes, FULL, 0)), missing_inputs)
 
 
 def select_lanes(mask: Value, yes: Value, no: Value) -> Value:
@@ -138,27 +158,21 @@ def select_lanes(mask: Value, yes: Value, no: Value) -> Value:
         return no
     if isinstance(mask, UnknownValue):
         selected = select_lanes(mask.data, yes, no)
-        all_bits: Known = True if isinstance(data_of(yes), (bool, np.bool_)) else FULL
-        unknown_bits = _select_known(mask.unknown_bits, all_bits, unknown_bits_of(selected))
-        return UnknownValue(data_of(selected), unknown_bits, mask.missing_inputs | _all_missing_inputs((yes, no)))
-    if yes.__class__ is not UnknownValue and no.__class__ is not UnknownValue:
-        if yes is no:
-            return yes
-        return _select_known(mask, yes, no)
+        all_bits = True if isinstance(data_of(yes), (bool, np.bool_)) else FULL
+        unknown_bits = as_plain_array(_select_known(mask.unknown_bits, all_bits, unknown_bits_of(selected)))
+        return UnknownValue(data_of(selected), unknown_bits, mask.missing_inputs | missing_inputs_of(yes, no))
+    if not isinstance(yes, UnknownValue) and not isinstance(no, UnknownValue):
+        return yes if yes is no else _select_known(mask, yes, no)
     if is_entirely_unknown(yes) and is_entirely_unknown(no):
-        return UnknownValue(0, FULL, _all_missing_inputs((yes, no)))
+        return UnknownValue(0, FULL, missing_inputs_of(yes, no))
     data = _select_known(mask, data_of(yes), data_of(no))
-    unknown_bits = _select_known(mask, unknown_bits_of(yes), unknown_bits_of(no))
-    return (
-        collapse_unknown(UnknownValue(data, unknown_bits, _all_missing_inputs((yes, no))))
-        if np.any(unknown_bits)
-        else data
-    )
+    unknown_bits = as_plain_array(_select_known(mask, unknown_bits_of(yes), unknown_bits_of(no)))
+    return collapse_unknown(with_unknown_bits(data, unknown_bits, yes, no))
 
 
-def collapse_unknown(value: UnknownValue) -> UnknownValue:
+def collapse_unknown(value: Value) -> Value:
     """The same as one number if no lane has a known bit, which is cheaper to compute with."""
-    if isinstance(value.unknown_bits, np.ndarray):
+    if isinstance(value, UnknownValue) and isinstance(value.unknown_bits, np.ndarray):
         all_bits = True if value.unknown_bits.dtype == np.bool_ else FULL
         if (value.unknown_bits == all_bits).all():
             return UnknownValue(0 if all_bits is FULL else False, all_bits, value.missing_inputs)
@@ -166,11 +180,11 @@ def collapse_unknown(value: UnknownValue) -> UnknownValue:
 
 
 def _select_known(mask: Known, yes: Known, no: Known) -> Known:
-    selected: Any = np.where(mask, yes, no)
+    selected: Known = np.where(mask, yes, no)
     return selected.item() if isinstance(selected, np.ndarray) and not selected.ndim else selected
 
 
-def is_entirely_unknown(value: Value) -> TypeGuard[UnknownValue]:
+def is_entirely_unknown(value: object) -> TypeGuard[UnknownValue]:
     """Whether no bit of a register is known in any lane."""
     return isinstance(value, UnknownValue) and value.unknown_bits.__class__ is int and value.unknown_bits == FULL
 
@@ -178,13 +192,27 @@ def is_entirely_unknown(value: Value) -> TypeGuard[UnknownValue]:
 def invert(value: Value) -> Value:
     """The negation of a predicate."""
     if isinstance(value, UnknownValue):
-        return UnknownValue(np.logical_not(value.data), value.unknown_bits, value.missing_inputs)
-    return (not value) if isinstance(value, bool) else np.logical_not(value)
+        return UnknownValue(invert_mask(value.data), value.unknown_bits, value.missing_inputs)
+    return invert_mask(value)
 
 
-def as_signed(value: Known) -> Known:
+def invert_mask(mask: Known) -> Mask:
+    """The lanes that are not in a mask."""
+    return not mask if isinstance(mask, bool) else np.logical_not(as_plain_array(mask))
+
+
+@overload
+def as_signed(value: int) -> int: ...
+@overload
+def as_signed(value: Number) -> Number: ...
+def as_signed(value: Number) -> Number:
     """A register as a signed number."""
     return (value ^ 0x80000000) - 0x80000000
+
+
+def absolute(value: Number) -> Word:
+    """The absolute value of a signed number."""
+    return abs(value) if isinstance(value, int) else np.abs(as_word(value))
 
 
 def has_lanes(mask: Mask) -> bool:
@@ -192,17 +220,22 @@ def has_lanes(mask: Mask) -> bool:
     return mask if isinstance(mask, bool) else bool(mask.any())
 
 
-def broadcast_value(value: Known, shape: tuple[int, int]) -> NDArray[Any]:
+def broadcast_value(value: Known, shape: tuple[int, int]) -> IntArray:
     """A value as an array of all lanes."""
     return np.broadcast_to(np.asarray(value), shape)
 
 
-def distinct_values(value: Any, mask: Mask) -> NDArray[np.int64]:
+def broadcast_mask(mask: Known, shape: tuple[int, int]) -> BoolArray:
+    """A mask as an array of all lanes."""
+    return np.broadcast_to(np.asarray(mask, bool), shape)
+
+
+def distinct_values(value: Known, mask: Mask) -> IntArray:
     """The distinct numbers in the lanes of a nonempty mask."""
     if np.size(value) == 1 or (np.shape(value)[1] == 1 and np.shape(mask)[:1] in ((), (1,))):
-        return np.unique(value)  # every CTA has such a lane
+        return np.unique(np.asarray(value))  # every CTA has such a lane
     shape = np.broadcast_shapes(np.shape(value), np.shape(mask))
-    return np.unique(np.broadcast_to(value, shape)[np.broadcast_to(mask, shape)])
+    return np.unique(np.broadcast_to(np.asarray(value), shape)[np.broadcast_to(mask, shape)])
 
 
 def widen_to_warps(mask: Mask, warp: int) -> Mask:
@@ -210,36 +243,21 @@ def widen_to_warps(mask: Mask, warp: int) -> Mask:
     if isinstance(mask, bool) or mask.shape[1] == 1:
         return mask
     rows, lanes = mask.shape
-    warps = mask.reshape(rows, lanes // warp, warp).any(axis=2)
-    return np.repeat(warps, warp, axis=1)
+    return np.repeat(mask.reshape(rows, lanes // warp, warp).any(axis=2), warp, axis=1)
 
 
-def select_rows(value: Value, rows: NDArray[Any]) -> Value:
-    """A value for some of the CTAs."""
-    if isinstance(value, UnknownValue):
-        return UnknownValue(select_rows(value.data, rows), select_rows(value.unknown_bits, rows), value.missing_inputs)
-    if hasattr(value, "keep"):  # an affine value, or a lane partition
-        return value.keep(rows)
-    if isinstance(value, np.ndarray):
-        if value.ndim < 2:
-            return value.item()
-        selected = value[rows] if value.shape[0] > 1 else value
-        return selected.item() if selected.size == 1 else selected
-    return value
-
-
-def select_mask_rows(mask: Mask, rows: NDArray[Any]) -> Mask:
+def select_mask_rows(mask: Mask, rows: IntArray) -> Mask:
     """A mask for some of the CTAs."""
     if isinstance(mask, bool) or mask.shape[0] == 1:
         return mask
-    selected: NDArray[np.bool_] = mask[rows]
+    selected: BoolArray = mask[rows]
     return True if selected.all() else selected
 
 
 def in_affine_form(value: Value, shape: tuple[int, int]) -> Value:
     """A value in affine form if it has one; otherwise an array."""
-    if value.__class__ is AffineValue:
+    if isinstance(value, AffineValue):
         return value if value.lanes.any() else value.rows
-    if value.__class__ is UnknownValue and value.data.__class__ is AffineValue:
-        return UnknownValue(value.data.to_array(), value.unknown_bits, value.missing_inputs)
-    return to_affine(value) if value.__class__ is np.ndarray and value.shape == shape else value
+    if isinstance(value, UnknownValue):
+        return value._replace(data=value.data.to_array()) if isinstance(value.data, AffineValue) else value
+    return to_affine(value) if isinstance(value, np.ndarray) and value.shape == shape else value

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter import barriers
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import UndecidedPath
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     UnknownValue,
     Value,
     apply,
-    broadcast_value,
+    distinct_values,
+    has_lanes,
+    invert_mask,
     widen_to_warps,
 )
+from artifact_inspector.execution.sass.environment import environment_of
 from artifact_inspector.execution.sass.operands import (
     RunBuilder,
     StepRun,
@@ -26,15 +29,13 @@ from artifact_inspector.execution.sass.operands import (
     register_after,
     split_words,
     word_reader,
+    writable_name,
     write_all,
 )
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
-
 INSTRUCTION_BYTES = 16
-"""Bytes of an instruction."""
+"""Bytes of an instruction since sm_70."""
 
 
 def branch_to(statement: SassStatement, target: int | None) -> StepRun:
@@ -43,28 +44,21 @@ def branch_to(statement: SassStatement, target: int | None) -> StepRun:
     A warp takes `.U` only if its guard holds in all of its active lanes; otherwise all of them fall through.
     """
     conditions = [predicate_reader(o) for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
-    is_divergent, is_converged, is_unanimous = (
-        statement.has_modifier("DIV"),
-        statement.has_modifier("CONV"),
-        statement.has_modifier("U"),
-    )
+    is_divergent, is_converged, is_unanimous = map(statement.has_modifier, ("DIV", "CONV", "U"))
 
     def run(machine: Machine) -> bool | None:
         if target is None:
             raise UndecidedPath(machine.step, ("an unknown branch target",))
         if is_divergent or is_converged:
-            has_full_warps = machine.group.lanes == machine.group.warps * machine.program.warp_size
+            has_full_warps = machine.group.lanes == machine.group.warps * machine.warp_size
             return machine.branch(has_full_warps is is_converged, target) if has_full_warps is is_converged else False
         if is_unanimous and machine.active_mask is not machine.group.mask:
-            others = widen_to_warps(np.logical_not(machine.active_mask) & machine.group.mask, machine.program.warp_size)
-            machine.active_mask = machine.active_mask & np.logical_not(others)
+            others = widen_to_warps(invert_mask(machine.active_mask) & machine.group.mask, machine.warp_size)
+            machine.active_mask = machine.active_mask & invert_mask(others)
         condition_holds: Value = True
         for condition in conditions:
-            condition_holds = (
-                apply(np.logical_and, condition_holds, condition(machine))
-                if condition_holds is not True
-                else condition(machine)
-            )
+            holds = condition(machine)
+            condition_holds = holds if condition_holds is True else apply(np.logical_and, condition_holds, holds)
         if isinstance(condition_holds, (bool, np.bool_)) and not condition_holds:
             return False
         return machine.branch(condition_holds, target)
@@ -84,11 +78,10 @@ def _build_indirect_branch(statement: SassStatement) -> StepRun:
         if isinstance(value, UnknownValue):
             raise UndecidedPath(machine.step, machine.input_names.names_in(value.missing_inputs))
         base = machine.step.address + INSTRUCTION_BYTES + offset if is_relative else 0
-        targets = broadcast_value(value, machine.shape)
-        distinct_targets = np.unique(targets[broadcast_value(machine.active_mask, machine.shape)]).tolist()
-        if not distinct_targets:
+        if not has_lanes(machine.active_mask):
             return False
-        target = distinct_targets[0]
+        distinct_targets = distinct_values(value, machine.active_mask)
+        target = int(distinct_targets[0])
         target_step = machine.program.step_by_address.get((target + base) & FULL)
         if target_step is None:
             raise UndecidedPath(machine.step, (f"a branch to address {target + base:#x}, which has no code",))
@@ -96,7 +89,7 @@ def _build_indirect_branch(statement: SassStatement) -> StepRun:
             return machine.branch(True, target_step)
         step, groups = machine.step.index, len(machine.groups)
         machine.group.pc = step  # lanes with other targets run it again and are counted then
-        machine.branch(value == target, target_step)
+        machine.branch(np.equal(value, target), target_step)
         if len(machine.groups) > groups:
             others = machine.groups[-2]
             machine.counters.warps_executed[step] -= others.warps
@@ -169,12 +162,12 @@ def _build_special_register(statement: SassStatement) -> StepRun:
     is_pair = statement.base == "CS2R" and not statement.has_modifier("32")
 
     def run(machine: Machine) -> None:
-        if name is None:
-            return
-        value: Value = 0 if is_zero_register(operand) else machine.environment.special(machine, operand.name)
-        machine.write_register(name, value)
-        if is_pair:
-            machine.write_register(register_after(name), 0 if is_zero_register(operand) else value)
+        if name is not None:
+            is_zero = is_zero_register(operand)
+            value: Value = 0 if is_zero else environment_of(machine).special(machine, operand.name)
+            machine.write_register(name, value)
+            if is_pair:
+                machine.write_register(register_after(name), value)
 
     return run
 
@@ -194,19 +187,6 @@ def build_success(statement: SassStatement) -> StepRun:
     return run
 
 
-_TENSOR_COLUMN_ADDRESSES = (0x54, 0x58, 0x5C)
-"""Shared memory addresses where code for sm_100 keeps the allocated columns of tensor memory, and where
-Triton 3.7 keeps the flag that forbids further allocation, which traps."""
-
-
-def free_tensor_columns(machine: Machine) -> None:
-    """Mark all columns of tensor memory as free, if the program allocates any."""
-    if not any(step.opcode.startswith("UTCATOMSWS") for step in machine.program.steps):
-        return
-    zeros = np.zeros((machine.rows, len(_TENSOR_COLUMN_ADDRESSES)), np.int64)
-    machine.shared_memory.store(zeros + np.array(_TENSOR_COLUMN_ADDRESSES), 4, zeros, zeros == 0)
-
-
 def _build_tensor_allocation(statement: SassStatement) -> StepRun:
     """UTCATOMSWS: allocate tensor memory from its first column on, as the first CTA does."""
     if not statement.has_modifier("FIND_AND_SET"):
@@ -216,29 +196,21 @@ def _build_tensor_allocation(statement: SassStatement) -> StepRun:
     register = name or next((o.name for o in statement.operands if o.kind is SassOperandKind.REGISTER), None)
 
     def run(machine: Machine) -> None:
-        for target in predicates:
-            if target is not None:
-                machine.write_register(target, True)
-        if register is not None:
-            machine.write_register(register, 0)
+        write_all(machine, predicates, True)
+        write_all(machine, (register,), 0)
 
     return run
 
 
 def _destinations(statement: SassStatement) -> tuple[str | None, list[str | None], int]:
-    if not any(o.kind is SassOperandKind.REGISTER for o in statement.operands):
-        predicates: list[str | None] = [
-            o.name for o in statement.operands if o.kind is SassOperandKind.PREDICATE and not is_zero_register(o)
-        ]
-        return None, predicates[:1], 0
-    first = next((o for o in statement.operands if o.kind is not SassOperandKind.PREDICATE), None)
-    if first is None or first.kind is not SassOperandKind.REGISTER:
-        return None, [
-            None if is_zero_register(o) else o.name
-            for o in statement.operands[:1]
-            if o.kind is SassOperandKind.PREDICATE
-        ], 0  # fmt: skip
-    return destinations(statement, 0)
+    kinds = [operand.kind for operand in statement.operands]
+    predicates = [operand for operand in statement.operands if operand.kind is SassOperandKind.PREDICATE]
+    if SassOperandKind.REGISTER not in kinds:
+        names: list[str | None] = [o.name for o in predicates if not is_zero_register(o)]
+        return None, names[:1], 0
+    if next((kind for kind in kinds if kind is not SassOperandKind.PREDICATE), None) is SassOperandKind.REGISTER:
+        return destinations(statement, 0)
+    return None, [writable_name(predicates[0])] if kinds[0] is SassOperandKind.PREDICATE else [], 0
 
 
 def _build_no_op(_statement: SassStatement) -> StepRun:

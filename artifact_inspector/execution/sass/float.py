@@ -10,12 +10,14 @@ arguments may be divided. Loaded data is unknown anyway. Approximations whose la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from artifact_inspector.execution.interpreter.conversions import (
     apply_distinct,
@@ -25,35 +27,41 @@ from artifact_inspector.execution.interpreter.conversions import (
     truncate,
     wrap_int64,
 )
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
+    Mask,
     UnknownValue,
     Value,
+    Word,
     apply,
+    as_mask,
     as_signed,
     invert,
     join_words,
     select_lanes,
 )
 from artifact_inspector.execution.sass.operands import (
+    Reader,
     RunBuilder,
     StepRun,
     destinations,
     is_zero_register,
     predicate_reader,
+    split_predicates,
     unknown_run,
     word_reader,
+    writable_name,
     write_run,
     write_wide,
 )
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
+_Floats: TypeAlias = NDArray[np.floating[Any]]
 
 
-def _fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
+def _fused_multiply_add(a: _Floats, b: _Floats, c: _Floats) -> _Floats:
     """a·b + c of float32s in double precision, rounded to odd so that rounding to float32 is exact."""
     product = a * b  # exact: 24 bits by 24
     rounded_sum = product + c
@@ -64,7 +72,7 @@ def _fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
     return np.where((rounding_error != 0) & even & np.isfinite(rounded_sum), odd, rounded_sum)
 
 
-def _flush_denormals(value: Any) -> Any:
+def _flush_denormals(value: _Floats) -> _Floats:
     """Numbers below the normal range replaced by a signed zero, as `.FTZ` does."""
     return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.copysign(0.0, value), value)
 
@@ -73,37 +81,36 @@ def _unknown_result(name: str | None, statement: SassStatement) -> StepRun:
     return unknown_run(name, f"the result of {statement.opcode}")
 
 
-def _without_warnings(function: Callable[..., Known]) -> Callable[..., Known]:
+def _float_reader(function: Callable[..., Known], *readers: Reader) -> Reader:
+    """Reader of a function of float registers, without warnings of overflows and NaNs."""
+
     def call_quietly(*values: Known) -> Known:
         with np.errstate(all="ignore"):
             return function(*values)
 
-    return call_quietly
+    return lambda machine: apply(call_quietly, *(reader(machine) for reader in readers))
 
 
-def _arithmetic_builder(function: Callable[..., Any]) -> RunBuilder:
+def _arithmetic_builder(function: Callable[..., _Floats]) -> RunBuilder:
     def build(statement: SassStatement) -> StepRun:
         name, _, at = destinations(statement, 0)
-        operands = [o for o in statement.operands[at:] if o.kind is not SassOperandKind.PREDICATE]
-        readers = [word_reader(operand, is_float=True) for operand in operands]
-
-        def compute(*values: Known) -> Known:
-            operand_values = [float_of(value).astype(np.float64) for value in values]
-            if not flushes_denormals:
-                return float32_bits(function(*operand_values))
-            return float32_bits(_flush_denormals(np.float32(function(*map(_flush_denormals, operand_values)))))
-
+        sources, _ = split_predicates(statement.operands[at:])
         flushes_denormals = statement.has_modifier("FTZ")
+
+        def compute(*values: Known) -> Word:
+            operands: list[_Floats] = [float_of(value).astype(np.float64) for value in values]
+            if not flushes_denormals:
+                return float32_bits(function(*operands))
+            return float32_bits(_flush_denormals(np.float32(function(*map(_flush_denormals, operands)))))
+
         if {"RM", "RP", "RZ", "SAT"} & set(statement.modifiers):  # other rounding modes
             return _unknown_result(name, statement)
-        return write_run(
-            name, lambda machine: apply(_without_warnings(compute), *(reader(machine) for reader in readers))
-        )
+        return write_run(name, _float_reader(compute, *(word_reader(operand, is_float=True) for operand in sources)))
 
     return build
 
 
-_COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], bool]] = {
+_COMPARISONS: Mapping[str, tuple[np.ufunc, bool]] = {
     # second: the result if an operand is NaN
     "LT": (np.less, False), "LE": (np.less_equal, False), "GT": (np.greater, False),
     "GE": (np.greater_equal, False), "EQ": (np.equal, False), "NE": (np.not_equal, False),
@@ -114,40 +121,30 @@ _COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], bool]] = {
 
 def _build_compare(statement: SassStatement) -> StepRun:
     operands = statement.operands
-    targets = [None if is_zero_register(o) else o.name for o in operands[:2]]
+    targets = [*map(writable_name, operands[:2])]
     name = next((m for m in statement.modifiers if m in _COMPARISONS), None)
-    left_reader, right_reader = (word_reader(operands[2], is_float=True), word_reader(operands[3], is_float=True))
-    combine_reader = predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
-    combination = "OR" if statement.has_modifier("OR") else "XOR" if statement.has_modifier("XOR") else "AND"
+    combine_reader: Reader = predicate_reader(operands[4]) if len(operands) > 4 else (lambda _machine: True)
+    is_or, is_xor = statement.has_modifier("OR"), statement.has_modifier("XOR")
 
-    def compare(a: Known, b: Known) -> Known:
-        assert name is not None
-        function, nan_result = _COMPARISONS[name]
+    def compare(a: Known, b: Known) -> Mask:
+        function, nan_result = _COMPARISONS[name or ""]
         x, y = float_of(a), float_of(b)
-        has_nan = np.isnan(x) | np.isnan(y)
-        comparison = np.where(has_nan, nan_result, function(x, y))
+        comparison = np.where(np.isnan(x) | np.isnan(y), nan_result, function(x, y))
         return comparison if comparison.ndim else bool(comparison)
 
+    read_comparison = _float_reader(compare, *(word_reader(operand, is_float=True) for operand in operands[2:4]))
+
     def run(machine: Machine) -> None:
-        comparison: Value = machine.unknown_value(f"the result of {statement.opcode}")
-        if name is not None:
-            comparison = apply(_without_warnings(compare), left_reader(machine), right_reader(machine))
-        comparison = (
-            as_predicate(comparison._replace(data=comparison.data != 0))
-            if isinstance(comparison, UnknownValue)
-            else comparison
-        )
-        combined_predicate = combine_reader(machine)
+        unknown_result = machine.unknown_value(f"the result of {statement.opcode}")
+        comparison = unknown_result if name is None else read_comparison(machine)
+        if isinstance(comparison, UnknownValue):
+            comparison = as_predicate(comparison._replace(data=as_mask(comparison.data)))
+        combined = combine_reader(machine)
         for target, value in zip(targets, (comparison, invert(comparison)), strict=True):
-            if target is None:
-                continue
-            if combination == "AND":
-                value = select_lanes(combined_predicate, value, False)
-            elif combination == "OR":
-                value = select_lanes(combined_predicate, True, value)
-            else:
-                value = select_lanes(combined_predicate, invert(value), value)
-            machine.write_register(target, value)
+            if target is not None:
+                yes: Value = True if is_or else invert(value) if is_xor else value
+                no: Value = value if is_or or is_xor else False
+                machine.write_register(target, select_lanes(combined, yes, no))
 
     return run
 
@@ -157,11 +154,8 @@ def _build_min_max(statement: SassStatement) -> StepRun:
     first, second, *predicates = statement.operands[at:]
     if len(predicates) != 1 or statement.has_modifier("NAN") or statement.has_modifier("XORSIGN"):
         return _unknown_result(name, statement)
-    left_reader, right_reader, picks_minimum = (
-        word_reader(first, is_float=True),
-        word_reader(second, is_float=True),
-        predicate_reader(predicates[0]),
-    )
+    left_reader, right_reader = word_reader(first, is_float=True), word_reader(second, is_float=True)
+    picks_minimum = predicate_reader(predicates[0])
 
     def pick(machine: Machine) -> Value:
         a, b = left_reader(machine), right_reader(machine)
@@ -229,30 +223,27 @@ def _build_to_integer(statement: SassStatement) -> StepRun:
     if any(m in modifiers for m in ("F16", "F64", "BF16")):
         return _unknown_result(name, statement)
     reader = word_reader(statement.operands[at], is_float=True)
-    bits = int(kind[1:])
-    lowest, highest = (0, (1 << bits) - 1) if kind[0] == "U" else (-(1 << bits - 1), (1 << bits - 1) - 1)
-    rounding = next((m for m in modifiers if m in ("TRUNC", "FLOOR", "CEIL")), "")
+    bits, is_unsigned = int(kind[1:]), kind[0] == "U"
+    lowest, highest = (0, (1 << bits) - 1) if is_unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    round_number = next((_TO_INTEGER[m] for m in modifiers if m in _TO_INTEGER), round)
 
     def convert_number(float_bits: int) -> int:
         value = float(float_of(float_bits))
         if np.isnan(value):
-            return 0 if kind[0] == "U" else 1 << bits - 1
-        if np.isinf(value):
-            return (highest if value > 0 else lowest) & ((1 << bits) - 1)
-        exact = Fraction(value)
-        rounded = {
-            "TRUNC": int(exact), "FLOOR": exact.__floor__(), "CEIL": exact.__ceil__()
-        }.get(rounding, round(exact))  # fmt: skip
-        return min(max(rounded, lowest), highest) & ((1 << bits) - 1)
+            return wrap_int64(0 if is_unsigned else 1 << bits - 1)
+        rounded = (highest if value > 0 else lowest) if np.isinf(value) else round_number(Fraction(value))
+        return wrap_int64(min(max(rounded, lowest), highest) & ((1 << bits) - 1))
 
     def read_converted(machine: Machine) -> Value:
-        return apply(
-            partial(apply_distinct, lambda float_bits: wrap_int64(convert_number(float_bits))), reader(machine)
-        )
+        return apply(partial(apply_distinct, convert_number), reader(machine))
 
     if bits == 64:
         return lambda machine: write_wide(machine, name, read_converted(machine))
     return write_run(name, lambda machine: apply(lambda v: v & FULL, read_converted(machine)))
+
+
+_TO_INTEGER: Mapping[str, Callable[[Fraction], int]] = {"TRUNC": int, "FLOOR": math.floor, "CEIL": math.ceil}
+"""Rounding → function; to the nearest even number by default."""
 
 
 def _build_reciprocal(statement: SassStatement) -> StepRun:
@@ -260,11 +251,8 @@ def _build_reciprocal(statement: SassStatement) -> StepRun:
     name, _, at = destinations(statement, 0)
     if statement.modifiers != ("RCP",):
         return _unknown_result(name, statement)
-    reader, inverse = (
-        word_reader(statement.operands[at], is_float=True),
-        _without_warnings(lambda v: float32_bits(np.float32(1) / float_of(v))),
-    )
-    return write_run(name, lambda machine: apply(inverse, reader(machine)))
+    reader = word_reader(statement.operands[at], is_float=True)
+    return write_run(name, _float_reader(lambda v: float32_bits(np.float32(1) / float_of(v)), reader))
 
 
 def _build_half_pair(statement: SassStatement) -> StepRun:
@@ -275,7 +263,7 @@ def _build_half_pair(statement: SassStatement) -> StepRun:
     if not (is_zero_register(first) and is_zero_register(second) and len(numbers) == len(constants) == 2):
         return _unknown_result(name, statement)
     if statement.has_modifier("BF16_V2") or statement.has_modifier("BF16"):
-        half_words = [float32_bits(np.float32(o.float_value or o.value)) >> 16 for o in numbers]
+        half_words = [int(np.float32(o.float_value or o.value).view(np.uint32)) >> 16 for o in numbers]
     else:
         with np.errstate(over="ignore"):  # too large a number becomes infinite
             half_words = [int(np.float16(o.float_value or o.value).view(np.uint16)) for o in numbers]
@@ -286,12 +274,9 @@ def _build_half_pair(statement: SassStatement) -> StepRun:
 def _build_division_check(statement: SassStatement) -> StepRun:
     """FCHK: whether a division needs the slow path; not simulated."""
     name = statement.operands[0].name
-
-    def run(machine: Machine) -> None:
-        unknown_value = machine.unknown_value(f"the result of {statement.opcode}")
-        machine.write_register(name, UnknownValue(False, True, unknown_value.missing_inputs))
-
-    return run
+    return lambda machine: machine.write_register(
+        name, machine.unknown_result(name, f"the result of {statement.opcode}")
+    )
 
 
 FLOAT: Mapping[str, RunBuilder] = {

@@ -7,30 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.affine import as_plain_array
 from artifact_inspector.execution.interpreter.conversions import apply_distinct, as_predicate
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
+    Number,
     UnknownValue,
     Value,
+    Word,
     apply,
+    as_word,
     data_of,
     invert,
     is_entirely_unknown,
+    missing_inputs_of,
     select_lanes,
     unknown_bits_of,
+    with_unknown_bits,
 )
 from artifact_inspector.execution.sass.operands import (
     RunBuilder,
     StepRun,
     build_move,
     destinations,
-    is_zero_register,
     minimum,
     operation_builder,
     predicate_and,
@@ -39,20 +43,18 @@ from artifact_inspector.execution.sass.operands import (
     unsupported_run,
     wide_reader,
     word_reader,
+    writable_name,
     write_run,
     write_wide,
 )
-from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
 
 # ── Logic ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lookup(table: int, a: Any, b: Any, c: Any) -> Any:
+def _lookup(table: int, a: Number, b: Number, c: Number) -> Number:
     """Any function of three bits; the highest bit of the table is the result for a=1, b=1, c=1."""
-    combined: Any = 0
+    combined: Number = 0
     for row in range(8):
         if table >> row & 1:
             term = a if row & 4 else a ^ FULL
@@ -61,7 +63,7 @@ def _lookup(table: int, a: Any, b: Any, c: Any) -> Any:
     return combined
 
 
-_COMMON_TABLES: Mapping[int, Callable[[Any, Any, Any], Any]] = {
+_COMMON_TABLES: Mapping[int, Callable[[Number, Number, Number], Number]] = {
     0xC0: lambda a, b, _c: a & b,
     0xFC: lambda a, b, _c: a | b,
     0x3C: lambda a, b, _c: a ^ b,
@@ -81,59 +83,50 @@ _COMMON_TABLES: Mapping[int, Callable[[Any, Any, Any], Any]] = {
 
 def _build_logic(statement: SassStatement) -> StepRun:
     name, predicates, at = destinations(statement, 0)
-    *sources, table = statement.operands[at : at + 4]
-    predicate_operands = statement.operands[at + 4 :]
-    readers = [word_reader(operand) for operand in sources]
-    table_bits = table.value & 0xFF
-    function = _COMMON_TABLES.get(table_bits) or partial(_lookup, table_bits)
-    combine = predicate_reader(predicate_operands[0]) if predicate_operands else None
-    combines_with_and = statement.has_modifier("PAND")
+    first, second, third = map(word_reader, statement.operands[at : at + 3])
+    table = statement.operands[at + 3].value & 0xFF
+    combine = predicate_reader(statement.operands[at + 4]) if len(statement.operands) > at + 4 else None
+    combination = predicate_and if statement.has_modifier("PAND") else predicate_or
 
     def run(machine: Machine) -> None:
-        first, second, third = readers
-        logic_result = _known_logic(table_bits, function, (first(machine), second(machine), third(machine)))
+        logic_result = _known_logic(table, (first(machine), second(machine), third(machine)))
         if name is not None:
             machine.write_register(name, logic_result)
         if predicates and predicates[0] is not None:
-            holds = as_predicate(apply(lambda v: v != 0, logic_result))
-            if combine is not None:
-                holds = (predicate_and if combines_with_and else predicate_or)(holds, combine(machine))
-            machine.write_register(predicates[0], holds)
+            holds = _is_nonzero(logic_result)
+            machine.write_register(predicates[0], holds if combine is None else combination(holds, combine(machine)))
 
     return run
 
 
-def _known_logic(table: int, function: Callable[..., Any], values: tuple[Value, Value, Value]) -> Value:
+def _is_nonzero(value: Value) -> Value:
+    return as_predicate(apply(lambda v: v != 0, value))
+
+
+def _known_logic(table: int, values: tuple[Value, Value, Value]) -> Value:
     """The result of a lookup table; a bit is known if its unknown inputs make no difference."""
     unknown_positions = [at for at, value in enumerate(values) if isinstance(value, UnknownValue)]
     if not unknown_positions:
-        return function(*values)
-    values = tuple(map(as_plain_array, values))
-    missing_inputs = 0
-    for value in values:
-        missing_inputs |= value.missing_inputs if isinstance(value, UnknownValue) else 0
+        return apply(_COMMON_TABLES.get(table) or partial(_lookup, table), *values)
     if _leaves_nothing_known(table, values, unknown_positions):
-        return UnknownValue(0, FULL, missing_inputs)
-    first_outcome: Any = None
-    unknown_bits: Any = 0
+        return UnknownValue(0, FULL, missing_inputs_of(*values))
+    first_outcome: Word | None = None
+    unknown_bits: Word = 0
     for assignment in range(1 << len(unknown_positions)):
-        inputs = [data_of(value) for value in values]
+        inputs = [as_word(data_of(value)) for value in values]
         for bit_position, at in enumerate(unknown_positions):
-            data, input_unknown_bits, _ = values[at]
-            inputs[at] = (data & (FULL ^ input_unknown_bits)) | (
-                input_unknown_bits if assignment >> bit_position & 1 else 0
-            )
-        outcome = _lookup(table, *inputs)
-        if first_outcome is None:
-            first_outcome = outcome
-        else:
-            unknown_bits = unknown_bits | (first_outcome ^ outcome)
-    return UnknownValue(first_outcome, unknown_bits, missing_inputs) if np.any(unknown_bits) else first_outcome
+            bits = as_word(unknown_bits_of(values[at]))
+            inputs[at] = (inputs[at] & (FULL ^ bits)) | (bits if assignment >> bit_position & 1 else 0)
+        outcome = as_word(_lookup(table, *inputs))
+        first_outcome = outcome if first_outcome is None else first_outcome
+        unknown_bits = unknown_bits | (first_outcome ^ outcome)
+    assert first_outcome is not None
+    return with_unknown_bits(first_outcome, unknown_bits, *values)
 
 
 def _leaves_nothing_known(table: int, values: tuple[Value, ...], unknown_positions: list[int]) -> bool:
     """Whether entirely unknown inputs, the others being zero, leave no bit of the result known."""
-    if any(is_entirely_unknown(values[at]) is False for at in unknown_positions):
+    if not all(is_entirely_unknown(values[at]) for at in unknown_positions):
         return False
     if any(value.__class__ is not int or value for at, value in enumerate(values) if at not in unknown_positions):
         return False
@@ -144,7 +137,7 @@ def _leaves_nothing_known(table: int, values: tuple[Value, ...], unknown_positio
 def _build_predicate_logic(statement: SassStatement) -> StepRun:
     """PLOP3: two functions of three predicates."""
     operands = statement.operands
-    targets = [None if is_zero_register(o) else o.name for o in operands[:2]]
+    targets = [*map(writable_name, operands[:2])]
     readers = [predicate_reader(operand) for operand in operands[2:5]]
     tables = [operand.value & 0xFF for operand in operands[5:7]]
 
@@ -169,126 +162,86 @@ def _build_predicate_logic(statement: SassStatement) -> StepRun:
 
 def _build_select(statement: SassStatement) -> StepRun:
     name, _, at = destinations(statement, 0)
-    is_float = statement.base in ("FSEL", "UFSEL")
-    first, second, predicate_operand = statement.operands[at : at + 3]
-    if statement.has_modifier("64"):
-        left_reader, right_reader, choice_reader = (
-            wide_reader(first),
-            wide_reader(second),
-            predicate_reader(predicate_operand),
-        )
-        return lambda machine: write_wide(
-            machine, name, select_lanes(choice_reader(machine), left_reader(machine), right_reader(machine))
-        )
-    yes, no, select_reader = (
-        word_reader(first, is_float=is_float),
-        word_reader(second, is_float=is_float),
-        predicate_reader(predicate_operand),
+    is_wide, is_float = statement.has_modifier("64"), statement.base in ("FSEL", "UFSEL")
+    yes, no = (
+        wide_reader(operand) if is_wide else word_reader(operand, is_float=is_float)
+        for operand in statement.operands[at : at + 2]
     )
-    return write_run(name, lambda machine: select_lanes(select_reader(machine), yes(machine), no(machine)))
+    condition = predicate_reader(statement.operands[at + 2])
+    if is_wide:
+        return lambda machine: write_wide(machine, name, select_lanes(condition(machine), yes(machine), no(machine)))
+    return write_run(name, lambda machine: select_lanes(condition(machine), yes(machine), no(machine)))
 
 
 def _build_permute(statement: SassStatement) -> StepRun:
     name, _, at = destinations(statement, 0)
     first, selector, second = statement.operands[at : at + 3]
-    if len(statement.modifiers) > 0 or selector.kind is not SassOperandKind.NUMBER:
-        return _build_indirect_permute(statement, name, (first, selector, second))
-    low, high = word_reader(first), word_reader(second)
+    if statement.modifiers:
+        return unsupported_run(name, statement.opcode)
+    low, high, selector_reader = map(word_reader, (first, second, selector))
+    if selector.kind is not SassOperandKind.NUMBER:
+        return write_run(
+            name, lambda machine: apply(_permute_any, low(machine), selector_reader(machine), high(machine))
+        )
     picks = [(selector.value >> (4 * byte)) & 15 for byte in range(4)]
 
-    def permute(a: Known, b: Known) -> Known:
-        permuted_bytes: Known = 0
+    def permute(a: Word, b: Word) -> Word:
+        permuted_bytes: Word = 0
         for byte, pick in enumerate(picks):
             byte_value = ((a if pick & 7 < 4 else b) >> (8 * (pick & 3))) & 0xFF
-            if pick & 8:
-                byte_value = (byte_value >> 7) * 0xFF
-            permuted_bytes = permuted_bytes | (byte_value << (8 * byte))
+            permuted_bytes = permuted_bytes | ((byte_value >> 7) * 0xFF if pick & 8 else byte_value) << (8 * byte)
         return permuted_bytes
 
     def read_permuted(machine: Machine) -> Value:
         a, b = low(machine), high(machine)
-        permuted_value: Value = permute(data_of(a), data_of(b))
-        if isinstance(a, UnknownValue) or isinstance(b, UnknownValue):
-            unknown_bits = permute(unknown_bits_of(a), unknown_bits_of(b))  # a sign is as unknown as its bit
-            missing_inputs = (a.missing_inputs if isinstance(a, UnknownValue) else 0) | (
-                b.missing_inputs if isinstance(b, UnknownValue) else 0
-            )
-            permuted_value = (
-                UnknownValue(data_of(permuted_value), unknown_bits, missing_inputs)
-                if np.any(unknown_bits)
-                else permuted_value
-            )
-        return permuted_value
+        unknown_bits = permute(*(as_word(unknown_bits_of(v)) for v in (a, b)))  # a sign is as unknown as its bit
+        return with_unknown_bits(permute(as_word(data_of(a)), as_word(data_of(b))), unknown_bits, a, b)
 
     return write_run(name, read_permuted)
 
 
-def _build_indirect_permute(statement: SassStatement, name: str | None, operands: tuple[SassOperand, ...]) -> StepRun:
-    if statement.modifiers:
-        return unsupported_run(name, statement.opcode)
-    readers = [word_reader(operand) for operand in operands]
-
-    def permute(a: Known, picks: Known, b: Known) -> Known:
-        permuted_bytes: Known = 0
-        for byte in range(4):
-            pick = (picks >> (4 * byte)) & 15
-            byte_value = (np.where(pick & 4, b, a) >> (8 * (pick & 3))) & 0xFF
-            sign_byte = (byte_value >> 7) * 0xFF
-            permuted_bytes = permuted_bytes | (np.where(pick & 8, sign_byte, byte_value).astype(np.int64) << (8 * byte))
-        return permuted_bytes
-
-    return write_run(name, lambda machine: _as_scalar(apply(permute, *(reader(machine) for reader in readers))))
-
-
-def _as_scalar(value: Value) -> Value:
-    """A zero-dimensional array as a number."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return value.item()
-    return value
+def _permute_any(a: Number, picks: Number, b: Number) -> Word:
+    """Bytes of two registers, picked by a register."""
+    permuted_bytes = np.zeros((), np.int64)
+    for byte in range(4):
+        pick = np.asarray(picks >> (4 * byte)) & 15
+        byte_value = (np.where(pick & 4, np.asarray(b), np.asarray(a)) >> (8 * (pick & 3))) & 0xFF
+        permuted_bytes = permuted_bytes | np.where(pick & 8, (byte_value >> 7) * 0xFF, byte_value) << (8 * byte)
+    return permuted_bytes if permuted_bytes.ndim else int(permuted_bytes)
 
 
 def _build_find_leading(statement: SassStatement) -> StepRun:
     name, predicates, at = destinations(statement, 0)
-    operand = statement.operands[at]
-    unsigned, shift = statement.has_modifier("U32"), statement.has_modifier("SH")
-    reader = word_reader(operand)
+    is_unsigned, is_shift = statement.has_modifier("U32"), statement.has_modifier("SH")
+    reader = word_reader(statement.operands[at])
 
     def leading_bit(number: int) -> int:
-        if not unsigned and number >> 31:
-            number ^= FULL
-        if number == 0:
-            return FULL
+        number = number if is_unsigned or not number >> 31 else number ^ FULL
         top = number.bit_length() - 1
-        return 31 - top if shift else top
+        return FULL if top < 0 else 31 - top if is_shift else top
 
     def run(machine: Machine) -> None:
         value = reader(machine)
         if name is not None:
             machine.write_register(name, apply(partial(apply_distinct, leading_bit), value))
         if predicates and predicates[0] is not None:
-            machine.write_register(predicates[0], as_predicate(apply(lambda v: v != 0, value)))
+            machine.write_register(predicates[0], _is_nonzero(value))
 
     return run
 
 
 def _build_extend(statement: SassStatement) -> StepRun:
     name, _, at = destinations(statement, 0)
-    value, width = word_reader(statement.operands[at]), word_reader(statement.operands[at + 1])
-    unsigned, wraps = statement.has_modifier("U32"), statement.has_modifier("W")
+    value, width = map(word_reader, statement.operands[at : at + 2])
+    is_unsigned, wraps = statement.has_modifier("U32"), statement.has_modifier("W")
 
-    def extend(number: Known, bits: Known) -> Known:
+    def extend(number: Number, bits: Number) -> Number:
         bits = bits & 31 if wraps else minimum(bits, 32)
         low_bits = number & ((1 << bits) - 1)
-        if unsigned:
-            return low_bits
         sign = (1 << bits) >> 1
-        return ((low_bits ^ sign) - sign) & FULL
+        return low_bits if is_unsigned else ((low_bits ^ sign) - sign) & FULL
 
     return write_run(name, lambda machine: apply(extend, value(machine), width(machine)))
-
-
-def _bit_mask(a: Known, width: Known) -> Known:
-    return (((1 << minimum(width, 32)) - 1) << minimum(a, 32)) & FULL
 
 
 def _build_pack_predicates(statement: SassStatement) -> StepRun:
@@ -300,29 +253,22 @@ def _build_pack_predicates(statement: SassStatement) -> StepRun:
 
     def read_packed(machine: Machine) -> Value:
         packed_value = base_reader(machine)
-        for number in range(7):
-            if mask >> number & 1:
-                packed_value = _set_bit_to(
-                    packed_value, 1 << (number + shift), machine.read_register(f"{bank}{number}")
-                )
+        for number in (number for number in range(7) if mask >> number & 1):
+            predicate = machine.read_register(f"{bank}{number}")
+            packed_value = _set_bit_to(packed_value, 1 << (number + shift), predicate)
         return packed_value
 
     return write_run(name, read_packed)
 
 
-def _set_bit_to(value: Value, bit: int, bit_value: Value) -> Value:
-    data = data_of(value) & (FULL ^ bit)
-    on = data_of(bit_value)
-    data = data | (np.where(on, bit, 0) if isinstance(on, np.ndarray) else (bit if on else 0))
-    if not isinstance(value, UnknownValue) and not isinstance(bit_value, UnknownValue):
-        return data
-    unknown_bits: Any = (value.unknown_bits & (FULL ^ bit)) if isinstance(value, UnknownValue) else 0
-    missing_inputs = (value.missing_inputs if isinstance(value, UnknownValue) else 0) | (
-        bit_value.missing_inputs if isinstance(bit_value, UnknownValue) else 0
-    )
-    if isinstance(bit_value, UnknownValue):
-        unknown_bits = unknown_bits | np.where(bit_value.unknown_bits, bit, 0)
-    return UnknownValue(data, unknown_bits, missing_inputs) if np.any(unknown_bits) else data
+def _set_bit_to(value: Value, bit: int, predicate: Value) -> Value:
+    def replace_bit(word: Known, bit_value: Known) -> Word:
+        is_set = as_plain_array(bit_value)
+        bit_word: Word = np.where(is_set, bit, 0) if isinstance(is_set, np.ndarray) else bit if is_set else 0
+        return (as_plain_array(word) & (FULL ^ bit)) | bit_word
+
+    unknown_bits = replace_bit(unknown_bits_of(value), unknown_bits_of(predicate))
+    return with_unknown_bits(replace_bit(data_of(value), data_of(predicate)), unknown_bits, value, predicate)
 
 
 def _build_unpack_predicates(statement: SassStatement) -> StepRun:
@@ -333,20 +279,14 @@ def _build_unpack_predicates(statement: SassStatement) -> StepRun:
 
     def run(machine: Machine) -> None:
         value = reader(machine)
-        for number in range(7):
-            if mask >> number & 1:
-                bit = 1 << (number + shift)
-                machine.write_register(f"{bank}{number}", _bit_of(value, bit))
+        for number in (number for number in range(7) if mask >> number & 1):
+            bit = 1 << (number + shift)
+            is_set, is_unknown = (
+                (as_plain_array(plane) & bit) != 0 for plane in (data_of(value), unknown_bits_of(value))
+            )
+            machine.write_register(f"{bank}{number}", with_unknown_bits(is_set, is_unknown, value))
 
     return run
-
-
-def _bit_of(value: Value, bit: int) -> Value:
-    data: Any = (data_of(value) & bit) != 0
-    if isinstance(value, UnknownValue):
-        bad: Any = (value.unknown_bits & bit) != 0
-        return UnknownValue(data, bad, value.missing_inputs) if np.any(bad) else data
-    return as_predicate(data)
 
 
 LOGIC: Mapping[str, RunBuilder] = {
@@ -359,7 +299,7 @@ LOGIC: Mapping[str, RunBuilder] = {
     "PRMT": _build_permute,
     "POPC": operation_builder(partial(apply_distinct, int.bit_count), 1),
     "BREV": operation_builder(partial(apply_distinct, lambda number: int(f"{number:032b}"[::-1], 2)), 1),
-    "BMSK": operation_builder(_bit_mask, 2),
+    "BMSK": operation_builder(lambda a, width: (((1 << minimum(width, 32)) - 1) << minimum(a, 32)) & FULL, 2),
     "FLO": _build_find_leading,
     "SGXT": _build_extend,
     "P2R": _build_pack_predicates,

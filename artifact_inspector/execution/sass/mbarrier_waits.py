@@ -10,17 +10,15 @@ any loop length: one and two failures.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.values import Known
+from artifact_inspector.execution.interpreter.lane_partition import as_array_value
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.values import Word, as_word, data_of
 from artifact_inspector.execution.sass.control import build_success
 from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, is_zero_register
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 FIRST_WAIT_FAILURES = 2
 """Failures of the first wait of a warp that got registers."""
@@ -28,11 +26,11 @@ _HAS_REQUESTED = "whether a warp has requested or released registers"
 _REMAINING_FAILURES = "remaining failures of a warp's wait"
 
 
-def _hidden_state(machine: Machine, name: str) -> Known:
-    return machine.registers.get(name, 0)
+def _hidden_state(machine: Machine, name: str) -> Word:
+    return as_word(data_of(as_array_value(machine.registers.get(name, 0))))
 
 
-def _set_hidden_state(machine: Machine, name: str, value: Known) -> None:
+def _set_hidden_state(machine: Machine, name: str, value: Word) -> None:
     mask = machine.active_mask
     machine.registers[name] = value if mask is True else np.where(mask, value, _hidden_state(machine, name))
 
@@ -62,11 +60,8 @@ def _build_barrier_wait(statement: SassStatement) -> StepRun:
         remaining = _hidden_state(machine, _REMAINING_FAILURES)
         if isinstance(remaining, int) and remaining == 0:
             return run_success(machine)
-        _set_hidden_state(
-            machine,
-            _REMAINING_FAILURES,
-            np.maximum(remaining - 1, 0) if isinstance(remaining, np.ndarray) else max(remaining - 1, 0),
-        )
+        left = np.maximum(remaining - 1, 0) if isinstance(remaining, np.ndarray) else max(remaining - 1, 0)
+        _set_hidden_state(machine, _REMAINING_FAILURES, left)
         if not is_zero_register(target):
             machine.write_register(target.name, remaining == 0)
         return None

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from artifact_inspector.execution.interpreter.conversions import truncate
-from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
-from artifact_inspector.execution.interpreter.memory_access import (
+from artifact_inspector.execution.interpreter.access_counting import (
     count_async_copy,
     count_global_access,
     count_shared_access,
     count_shared_atomic,
     l1_bypass_request_unit,
+)
+from artifact_inspector.execution.interpreter.conversions import truncate
+from artifact_inspector.execution.interpreter.lane_accesses import LaneAccesses, find_lane_accesses
+from artifact_inspector.execution.interpreter.local_memory import load_local, store_local
+from artifact_inspector.execution.interpreter.machine import Machine
+from artifact_inspector.execution.interpreter.memory_access import (
     load_global,
     load_shared,
     store_global,
     store_shared,
     unknown_shared_value,
 )
-from artifact_inspector.execution.interpreter.values import FULL, Mask, UnknownValue, Value, apply, data_of, has_lanes
+from artifact_inspector.execution.interpreter.values import FULL, UnknownValue, Value, apply, data_of, has_lanes
+from artifact_inspector.execution.sass.environment import environment_of
 from artifact_inspector.execution.sass.operands import (
     Reader,
     RunBuilder,
@@ -35,9 +39,6 @@ from artifact_inspector.execution.sass.operands import (
     word_reader,
 )
 from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement, bytes_moved
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 _SCALE = re.compile(r"X(\d+)$")
 
@@ -68,8 +69,22 @@ def _scaled_reader(reader: Reader, scale: int) -> Reader:
     return lambda machine: apply(lambda v: v * scale, reader(machine))
 
 
+def _global_address(statement: SassStatement, position: int = 0) -> Reader:
+    operand = _address_operands(statement)[position]
+    return _address_reader(operand, is_global=True, extended=statement.has_modifier("E"))
+
+
+def _local_address(statement: SassStatement) -> Reader:
+    """Reader of an address of shared or local memory."""
+    return _address_reader(_address_operands(statement)[0], is_global=False)
+
+
 def _address_operands(statement: SassStatement) -> list[SassOperand]:
     return [operand for operand in statement.operands if operand.kind is SassOperandKind.ADDRESS]
+
+
+def _word_count(size: int) -> int:
+    return max(size // 4, 1)
 
 
 def _data_operand(statement: SassStatement) -> SassOperand | None:
@@ -78,85 +93,79 @@ def _data_operand(statement: SassStatement) -> SassOperand | None:
     return data_operands[-1] if data_operands else None
 
 
+def _data_readers(statement: SassStatement, count: int) -> list[Reader]:
+    """Readers of the words that are stored."""
+    operand = _data_operand(statement)
+    return [] if operand is None else [word_reader(operand, word_offset=n) for n in range(count)]
+
+
 _SIGNED_WIDTHS = {"S8": 8, "S16": 16}
 
 
-def _sign_extend_loaded(statement: SassStatement, value: Value) -> Value:
-    """A loaded byte or half-word, sign-extended if signed."""
+def _loaded_writer(statement: SassStatement) -> Callable[[Machine, Sequence[Value]], None]:
+    """Writer of loaded words to the destination; a byte or half-word is sign-extended if signed."""
+    name = destinations(statement, 0)[0]
     bits = next((_SIGNED_WIDTHS[m] for m in statement.modifiers if m in _SIGNED_WIDTHS), None)
-    return value if bits is None else apply(lambda v: truncate(v, bits, is_signed=True) & FULL, value)
 
+    def write(machine: Machine, values: Sequence[Value]) -> None:
+        if name is not None:
+            for step, value in enumerate(values):
+                if bits is not None:
+                    value = apply(lambda v: truncate(v, bits, is_signed=True) & FULL, value)
+                machine.write_register(register_after(name, step), value)
 
-def _write_words(machine: Machine, name: str | None, values: list[Value]) -> None:
-    if name is not None:
-        for step, value in enumerate(values):
-            machine.write_register(register_after(name, step), value)
+    return write
 
 
 # ── Global memory ────────────────────────────────────────────────────────────────────────────────
 
 
 def _build_load_global(statement: SassStatement) -> StepRun:
-    name, _, _ = destinations(statement, 0)
-    size = bytes_moved(statement.opcode)
-    address_reader = _address_reader(
-        _address_operands(statement)[0], is_global=True, extended=statement.has_modifier("E")
-    )
-    word_count = max(size // 4, 1)
+    size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
+    write_loaded = _loaded_writer(statement)
 
     def run(machine: Machine) -> None:
-        lanes = count_global_access(machine, address_reader(machine), size, reads=True, writes=False)
-        values = [_sign_extend_loaded(statement, value) for value in load_global(machine, lanes, size, word_count)]
+        lanes = count_global_access(machine, address_reader(machine), size)
+        values = load_global(machine, lanes, size, _word_count(size))
         if has_lanes(machine.active_mask) or machine.undecided_lanes is not None:
-            _write_words(machine, name, values)
+            write_loaded(machine, values)
 
     return run
 
 
 def _build_store_global(statement: SassStatement) -> StepRun:
-    size = bytes_moved(statement.opcode)
-    address_reader = _address_reader(
-        _address_operands(statement)[0], is_global=True, extended=statement.has_modifier("E")
-    )
+    size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
 
     def run(machine: Machine) -> None:
-        count_global_access(machine, address_reader(machine), size, reads=False, writes=True)
+        count_global_access(machine, address_reader(machine), size, is_write=True)
 
     return run
 
 
 def _build_atomic_global(statement: SassStatement) -> StepRun:
-    size = bytes_moved(statement.opcode)
-    address_reader = _address_reader(
-        _address_operands(statement)[0], is_global=True, extended=statement.has_modifier("E")
-    )
-    returns = statement.base.startswith("ATOM")
-    names = _written_registers(statement) if returns else []
-    data = _data_operand(statement)
-    stored_reader = word_reader(data) if data is not None and statement.has_modifier("EXCH") and size == 4 else None
+    size, address_reader = bytes_moved(statement.opcode), _global_address(statement)
+    names = _written_registers(statement) if statement.base.startswith("ATOM") else []
+    readers = _data_readers(statement, 1) if statement.has_modifier("EXCH") and size == 4 else []
 
     def run(machine: Machine) -> None:
-        lanes = count_global_access(machine, address_reader(machine), size, reads=False, writes=True, updates=True)
+        lanes = count_global_access(machine, address_reader(machine), size, is_write=True, updates=True)
         if lanes is not None:
-            store_global(machine, lanes, size, None if stored_reader is None else stored_reader(machine))
-        for name in names:
-            machine.write_register(name, _unknown_result(machine, name, "the result of an atomic"))
+            store_global(machine, lanes, size, readers[0](machine) if readers else None)
+        _write_atomic_results(machine, names)
 
     return run
 
 
-def _unknown_result(machine: Machine, name: str, reason: str) -> Value:
-    unknown_value = machine.unknown_value(reason)
-    return (
-        UnknownValue(False, True, unknown_value.missing_inputs) if name.lstrip("U").startswith("P") else unknown_value
-    )
+def _write_atomic_results(machine: Machine, names: Sequence[str]) -> None:
+    for name in names:
+        machine.write_register(name, machine.unknown_result(name, "the result of an atomic"))
 
 
 def _written_registers(statement: SassStatement) -> list[str]:
     """All registers and predicates that an atomic writes."""
     name, predicates, _ = destinations(statement, 0)
-    size = max(bytes_moved(statement.opcode) // 4, 1)
-    names = [register_after(name, step) for step in range(size)] if name is not None else []
+    words = range(_word_count(bytes_moved(statement.opcode)) if name is not None else 0)
+    names = [register_after(name or "", step) for step in words]
     return names + [predicate_name for predicate_name in predicates if predicate_name is not None]
 
 
@@ -170,7 +179,7 @@ def _build_async_copy(statement: SassStatement) -> StepRun:
     source_reader = _address_reader(second, is_global=True, extended=statement.has_modifier("E"))
     predicate_operands = [o for o in statement.operands if o.kind is SassOperandKind.PREDICATE]
     predicate_readers = [predicate_reader(o) for o in predicate_operands]
-    past_l1, word_count = statement.has_modifier("BYPASS"), max(size // 4, 1)
+    past_l1, word_count = statement.has_modifier("BYPASS"), _word_count(size)
     # Nsight Compute counts wavefronts of a copy past the L1 as if P0 did not hold.
     counts_as_zeros, counts_as_read = (
         past_l1 and any(o.name == "P0" and o.is_inverted is inverted for o in predicate_operands)
@@ -178,19 +187,16 @@ def _build_async_copy(statement: SassStatement) -> StepRun:
     )
 
     def run(machine: Machine) -> None:
-        mask: Mask = machine.active_mask
+        mask = machine.active_mask
         for reader in predicate_readers:
-            predicate_value = reader(machine)
-            if isinstance(predicate_value, UnknownValue) and has_lanes(mask & predicate_value.unknown_bits):
-                machine.counters.mark_unknown(machine.step.index, predicate_value.missing_inputs)
-            data = data_of(predicate_value)
-            mask = mask & data if not isinstance(mask, bool) else (data if mask else False)
+            predicate = reader(machine)
+            if isinstance(predicate, UnknownValue) and has_lanes(machine.intersect(mask, predicate.unknown_bits)):
+                machine.counters.mark_unknown(machine.step.index, predicate.missing_inputs)
+            mask = machine.intersect(mask, data_of(predicate))
         address = source_reader(machine)
         target_address = target_reader(machine)
         request_unit = l1_bypass_request_unit(machine, target_address) if past_l1 else None
-        lanes = count_global_access(
-            machine, address, size, reads=True, writes=False, mask=mask, request_unit=request_unit
-        )
+        lanes = count_global_access(machine, address, size, mask=mask, request_unit=request_unit)
         if counts_as_zeros:
             target_lanes = count_shared_access(machine, target_address, size)
         else:
@@ -208,34 +214,21 @@ def _build_async_copy(statement: SassStatement) -> StepRun:
 
 
 def _build_load_shared(statement: SassStatement) -> StepRun:
-    name, _, _ = destinations(statement, 0)
-    size = bytes_moved(statement.opcode)
-    address_reader = _address_reader(_address_operands(statement)[0], is_global=False)
-    word_count = max(size // 4, 1)
+    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    write_loaded = _loaded_writer(statement)
 
     def run(machine: Machine) -> None:
         lanes = count_shared_access(machine, address_reader(machine), size, is_load=True)
-        values = [_sign_extend_loaded(statement, value) for value in load_shared(machine, lanes, size, word_count)]
+        values = load_shared(machine, lanes, size, _word_count(size))
         if has_lanes(machine.active_mask) or machine.undecided_lanes is not None:
-            _write_words(machine, name, values)
+            write_loaded(machine, values)
 
     return run
 
 
-def _store_operands(statement: SassStatement) -> tuple[int, Reader, list[Reader]]:
-    """Bytes that each lane stores, a reader of the address, and readers of the words."""
-    size = bytes_moved(statement.opcode)
-    at = _address_reader(_address_operands(statement)[0], is_global=False)
-    operand = _data_operand(statement)
-    return (
-        size,
-        at,
-        [] if operand is None else [word_reader(operand, word_offset=n) for n in range(max(size // 4, 1))],
-    )
-
-
 def _build_store_shared(statement: SassStatement) -> StepRun:
-    size, address_reader, readers = _store_operands(statement)
+    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    readers = _data_readers(statement, _word_count(size))
 
     def run(machine: Machine) -> None:
         lanes = count_shared_access(machine, address_reader(machine), size)
@@ -257,27 +250,24 @@ def _build_matrix_access(statement: SassStatement) -> StepRun:
     """
     match = _MATRIX_COUNT.search(statement.opcode)
     count = int((match[1] or match[2] or 1) if match is not None else 1)
-    address_reader = _address_reader(_address_operands(statement)[0], is_global=False)
+    address_reader = _local_address(statement)
     is_load, is_transposed = statement.base == "LDSM", "MT88" in statement.opcode
-    name = destinations(statement, 0)[0] if is_load else None
-    operand = None if is_load else _data_operand(statement)
-    readers = [] if operand is None else [word_reader(operand, word_offset=n) for n in range(count)]
+    write_loaded = _loaded_writer(statement) if is_load else None
+    readers = [] if is_load else _data_readers(statement, count)
 
     def run(machine: Machine) -> None:
-        lane = machine.environment.lane(machine)
-        mask: Mask = machine.active_mask & (lane < 8 * count) if machine.active_mask is not True else lane < 8 * count
-        mask = True if count == 4 and machine.active_mask is True else mask
+        active_mask = machine.active_mask
+        is_everything = count == 4 and active_mask is True
+        mask = is_everything or machine.intersect(active_mask, machine.lane_numbers < 8 * count)
         lanes = count_shared_access(machine, address_reader(machine), 16, mask, lanes_per_group=8)
-        if is_load:
-            matrix_lanes = [_matrix_lanes(machine, lanes, n, is_transposed=is_transposed) for n in range(count)]
-            _write_words(machine, name, [_load_matrix_word(machine, lane_parts) for lane_parts in matrix_lanes])
+        matrix_lanes = [_matrix_lanes(machine, lanes, n, is_transposed=is_transposed) for n in range(count)]
+        if write_loaded is not None:
+            write_loaded(machine, [_load_matrix_word(machine, lane_parts) for lane_parts in matrix_lanes])
         elif lanes is None:
             store_shared(machine, None, 16, [])
         else:
-            for n, reader in enumerate(readers):
-                _store_matrix_word(
-                    machine, _matrix_lanes(machine, lanes, n, is_transposed=is_transposed), reader(machine)
-                )
+            for lane_parts, reader in zip(matrix_lanes, readers, strict=False):
+                _store_matrix_word(machine, lane_parts, reader(machine))
 
     return run
 
@@ -288,7 +278,7 @@ def _matrix_lanes(
     """The address of each lane's part of a matrix: a word, or two half-words if transposed."""
     if rows is None:
         return []
-    if rows.cta_offsets is not None and machine.active_mask is not True and len(machine.active_mask) > 1:
+    if rows.cta_offsets is not None and np.ndim(machine.active_mask) and len(np.asarray(machine.active_mask)) > 1:
         rows = rows.expanded
     lane = np.arange(machine.threads)
     first, row, pair = lane // 32 * 32 + 8 * number, lane % 32 // 4, lane % 4
@@ -316,28 +306,27 @@ def _store_matrix_word(machine: Machine, lane_parts: list[LaneAccesses], value: 
 
 
 def _build_atomic_shared(statement: SassStatement) -> StepRun:
-    size = bytes_moved(statement.opcode)
-    address_reader = _address_reader(_address_operands(statement)[0], is_global=False)
-    names = _written_registers(statement)
+    size, address_reader, names = (
+        bytes_moved(statement.opcode),
+        _local_address(statement),
+        _written_registers(statement),
+    )
     is_combined = statement.has_modifier("POPC")  # lanes with the same address are combined first
     operands = 2 if statement.has_modifier("CAS") or statement.has_modifier("CAST") else 1
-    data = _data_operand(statement)
-    operand_reader = word_reader(data) if data is not None and statement.has_modifier("OR") and size == 4 else None
+    readers = _data_readers(statement, 1) if statement.has_modifier("OR") and size == 4 else []
 
     def run(machine: Machine) -> None:
         if is_combined:
             lanes = count_shared_access(machine, address_reader(machine), size)
         else:
             lanes = count_shared_atomic(machine, address_reader(machine), size, operands)
-        unknown_value = machine.unknown_value("the result of an atomic")
-        new_values: list[Value] = [unknown_value] * max(size // 4, 1)
+        new_values: list[Value] = [machine.unknown_value("the result of an atomic")] * _word_count(size)
         has_single_lane = np.broadcast_to(machine.active_mask, machine.shape).sum(axis=1).max() <= 1
-        if operand_reader is not None and lanes is not None and has_single_lane:
+        if readers and lanes is not None and has_single_lane:
             old_word = load_shared(machine, lanes, size, 1)[0]
-            new_values = [apply(lambda a, b: a | b, old_word, operand_reader(machine))]
+            new_values = [apply(lambda a, b: a | b, old_word, readers[0](machine))]
         store_shared(machine, lanes, size, new_values)
-        for name in names:
-            machine.write_register(name, _unknown_result(machine, name, "the result of an atomic"))
+        _write_atomic_results(machine, names)
 
     return run
 
@@ -346,52 +335,50 @@ def _build_atomic_shared(statement: SassStatement) -> StepRun:
 
 
 def _build_load_local(statement: SassStatement) -> StepRun:
-    name, _, _ = destinations(statement, 0)
-    size = bytes_moved(statement.opcode)
-    address_reader = _address_reader(_address_operands(statement)[0], is_global=False)
+    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    write_loaded = _loaded_writer(statement)
 
     def run(machine: Machine) -> None:
         address = address_reader(machine)
-        values: list[Value] = []
-        for word_index in range(max(size // 4, 1)):
-            stored_word = machine.local_memory.load_word(address + 4 * word_index) if isinstance(address, int) else None
-            values.append(machine.unknown_value("the content of local memory") if stored_word is None else stored_word)
+        values = load_local(machine, address, _word_count(size), "the content of local memory")
         if size < 4:
             shift = 8 * (address & 3) if isinstance(address, int) else 0
             values = [apply(lambda v: (v >> shift) & ((1 << 8 * size) - 1), values[0])]
-        _write_words(machine, name, [_sign_extend_loaded(statement, value) for value in values])
+        write_loaded(machine, values)
 
     return run
 
 
 def _build_store_local(statement: SassStatement) -> StepRun:
-    size, address_reader, readers = _store_operands(statement)
+    size, address_reader = bytes_moved(statement.opcode), _local_address(statement)
+    readers = _data_readers(statement, _word_count(size))
 
     def run(machine: Machine) -> None:
         address = address_reader(machine)
-        if not isinstance(address, int):
+        if isinstance(address, int):
+            values = [reader(machine) for reader in readers]
+            if size < 4 and address % 4:
+                values = [machine.unknown_value("the content of local memory")]
+            store_local(machine, address & ~3, values)
+        else:
             machine.local_memory.lane_words.clear()
-            return
-        for word_index, reader in enumerate(readers):
-            value = reader(machine)
-            if size < 4:
-                value = value if address % 4 == 0 else machine.unknown_value("the content of local memory")
-            machine.local_memory.store_word((address + 4 * word_index) & ~3, value, machine.active_mask)
 
     return run
 
 
 def _build_load_constant(statement: SassStatement) -> StepRun:
-    name, _, at = destinations(statement, 0)
+    _, _, at = destinations(statement, 0)
     operand = statement.operands[at]
     size = bytes_moved(statement.opcode)
-    readers = [word_reader(operand, word_offset=n) for n in range(max(size // 4, 1))]
+    readers = [word_reader(operand, word_offset=n) for n in range(_word_count(size))]
+    write_loaded = _loaded_writer(statement)
+    is_plain = operand.kind is SassOperandKind.CONSTANT and not operand.address_registers
 
     def run(machine: Machine) -> None:
         values = [reader(machine) for reader in readers]
-        if size < 4 and operand.kind is SassOperandKind.CONSTANT and not operand.address_registers:
-            values = [machine.environment.constant(operand.bank, operand.value, size)]
-        _write_words(machine, name, [_sign_extend_loaded(statement, value) for value in values])
+        if size < 4 and is_plain:
+            values = [environment_of(machine).constant(operand.bank, operand.value, size)]
+        write_loaded(machine, values)
 
     return run
 

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.conversions import as_predicate
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.values import (
     FULL,
     Known,
+    Number,
     UnknownValue,
     Value,
+    Word,
+    absolute,
     apply,
+    as_plain_array,
+    as_signed,
     data_of,
     distinct_values,
     has_lanes,
     invert,
     join_words,
+    unknown_bits_of,
+    with_unknown_bits,
 )
+from artifact_inspector.execution.sass.environment import environment_of
 from artifact_inspector.formats.sass.statement import SassOperand, SassOperandKind, SassStatement
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
-
-Reader: TypeAlias = Callable[["Machine"], Value]
-StepRun: TypeAlias = Callable[["Machine"], "bool | None"]
+Reader: TypeAlias = Callable[[Machine], Value]
+StepRun: TypeAlias = Callable[[Machine], "bool | None"]
 RunBuilder: TypeAlias = Callable[[SassStatement], StepRun]
 
 _ZERO_REGISTERS = frozenset(("RZ", "URZ", "PT", "UPT", "SRZ"))
@@ -55,25 +61,26 @@ def destinations(statement: SassStatement, most_predicates: int = 1) -> tuple[st
 
     Predicates come before the register (`LOP3 P0, R1, …`) or right after it (`IADD3 R1, P0, …`).
     """
-    operands, position = statement.operands, 0
-    predicates: list[str | None] = []
-    while operands[position].kind is SassOperandKind.PREDICATE:
-        predicates.append(_writable_name(operands[position]))
-        position += 1
-    register = _writable_name(operands[position])
-    position += 1
+    operands = statement.operands
+    at = next(at for at, operand in enumerate(operands) if operand.kind is not SassOperandKind.PREDICATE)
+    predicates, stop = [*operands[:at]], at + 1
     while (
-        position < len(operands)
-        and len(predicates) < most_predicates
-        and operands[position].kind is SassOperandKind.PREDICATE
+        stop < len(operands) and len(predicates) < most_predicates and operands[stop].kind is SassOperandKind.PREDICATE
     ):
-        predicates.append(_writable_name(operands[position]))
-        position += 1
-    return register, predicates, position
+        predicates.append(operands[stop])
+        stop += 1
+    return writable_name(operands[at]), [*map(writable_name, predicates)], stop
 
 
-def _writable_name(operand: SassOperand) -> str | None:
+def writable_name(operand: SassOperand) -> str | None:
+    """The name of a destination; None if it ignores writes."""
     return None if operand.name in _ZERO_REGISTERS else operand.name
+
+
+def split_predicates(operands: Sequence[SassOperand]) -> tuple[list[SassOperand], list[SassOperand]]:
+    """The operands that are numbers, and those that are predicates."""
+    predicates = [operand for operand in operands if operand.kind is SassOperandKind.PREDICATE]
+    return [operand for operand in operands if operand.kind is not SassOperandKind.PREDICATE], predicates
 
 
 def predicate_reader(operand: SassOperand) -> Reader:
@@ -99,49 +106,39 @@ def word_reader(operand: SassOperand, *, is_float: bool = False, word_offset: in
     plain_reader = _plain_reader(operand, word_offset)
     if not (operand.is_negated or operand.is_inverted or operand.is_absolute):
         return plain_reader
-    apply_sign = _float_modifiers(operand) if is_float else _integer_modifiers(operand)
-    return lambda machine: apply(apply_sign, plain_reader(machine))
 
-
-def _integer_modifiers(operand: SassOperand) -> Callable[[Known], Known]:
-    def change(value: Known) -> Known:
+    def change(value: Number) -> Number:
         if operand.is_absolute:
-            value = abs((value ^ 0x80000000) - 0x80000000)
-        if operand.is_inverted:
+            value = value & 0x7FFFFFFF if is_float else absolute(as_signed(value))
+        if operand.is_inverted and not is_float:
             value = value ^ FULL
-        return -value & FULL if operand.is_negated else value
+        if not operand.is_negated:
+            return value
+        return value ^ 0x80000000 if is_float else -value & FULL
 
-    return change
-
-
-def _float_modifiers(operand: SassOperand) -> Callable[[Known], Known]:
-    def change(value: Known) -> Known:
-        if operand.is_absolute:
-            value = value & 0x7FFFFFFF
-        return value ^ 0x80000000 if operand.is_negated else value
-
-    return change
+    return lambda machine: apply(change, plain_reader(machine))
 
 
 def _plain_reader(operand: SassOperand, step: int) -> Reader:
-    if operand.kind is SassOperandKind.REGISTER:
-        if operand.name in _ZERO_REGISTERS:
-            return lambda _machine: 0
-        name = register_after(operand.name, step)
-        return lambda machine: machine.read_register(name)
-    if operand.kind is SassOperandKind.NUMBER:
-        number = (operand.value >> (32 * step)) & FULL
-        return lambda _machine: number
-    if operand.kind is SassOperandKind.FLOAT:
-        with np.errstate(over="ignore"):
-            bits = int(np.float32(operand.float_value).view(np.uint32))
-        return lambda _machine: bits
-    if operand.kind is SassOperandKind.CONSTANT:
-        return _constant_reader(operand, step)
-    if operand.kind is SassOperandKind.PREDICATE:  # of USEL and the like, never a number
-        return predicate_reader(operand)
-    text = operand.name
-    return lambda machine: machine.unknown_value(f"operand {text}")
+    number = 0
+    match operand.kind:
+        case SassOperandKind.REGISTER if operand.name not in _ZERO_REGISTERS:
+            name = register_after(operand.name, step)
+            return lambda machine: machine.read_register(name)
+        case SassOperandKind.REGISTER:
+            pass
+        case SassOperandKind.NUMBER:
+            number = (operand.value >> (32 * step)) & FULL
+        case SassOperandKind.FLOAT:
+            with np.errstate(over="ignore"):
+                number = int(np.float32(operand.float_value).view(np.uint32))
+        case SassOperandKind.CONSTANT:
+            return _constant_reader(operand, step)
+        case SassOperandKind.PREDICATE:  # of USEL and the like, never a number
+            return predicate_reader(operand)
+        case _:
+            return lambda machine: machine.unknown_value(f"operand {operand.name}")
+    return lambda _machine: number
 
 
 _MOST_CONSTANT_ADDRESSES = 64
@@ -152,31 +149,27 @@ def _constant_reader(operand: SassOperand, step: int) -> Reader:
     offset, bank = operand.value + 4 * step, operand.bank
     if operand.prefix == "cx" or operand.descriptor:
         return lambda machine: machine.unknown_value("a constant bank selected by a register")
-    if not operand.address_registers:
-        return lambda machine: machine.environment.constant(bank, offset, 4)
+    names = [name for name, _ in operand.address_registers if name not in _ZERO_REGISTERS]
+    if not names:
+        return lambda machine: environment_of(machine).constant(bank, offset, 4)
 
     def read_constant(machine: Machine) -> Value:
-        bank_offset: Value = offset
-        for name, _ in operand.address_registers:
-            bank_offset = apply(
-                lambda a, b: a + b, bank_offset, 0 if name in _ZERO_REGISTERS else machine.read_register(name)
-            )
-        bank_offset = machine.resolve_active(bank_offset)
-        if isinstance(bank_offset, (int, np.integer)):
-            return machine.environment.constant(bank, int(bank_offset) & FULL, 4)
-        if isinstance(bank_offset, np.ndarray) and has_lanes(machine.active_mask):
-            distinct_offsets = distinct_values(bank_offset, machine.active_mask)
+        address: Value = offset
+        for name in names:
+            address = apply(lambda a, b: a + b, address, machine.read_register(name))
+        address = machine.resolve_active(address)
+        if isinstance(address, int):
+            return environment_of(machine).constant(bank, address & FULL, 4)
+        if not isinstance(address, UnknownValue) and has_lanes(machine.active_mask):
+            offsets = distinct_values(address, machine.active_mask)
             constants = [
-                machine.environment.constant(bank, int(entry) & FULL, 4)
-                for entry in distinct_offsets[:_MOST_CONSTANT_ADDRESSES]
+                environment_of(machine).constant(bank, at & FULL, 4)
+                for at in offsets[:_MOST_CONSTANT_ADDRESSES].tolist()
             ]
-            if len(constants) == len(distinct_offsets) and not any(
-                isinstance(entry, UnknownValue) for entry in constants
-            ):
-                entry_index = np.minimum(
-                    np.searchsorted(distinct_offsets, bank_offset), len(distinct_offsets) - 1
-                )  # inactive lanes: any
-                return np.array(constants, np.int64)[entry_index]
+            known = [constant for constant in constants if isinstance(constant, int)]
+            if len(known) == len(offsets):
+                index = np.minimum(np.searchsorted(offsets, np.asarray(address)), len(offsets) - 1)  # inactive: any
+                return np.array(known, np.int64)[index]
         return machine.unknown_value(f"c[{bank:#x}] at an address that differs between lanes")
 
     return read_constant
@@ -189,23 +182,18 @@ def wide_reader(operand: SassOperand) -> Reader:
         return lambda _machine: number
     plain = operand._replace(is_negated=False, is_inverted=False, is_absolute=False)
     low_reader, high_reader = word_reader(plain), word_reader(plain, word_offset=1)
-    minus, inverted = operand.is_negated, operand.is_inverted
-
-    def read_wide(machine: Machine) -> Value:
-        value = join_words(low_reader(machine), high_reader(machine))
-        if minus:
-            return apply(lambda v: -v, value)
-        return apply(lambda v: ~v, value) if inverted else value
-
-    return read_wide
+    if operand.is_negated:
+        return lambda machine: apply(lambda v: -v, join_words(low_reader(machine), high_reader(machine)))
+    if operand.is_inverted:
+        return lambda machine: apply(lambda v: ~v, join_words(low_reader(machine), high_reader(machine)))
+    return lambda machine: join_words(low_reader(machine), high_reader(machine))
 
 
 def write_wide(machine: Machine, name: str | None, value: Value) -> None:
     """Write a 64-bit number to a register pair."""
-    if name is None:
-        return
-    machine.write_register(name, apply(lambda v: v & FULL, value))
-    machine.write_register(register_after(name), apply(lambda v: (v >> 32) & FULL, value))
+    if name is not None:
+        machine.write_register(name, apply(lambda v: v & FULL, value))
+        machine.write_register(register_after(name), apply(lambda v: (v >> 32) & FULL, value))
 
 
 # ── Shared by several kinds of instructions ──────────────────────────────────────────────────────
@@ -222,20 +210,16 @@ def operation_builder(function: Callable[..., Known], source_count: int) -> RunB
     return build
 
 
-def minimum(amount: Known, limit: int) -> Known:
+def minimum(amount: Number, limit: int) -> Word:
     """The smaller of both."""
-    return np.minimum(amount, limit) if isinstance(amount, np.ndarray) else min(amount, limit)
+    return min(amount, limit) if isinstance(amount, int) else np.minimum(as_plain_array(amount), limit)
 
 
 def write_run(name: str | None, value: Reader) -> StepRun:
     """A run that writes what a reader returns, unless the register ignores writes."""
     if name is None:
         return lambda _machine: None
-
-    def run(machine: Machine) -> None:
-        machine.write_register(name, value(machine))
-
-    return run
+    return lambda machine: machine.write_register(name, value(machine))
 
 
 def write_all(machine: Machine, names: Iterable[str | None], value: Value) -> None:
@@ -267,11 +251,11 @@ def unsupported_run(name: str | None, opcode: str) -> StepRun:
 def build_move(statement: SassStatement, source_position: int | None = None) -> StepRun:
     """A run that copies one operand: the first source, or the one at `source_position`."""
     name, _, at = destinations(statement, 0)
-    at = at if source_position is None else source_position
+    operand = statement.operands[at if source_position is None else source_position]
     if statement.has_modifier("64"):
-        reader = wide_reader(statement.operands[at])
+        reader = wide_reader(operand)
         return lambda machine: write_wide(machine, name, reader(machine))
-    return write_run(name, word_reader(statement.operands[at]))
+    return write_run(name, word_reader(operand))
 
 
 def predicate_and(a: Value, b: Value) -> Value:
@@ -290,22 +274,16 @@ def _combine_predicates(a: Value, b: Value, deciding_value: bool) -> Value:
         return deciding_value if a is deciding_value else b
     if isinstance(b, bool):
         return deciding_value if b is deciding_value else a
-    function: Any = np.logical_or if deciding_value else np.logical_and
+    function = np.logical_or if deciding_value else np.logical_and
+    data, other_data, bits, other_bits = data_of(a), data_of(b), unknown_bits_of(a), unknown_bits_of(b)
+    combined: Known = function(data, other_data)
     if not isinstance(a, UnknownValue) and not isinstance(b, UnknownValue):
-        return function(a, b)
-    data: Any = function(data_of(a), data_of(b))
-    unknown_lanes: Any = False
-    missing_inputs = 0
-    for operand, partner in ((a, b), (b, a)):
-        if isinstance(operand, UnknownValue):
-            missing_inputs |= operand.missing_inputs
-            partner_unknown = partner.unknown_bits if isinstance(partner, UnknownValue) else False
-            is_decided = np.logical_and(np.equal(data_of(partner), deciding_value), np.logical_not(partner_unknown))
-            unknown_lanes = np.logical_or(
-                unknown_lanes, np.logical_and(operand.unknown_bits, np.logical_not(is_decided))
-            )
-            data = np.where(is_decided, deciding_value, data)
-    return UnknownValue(data, unknown_lanes, missing_inputs) if np.any(unknown_lanes) else data
+        return combined
+    decides = np.logical_and(np.equal(data, deciding_value), np.logical_not(bits))
+    other_decides = np.logical_and(np.equal(other_data, deciding_value), np.logical_not(other_bits))
+    is_decided = np.logical_or(decides, other_decides)
+    unknown_lanes = np.logical_and(np.logical_or(bits, other_bits), np.logical_not(is_decided))
+    return with_unknown_bits(np.where(is_decided, deciding_value, combined), unknown_lanes, a, b)
 
 
 def predicate_xor(a: Value, b: Value) -> Value:

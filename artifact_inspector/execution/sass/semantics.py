@@ -1,25 +1,20 @@
-"""SASS semantics: a function of nvdisasm's text as a program, and the state that a launch provides.
+"""SASS semantics: a function of nvdisasm's text as a program.
 
 `SEMANTICS` has one row for each opcode, for sm_75 to sm_120. The uniform form of an opcode (`UIADD3`)
 computes the same for a warp. An opcode without a row writes unknown results and is listed.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference" (names); the offsets of constant bank 0 from
-`.nv.info` of cubins that Triton 2.1 to 3.9 made.
+**Source** CUDA Binary Utilities, "Instruction Set Reference" (names).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
 
-import numpy as np
-
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.program import MALFORMED_OPERAND_ERRORS, DecodedProgram, ProgramStep
 from artifact_inspector.execution.interpreter.reconvergence import reconvergence_steps
-from artifact_inspector.execution.interpreter.tensor_maps import PARAMETER_WINDOW, TensorDescriptor
-from artifact_inspector.execution.interpreter.values import FULL, InputNames, UnknownValue, Value
-from artifact_inspector.execution.launch import KernelLaunch, Tensor, encode_argument
-from artifact_inspector.execution.sass.control import CONTROL, NO_OPS, branch_to, free_tensor_columns
+from artifact_inspector.execution.sass.control import CONTROL, INSTRUCTION_BYTES, NO_OPS, branch_to
 from artifact_inspector.execution.sass.cross_lane import LANES
 from artifact_inspector.execution.sass.float import FLOAT
 from artifact_inspector.execution.sass.integer import INTEGER
@@ -32,14 +27,8 @@ from artifact_inspector.formats.sass import parser as language
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement, parse_statement
 from artifact_inspector.model import Function, Instruction, MatrixOp, Module
 
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
-
 SEMANTICS: Mapping[str, RunBuilder] = {**INTEGER, **LOGIC, **FLOAT, **MEMORY, **COPIES, **CONTROL, **LANES, **WAITS}
 """Opcode without modifiers → builder of its run."""
-
-INSTRUCTION_BYTES = 16
-"""Bytes of an instruction since sm_70."""
 
 _BRANCHES = frozenset(("BRA", "JMP", "CALL"))
 _UNGUARDED = frozenset(("BRA", "JMP", "BRX", "BRXU", "RET", "EXIT", "CALL"))
@@ -105,10 +94,7 @@ def _functions_in_section(module: Module, kernel: str) -> tuple[Function, ...]:
     """A kernel and the functions after it in its section of the file, which it calls."""
     functions = module.functions
     at = next((at for at, function in enumerate(functions) if function.name == kernel), 0)
-    stop = at + 1
-    while stop < len(functions) and functions[stop].name.startswith("$"):
-        stop += 1
-    return functions[at:stop]
+    return (functions[at], *takewhile(lambda function: function.name.startswith("$"), functions[at + 1 :]))
 
 
 def _branch_targets(section: Sequence[Function]) -> dict[int, int]:
@@ -214,12 +200,8 @@ def _do_nothing(_machine: Machine) -> None:
 
 def _write_unknown(results: tuple[str, ...], reason: str) -> StepRun:
     def run(machine: Machine) -> None:
-        unknown_value = machine.unknown_value(reason)
         for name in results:
-            is_predicate = name.lstrip("U").startswith("P")
-            machine.write_register(
-                name, UnknownValue(False, True, unknown_value.missing_inputs) if is_predicate else unknown_value
-            )
+            machine.write_register(name, machine.unknown_result(name, reason))
 
     return run
 
@@ -257,151 +239,3 @@ def _lane_flop(statement: SassStatement, matrix: MatrixOp | None) -> tuple[tuple
         return ()  # it is a conversion
     name, count = opcode_flop
     return ((("bf16" if any("BF16" in m for m in statement.modifiers) else name), count),)
-
-
-# ── Launch state ─────────────────────────────────────────────────────────────────────────────────
-
-_INTEGER_FORMATS: Mapping[int, str] = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
-_CLUSTER_ARCHS = (90,)
-_CLUSTER_RECIPROCALS = 0x150
-"""Offset of the reciprocals of the cluster dimensions, as float32."""
-_STACK_ADDRESS = 0x00FF_F000
-"""Address of the local memory stack, chosen by this tool."""
-
-
-class _ConstantBankLayout:
-    """Offsets in constant bank 0 by architecture, taken from cubins of Triton 2.1 to 3.9."""
-
-    def __init__(self, arch: int) -> None:
-        newest = arch >= 100
-        self.parameters = 0x380 if newest else 0x210 if arch >= 90 else 0x160
-        self.threads = 0x360 if newest else 0x0
-        self.grid = 0x370 if newest else 0xC
-        self.stack = 0x37C if newest else 0x28
-        self.window = 0x348 if newest else 0x198
-        """The address of the bank itself, for tensor maps among the parameters."""
-
-
-def default_parameter_layout(arch: int, types: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """Offset in constant bank 0 and bytes of each parameter without a cubin: in order, naturally aligned.
-
-    Args:
-        arch: 75, 90 …
-        types: in Triton's spelling.
-    """
-    offset, layout = _ConstantBankLayout(arch).parameters, []
-    for type_name in types:
-        size = 128 if type_name.startswith("!tt") else 8 if type_name.startswith("*") else _scalar_bytes(type_name)
-        align = 64 if size == 128 else size
-        offset = -(-offset // align) * align
-        layout.append((offset, size))
-        offset += size
-    return tuple(layout)
-
-
-def _scalar_bytes(kind: str) -> int:
-    bits = int("".join(letter for letter in kind if letter.isdigit()) or 32)
-    return max(1, bits // 8)
-
-
-class SassEnvironment:
-    """Constants and special registers of one launch.
-
-    Args:
-        program: declares the parameters.
-        launch: with an address for every tensor.
-        parameters: name and value of each parameter, in order; None if it was not given.
-        threads: threads of a CTA.
-        names: registry of missing inputs.
-        descriptors: offset in constant bank 0 → its descriptor.
-    """
-
-    def __init__(
-        self,
-        program: DecodedProgram,
-        launch: KernelLaunch,
-        parameters: Sequence[tuple[str, Tensor | int | float | bool | None]],
-        threads: int,
-        names: InputNames,
-        descriptors: Mapping[int, TensorDescriptor] | None = None,
-    ) -> None:
-        self.descriptors = descriptors or {}
-        self.launch = launch
-        self.threads = threads
-        self.names = names
-        self.program = program
-        layout = _ConstantBankLayout(program.arch_number)
-        self.first_parameter = layout.parameters
-        """Offset of the first parameter in constant bank 0."""
-        self.bank = bytearray(0x1000)
-        self.missing_bytes: dict[int, str | None] = {}
-        """Byte → None if it is known, otherwise the name of the missing input."""
-        for step, extent in enumerate((threads, 1, 1)):
-            self._put(layout.threads + 4 * step, extent, 4)
-        for step, extent in enumerate(launch.cta_grid):
-            self._put(layout.grid + 4 * step, extent, 4)
-        if program.arch_number in _CLUSTER_ARCHS:
-            for step, extent in enumerate((launch.cluster_size, 1, 1)):
-                self._put(_CLUSTER_RECIPROCALS + 4 * step, 1 / extent, 4)
-        self._put(layout.stack, _STACK_ADDRESS, 4)
-        self._put(layout.window, PARAMETER_WINDOW, 8)
-        for (offset, size), (name, argument) in zip(program.parameters, parameters, strict=False):
-            self._put(offset, argument, size, name)
-
-    def _put(self, offset: int, argument: Any, size: int, name: str = "") -> None:
-        encoded = encode_argument(argument, size)
-        if encoded is not None:
-            self.bank[offset : offset + size] = encoded
-        for byte in range(offset, offset + size):
-            self.missing_bytes[byte] = name if encoded is None else None
-
-    def initialize(self, machine: Machine) -> None:
-        """Set up shared memory before a CTA runs; everything else is in constants and special registers."""
-        free_tensor_columns(machine)
-
-    def constant(self, bank: int, offset: int, size: int) -> Value:
-        """The value in a constant bank at an offset."""
-        if bank == 0:
-            missing = [self.missing_bytes.get(byte, f"c[0x0][{offset:#x}]") for byte in range(offset, offset + size)]
-            missing_name = next((name for name in missing if name is not None), None)
-            if missing_name is not None:
-                return self.names.unknown_value(missing_name)
-            return int.from_bytes(self.bank[offset : offset + size], "little")
-        data = self.program.constants.get(bank)
-        if data is None or offset + size > len(data):
-            return self.names.unknown_value(f"constant bank {bank:#x}")
-        return int.from_bytes(data[offset : offset + size], "little")
-
-    def lane(self, machine: Machine) -> Any:
-        """Lane number within the warp."""
-        return (np.arange(machine.threads, dtype=np.int64) % machine.program.warp_size).reshape(1, -1)
-
-    def special(self, machine: Machine, name: str) -> Value:
-        """The value of a special register."""
-        x, y, _ = self.launch.cta_grid
-        cluster = self.launch.cluster_size
-        ctas = machine.ctas.reshape(-1, 1)
-        threads = np.arange(machine.threads, dtype=np.int64).reshape(1, -1)
-        special_values: Mapping[str, Any] = {
-            "SR_TID.X": lambda: threads,
-            "SR_TID.Y": lambda: 0,
-            "SR_TID.Z": lambda: 0,
-            "SR_TID": lambda: threads,
-            "SR_CTAID.X": lambda: ctas % x,
-            "SR_CTAID.Y": lambda: ctas // x % y,
-            "SR_CTAID.Z": lambda: ctas // (x * y),
-            "SR_LANEID": lambda: threads % machine.program.warp_size,
-            "SR_LTMASK": lambda: (1 << (threads % 32)) - 1,
-            "SR_LEMASK": lambda: (2 << (threads % 32)) - 1,
-            "SR_EQMASK": lambda: 1 << (threads % 32),
-            "SR_GTMASK": lambda: FULL & ~((2 << (threads % 32)) - 1),
-            "SR_GEMASK": lambda: FULL & ~((1 << (threads % 32)) - 1),
-            "SR_CgaCtaId": lambda: ctas % cluster if cluster > 1 else 0,
-            "SR_CgaSize": lambda: cluster,
-            "SR_CLUSTER_CTAID.X": lambda: ctas % cluster if cluster > 1 else 0,
-            "SR_SWINHI": lambda: 0,
-        }
-        read_special = special_values.get(name)
-        if read_special is None:
-            return self.names.unknown_value(f"special register {name}")
-        return value.item() if isinstance(value := read_special(), np.ndarray) and value.size == 1 else value

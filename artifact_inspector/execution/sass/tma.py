@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.memory_access import forget_shared
 from artifact_inspector.execution.interpreter.tensor_maps import (
     PARAMETER_WINDOW,
@@ -17,12 +14,17 @@ from artifact_inspector.execution.interpreter.tensor_maps import (
     read_maps,
     record_box_copies,
 )
-from artifact_inspector.execution.interpreter.values import UnknownValue, broadcast_value, distinct_values, join_words
+from artifact_inspector.execution.interpreter.values import (
+    IntArray,
+    UnknownValue,
+    broadcast_value,
+    distinct_values,
+    join_words,
+    missing_inputs_of,
+)
+from artifact_inspector.execution.sass.environment import environment_of
 from artifact_inspector.execution.sass.operands import RunBuilder, StepRun, register_after
 from artifact_inspector.formats.sass.statement import SassOperandKind, SassStatement
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 _SHARED_START = 0x400
 """Where a CTA's own shared memory begins on GPUs with such copies: the first 1 KiB is reserved."""
@@ -35,12 +37,9 @@ def _build_tensor_copy(statement: SassStatement) -> StepRun:
     def run(machine: Machine) -> None:
         names = _record_tensor_copy(machine, statement)
         if reads:
-            missing_inputs = [machine.unknown_value(f"values of {name}").missing_inputs for name in names]
-            forget_shared(
-                machine,
-                reduce(or_, missing_inputs, machine.counters.missing_inputs.get(machine.step.index, 0)),
-                _SHARED_START,
-            )
+            missing_inputs = missing_inputs_of(*(machine.unknown_value(f"values of {name}") for name in names))
+            known_missing = machine.counters.missing_inputs.get(machine.step.index, 0)
+            forget_shared(machine, missing_inputs | known_missing, _SHARED_START)
 
     return run
 
@@ -57,16 +56,12 @@ def _record_tensor_copy(machine: Machine, statement: SassStatement) -> list[str]
     first = address_operands[0].address_registers[0][0]
     skipped_registers = 2 if reads else 1  # address in shared memory, and the barrier of a load
     coordinates = [machine.read_register(register_after(first, skipped_registers + axis)) for axis in range(dimensions)]
-    address = join_words(
-        *(machine.read_register(register_after(address_operands[-1].address_registers[0][0], step)) for step in (0, 1))
-    )
+    low = address_operands[-1].address_registers[0][0]
+    address = join_words(machine.read_register(low), machine.read_register(register_after(low)))
+    address = machine.resolve_active(address)
     if isinstance(address, UnknownValue):
-        if broadcast_value(address.unknown_bits, machine.shape)[
-            broadcast_value(machine.active_mask, machine.shape)
-        ].any():
-            machine.counters.mark_unknown(machine.step.index, address.missing_inputs)
-            return []
-        address = address.data
+        machine.counters.mark_unknown(machine.step.index, address.missing_inputs)
+        return []
     descriptors = _find_descriptors(machine, distinct_values(address, machine.active_mask))
     names = []
     for descriptor, map_addresses in descriptors:
@@ -83,12 +78,10 @@ def _record_tensor_copy(machine: Machine, statement: SassStatement) -> list[str]
     return names
 
 
-def _find_descriptors(
-    machine: Machine, addresses: NDArray[np.int64]
-) -> list[tuple[TensorDescriptor | None, NDArray[np.int64]]]:
+def _find_descriptors(machine: Machine, addresses: IntArray) -> list[tuple[TensorDescriptor | None, IntArray]]:
     """The descriptors at some addresses: kernel parameters, or maps that the kernel made."""
-    environment = machine.environment
-    descriptors: list[tuple[TensorDescriptor | None, NDArray[np.int64]]] = []
+    environment = environment_of(machine)
+    descriptors: list[tuple[TensorDescriptor | None, IntArray]] = []
     is_parameter = np.zeros(len(addresses), bool)
     for offset, descriptor in environment.descriptors.items():
         is_at_offset = np.isin(addresses - PARAMETER_WINDOW, (offset, offset - environment.first_parameter))
@@ -100,8 +93,7 @@ def _find_descriptors(
     return descriptors
 
 
-def _build_bulk_copy(statement: SassStatement) -> StepRun:
-    del statement
+def _build_bulk_copy(_statement: SassStatement) -> StepRun:
     return lambda machine: machine.counters.mark_unknown(
         machine.step.index, machine.unknown_value("the size of a bulk copy").missing_inputs
     )

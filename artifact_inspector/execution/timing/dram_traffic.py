@@ -6,6 +6,7 @@ later CTAs: what stays in L2 has been fetched by then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -24,7 +25,12 @@ _FEWEST_REUSES = 1.25
 
 
 def fetched_bytes(
-    sample: LaunchSample, ctas_per_multiprocessor: int, multiprocessors: int, l2_bytes: int, limit: int
+    sample: LaunchSample,
+    ctas_per_multiprocessor: int,
+    multiprocessors: int,
+    l2_bytes: int,
+    limit: int,
+    most_sectors: float = math.inf,
 ) -> Mapping[str, float]:
     """Tensor → bytes of it that are fetched from device memory.
 
@@ -37,6 +43,7 @@ def fetched_bytes(
         multiprocessors: of the GPU.
         l2_bytes: size of the L2.
         limit: steps after which the launch counts as endless.
+        most_sectors: sectors that the window may request; it has fewer waves if that is exceeded, but two at least.
     """
     traffic, ctas = sample.traffic, sample.launch.ctas
     sizes = {region.name: region.stop - region.start for region in traffic.regions}
@@ -47,12 +54,16 @@ def fetched_bytes(
     if distinct + distinct_written <= USABLE_L2_SHARE * l2_bytes or sum(requested.values()) < _FEWEST_REUSES * distinct:
         return {}
     resident = ctas_per_multiprocessor * multiprocessors
-    window = min(ctas, WINDOW_WAVES * resident)
+    sectors_per_cta = max(1.0, sum(traffic.requested_sectors.values()) / len(sample.ctas))
+    waves = min(WINDOW_WAVES, max(2, int(most_sectors / (sectors_per_cta * resident))))
+    window = min(ctas, waves * resident)
+    if window * sectors_per_cta > 2 * most_sectors:
+        return {}
     counters = StepCounters(len(sample.loaded.program.steps), limit, counts_requests=False)
     setup = set_up_launch(sample.loaded, sample.launch, counters)
     setup.memory.tracks_touches = False
     stream = AccessStream(setup.launch, l2_bytes, _SAMPLES_PER_CACHE)
-    setup.memory.footprints = stream  # type: ignore[assignment]
+    setup.memory.footprints = stream
     if run_in_portions(setup, np.arange(window, dtype=np.int64)) or counters.missing_inputs:
         return {}
     stream.lengths = stream.lengths[:window]

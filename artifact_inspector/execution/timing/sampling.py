@@ -9,7 +9,7 @@ the root of x⁴ = x + 1 cover every direction of the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -96,10 +96,23 @@ class GlobalTraffic:
     first_addresses: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
     """Step → (CTA, address of its first active lane) → accesses; empty unless `tracks_addresses`."""
     tracks_addresses: bool = False
+    lane_steps: frozenset[int] = frozenset()
+    """Steps whose lanes are recorded in `lane_addresses`: atomics."""
+    lane_addresses: dict[int, list[NDArray[np.int64]]] = field(default_factory=dict)
+    """Step → addresses of all active lanes, per access."""
     _touched_sectors: dict[tuple[str, int, bool], NDArray[np.bool_]] = field(default_factory=dict)
     _first_positions: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """Tensor → scratch array: the position of the first touch of each sector."""
     _patterns: dict[tuple[bytes, bytes, int], _AccessPattern] = field(default_factory=dict)
+
+    def count_lanes(self, steps: Iterable[int]) -> tuple[int, int, int, int]:
+        """Lanes of some atomics: all, distinct addresses, those on the address that most use, and that address."""
+        arrays = [array for step in steps for array in self.lane_addresses.get(step, ())]
+        if not arrays:
+            return 0, 0, 0, 0
+        addresses, counts = np.unique(np.concatenate(arrays), return_counts=True)
+        hottest = int(counts.argmax())
+        return int(counts.sum()), len(addresses), int(counts[hottest]), int(addresses[hottest])
 
     def begin_portion(self, first: int) -> None:
         """Do nothing: CTAs are recorded individually."""
@@ -133,6 +146,10 @@ class GlobalTraffic:
                 else np.take_along_axis(addresses, on.argmax(axis=1)[:, None], axis=1)[:, 0]
             )
             offsets = addresses - base[:, None]
+            if access.step in self.lane_steps:
+                self.lane_addresses.setdefault(access.step, []).append(
+                    (addresses if on is None else addresses[on]).ravel()
+                )
             ctas, iterations, step = access.ctas[rows_on], (access.first_row + rows_on) // rows, access.step
             for same_pattern in _group_equal_patterns(offsets, on, base % LINE):
                 first = same_pattern[0]
@@ -310,9 +327,14 @@ def sample_launch(
     """
     counters = StepCounters(len(loaded.program.steps), limit)
     setup = set_up_launch(loaded, launch, counters, runs_in_parallel=runs_in_parallel)
-    traffic = GlobalTraffic(tuple(setup.memory.regions), tracks_addresses=tracks_addresses)
+    atomics = [step.index for step in loaded.program.steps if step.kind in ("global_atomic", "global_reduction")]
+    traffic = GlobalTraffic(
+        tuple(setup.memory.regions),
+        tracks_addresses=tracks_addresses,
+        lane_steps=frozenset(atomics if tracks_addresses else ()),
+    )
     setup.memory.tracks_touches = False
-    setup.memory.footprints = traffic  # type: ignore[assignment]
+    setup.memory.footprints = traffic
     ctas = choose_ctas(launch.grid, cta_limit) if ctas is None else ctas
     machine = setup.machine(ctas)
     trace: list[int] = []

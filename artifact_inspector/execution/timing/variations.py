@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from artifact_inspector.compiling.ask.compile import compile_kernels
 from artifact_inspector.compiling.ask.manifest import read_manifest
-from artifact_inspector.compiling.ask.request import ConstantText, KernelRequest, parse_configs
-from artifact_inspector.compiling.ask.result import CompileResult
+from artifact_inspector.compiling.ask.request import CompileResult, ConstantText, KernelRequest, parse_configs
 from artifact_inspector.compiling.reference import REFERENCE_KERNELS
 from artifact_inspector.compiling.untrusted import UntrustedRecord
 from artifact_inspector.errors import UsageError

@@ -1,7 +1,7 @@
 """Parts of AMDGCN text besides the code: a kernel's initial registers and its arguments.
 
-**Source** LLVM, "User Guide for AMDGPU Backend": "Initial Kernel Execution State", "Kernel Argument Segment",
-"Code Object V3 and Above Metadata", "Preloaded Kernel Arguments".
+**Source** LLVM, "User Guide for AMDGPU Backend": "Initial Kernel Execution State", "Kernel Argument Segment", "Code
+Object V3 and Above Metadata", "Preloaded Kernel Arguments".
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ class InitialState:
     kernarg_register: int | None
     """First scalar register of the pair that holds the segment's address."""
     preloaded_arguments: tuple[int, int, int] = (0, 0, 0)
-    """Preloaded dwords of the kernel argument segment: how many, offset of the first, first scalar
-    register."""
+    """Preloaded dwords of the kernel argument segment: how many, offset of the first, first scalar register."""
     workgroup_registers: Mapping[int, str] = field(default_factory=dict)
     """Axis → scalar register with the workgroup ID."""
     lds_bytes: int = 0
@@ -113,15 +112,10 @@ def _arguments(text: str, kernel: str) -> tuple[Argument, ...]:
 
     If no list has the name, the first one is used.
     """
-    argument_lists = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
-    matching_lists = [
-        argument_list
-        for argument_list in argument_lists
-        if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", argument_list)
-    ]
-    selected = (matching_lists or argument_lists)[:1]
+    lists = text[text.find(".amdgpu_metadata") :].split(".args:")[1:]
+    named = [candidate for candidate in lists if re.search(rf"\.name:\s*'?{re.escape(kernel)}'?\s", candidate)]
     arguments: list[Argument] = []
-    for argument_list in selected:
+    for argument_list in (named or lists)[:1]:
         for item in re.split(r"\n\s*- ", argument_list.partition(".group_segment_fixed_size")[0]):
             attributes = dict(_FIELD.findall(item))
             offset, size = (parse_integer(attributes.get(name, "")) for name in ("offset", "size"))

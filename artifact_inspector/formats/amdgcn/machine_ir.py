@@ -1,8 +1,7 @@
 """LLVM's machine IR for AMD between code generator passes: the order of loads and computes.
 
-Source: llvm/lib/CodeGen/MachineInstr.cpp, `MachineInstr::print`: `%0:vgpr_32 = OPCODE operands,
-debug-location !7; file.py:31:37`. Opcodes are those of the assembly in capitals, with a suffix for the
-encoding (llvm/lib/Target/AMDGPU).
+Source: llvm/lib/CodeGen/MachineInstr.cpp, `MachineInstr::print`: `%0:vgpr_32 = OPCODE operands, debug-location !7;
+file.py:31:37`. Opcodes are those of the assembly in capitals, with a suffix for the encoding (llvm/lib/Target/AMDGPU).
 
 Cannot read: blocks and registers; other targets.
 """
@@ -10,6 +9,7 @@ Cannot read: blocks and registers; other targets.
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 from artifact_inspector.formats.amdgcn.parser import OPCODES
 from artifact_inspector.model import EventKind
@@ -38,11 +38,7 @@ def machine_order(text: str) -> tuple[str, ...]:
         while opcode != (shorter := _ENCODING.sub("", opcode)):
             opcode = shorter
         letter = _LETTERS.get(OPCODES.kind(opcode))
-        if letter is None:
-            continue
         location = _LOCATION.search(match["rest"])
-        is_located_load = letter in "LA" and location is not None
-        event = f"{letter}({location['line']})" if is_located_load and location is not None else letter
-        if not events or events[-1] != event:
-            events.append(event)
-    return tuple(events)
+        if letter is not None:
+            events.append(f"{letter}({location['line']})" if letter in "LA" and location is not None else letter)
+    return tuple(event for event, _ in groupby(events))

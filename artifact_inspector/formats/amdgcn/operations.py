@@ -1,7 +1,7 @@
 """Semantics of AMDGCN opcodes on integers, masks, addresses and control flow, for all generations.
 
-Opcodes that are not listed have no semantics. Floating-point data is not followed, except the operations that
-integer division consists of.
+Opcodes that are not listed have no semantics. Floating-point data is not followed, except the operations that integer
+division consists of.
 
 **Source** AMD Instinct MI200, MI300 and CDNA4 and RDNA 3 and RDNA 4 Instruction Set Architecture documents.
 """
@@ -10,120 +10,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import Enum, auto
+from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+Action = Enum(
+    "Action",
+    """
+    MOVE NOT REVERSE_BITS ADD SUBTRACT SUBTRACT_FROM ADD_WITH_CARRY SUBTRACT_WITH_BORROW SUBTRACT_FROM_WITH_BORROW
+    MULTIPLY MULTIPLY_HIGH MULTIPLY_24 MULTIPLY_ADD_24 MULTIPLY_ADD_WIDE MULTIPLY_ADD_16 SHIFT_LEFT SHIFT_RIGHT
+    AND OR XOR XNOR AND_NOT OR_NOT NAND NOR XOR_XOR AND_OR OR_OR ADD_ADD SHIFT_OR SHIFT_ADD ADD_SHIFT XOR_ADD BITOP3
+    BITFIELD_EXTRACT BITFIELD_INSERT BITFIELD_MASK PERMUTE_BYTES FUNNEL_SHIFT MIN MAX MIN3 MAX3 MEDIAN3 ABSOLUTE
+    MASKED_BIT_COUNT COUNT_BITS TRAILING_ZEROS LEADING_ZEROS SIGN_BITS MOVE_PAIR SWAP SET_BIT CLEAR_BIT SIGN_EXTEND PACK
+    SELECT CONDITIONAL_MOVE COMPARE COMPARE_INTO_EXEC COMPARE_FLOATS TEST_BIT SAVE_EXEC
+    READ_LANE READ_FIRST_LANE WRITE_LANE PERMUTE_LANES
+    FROM_INTEGER TO_INTEGER RECIPROCAL ADD_FLOATS SUBTRACT_FLOATS MULTIPLY_FLOATS MULTIPLY_ADD_FLOATS
+    MULTIPLY_ACCUMULATE_FLOATS TRUNCATE
+    LOAD_SCALAR LOAD_SCALAR_BUFFER LOAD_BUFFER STORE_BUFFER ATOMIC_BUFFER LOAD_GLOBAL STORE_GLOBAL ATOMIC_GLOBAL
+    LOAD_SCRATCH STORE_SCRATCH LOAD_SHARED STORE_SHARED ATOMIC_SHARED
+    BRANCH BRANCH_IF END BARRIER GET_PC CALL SET_PC NOP UNTRACKED
+    """,
+)
+"""Operation of an instruction.
 
-class Action(Enum):
-    """Operation of an instruction."""
-
-    MOVE = auto()
-    NOT = auto()
-    REVERSE_BITS = auto()
-    ADD = auto()
-    SUBTRACT = auto()
-    SUBTRACT_FROM = auto()
-    """Second operand minus the first."""
-    ADD_WITH_CARRY = auto()
-    SUBTRACT_WITH_BORROW = auto()
-    SUBTRACT_FROM_WITH_BORROW = auto()
-    MULTIPLY = auto()
-    MULTIPLY_HIGH = auto()
-    MULTIPLY_24 = auto()
-    MULTIPLY_ADD_24 = auto()
-    MULTIPLY_ADD_WIDE = auto()
-    MULTIPLY_ADD_16 = auto()
-    SHIFT_LEFT = auto()
-    SHIFT_RIGHT = auto()
-    AND = auto()
-    OR = auto()
-    XOR = auto()
-    XNOR = auto()
-    AND_NOT = auto()
-    OR_NOT = auto()
-    NAND = auto()
-    NOR = auto()
-    XOR_XOR = auto()
-    AND_OR = auto()
-    OR_OR = auto()
-    ADD_ADD = auto()
-    SHIFT_OR = auto()
-    SHIFT_ADD = auto()
-    ADD_SHIFT = auto()
-    XOR_ADD = auto()
-    BITOP3 = auto()
-    """Any function of three bits, with its truth table in a modifier."""
-    BITFIELD_EXTRACT = auto()
-    BITFIELD_INSERT = auto()
-    BITFIELD_MASK = auto()
-    PERMUTE_BYTES = auto()
-    FUNNEL_SHIFT = auto()
-    MIN = auto()
-    MAX = auto()
-    MIN3 = auto()
-    MAX3 = auto()
-    MEDIAN3 = auto()
-    ABSOLUTE = auto()
-    MASKED_BIT_COUNT = auto()
-    COUNT_BITS = auto()
-    TRAILING_ZEROS = auto()
-    LEADING_ZEROS = auto()
-    SIGN_BITS = auto()
-    """Number of leading bits equal to the sign bit; -1 if all are equal."""
-    MOVE_PAIR = auto()
-    """`v_pk_mov_b32`: selects either word of each of two pairs."""
-    SWAP = auto()
-    SET_BIT = auto()
-    CLEAR_BIT = auto()
-    SIGN_EXTEND = auto()
-    PACK = auto()
-    SELECT = auto()
-    """By a mask (vector) or by SCC (scalar)."""
-    CONDITIONAL_MOVE = auto()
-    COMPARE = auto()
-    COMPARE_INTO_EXEC = auto()
-    COMPARE_FLOATS = auto()
-    TEST_BIT = auto()
-    SAVE_EXEC = auto()
-    READ_LANE = auto()
-    READ_FIRST_LANE = auto()
-    WRITE_LANE = auto()
-    PERMUTE_LANES = auto()
-    """`ds_bpermute`."""
-    FROM_INTEGER = auto()
-    TO_INTEGER = auto()
-    RECIPROCAL = auto()
-    ADD_FLOATS = auto()
-    SUBTRACT_FLOATS = auto()
-    MULTIPLY_FLOATS = auto()
-    MULTIPLY_ADD_FLOATS = auto()
-    MULTIPLY_ACCUMULATE_FLOATS = auto()
-    """The product is added to the destination."""
-    TRUNCATE = auto()
-    LOAD_SCALAR = auto()
-    LOAD_SCALAR_BUFFER = auto()
-    LOAD_BUFFER = auto()
-    STORE_BUFFER = auto()
-    ATOMIC_BUFFER = auto()
-    LOAD_GLOBAL = auto()
-    STORE_GLOBAL = auto()
-    ATOMIC_GLOBAL = auto()
-    LOAD_SCRATCH = auto()
-    STORE_SCRATCH = auto()
-    LOAD_SHARED = auto()
-    STORE_SHARED = auto()
-    ATOMIC_SHARED = auto()
-    BRANCH = auto()
-    BRANCH_IF = auto()
-    END = auto()
-    BARRIER = auto()
-    GET_PC = auto()
-    CALL = auto()
-    SET_PC = auto()
-    NOP = auto()
-    UNTRACKED = auto()
-    """Computes data that is intentionally not followed."""
+`SUBTRACT_FROM` is the second operand minus the first. `BITOP3` is any function of three bits, with its truth table in a
+modifier. `SIGN_BITS` counts the leading bits equal to the sign bit; -1 if all are equal. `MOVE_PAIR` (`v_pk_mov_b32`)
+selects either word of each of two pairs. `SELECT` is by a mask (vector) or by SCC (scalar). `PERMUTE_LANES` is
+`ds_bpermute`. `MULTIPLY_ACCUMULATE_FLOATS` adds the product to the destination. `UNTRACKED` computes data that is
+intentionally not followed.
+"""
 
 
 class OpcodeSemantics(NamedTuple):
@@ -134,8 +49,8 @@ class OpcodeSemantics(NamedTuple):
     """Bits of its operands."""
     is_signed: bool = False
     condition: str = ""
-    """`lt`, `eq` … for a comparison; `scc0`, `execz` … for a branch; the operation of a saved EXEC; the shift
-    of `s_lshl2_add_u32`."""
+    """`lt`, `eq` … for a comparison; `scc0`, `execz` … for a branch; the operation of a saved EXEC; the shift of
+    `s_lshl2_add_u32`."""
     size: int = 0
     """Bytes per lane of a memory access."""
     addresses: int = 1
@@ -283,14 +198,12 @@ def _width(name: str) -> int:
 def semantics_of(opcode: str) -> OpcodeSemantics | None:
     """The semantics of an opcode without its encoding; None if unknown."""
     name = opcode.replace("v_dual_", "v_")
-    if name in ("v_cndmask_b32", "v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "v_and_b32") or name in _ACTIONS:
+    if name in _ACTIONS:
         return _arithmetic_semantics(name, _ACTIONS[name])
     semantics = _memory_semantics(name) or _control_semantics(name)
-    if semantics is not None:
-        return semantics
-    if _NOPS.match(name):
-        return OpcodeSemantics(Action.NOP)
-    return OpcodeSemantics(Action.UNTRACKED) if _UNTRACKED.match(name) else None
+    if semantics is None and (_NOPS.match(name) or _UNTRACKED.match(name)):
+        return OpcodeSemantics(Action.NOP if _NOPS.match(name) else Action.UNTRACKED)
+    return semantics
 
 
 def _arithmetic_semantics(name: str, action: Action) -> OpcodeSemantics:
@@ -315,11 +228,9 @@ def _arithmetic_semantics(name: str, action: Action) -> OpcodeSemantics:
 
 def _control_semantics(name: str) -> OpcodeSemantics | None:
     if match := _COMPARE.match(name):
-        into_exec = match[1] == "v_cmpx"
+        action = Action.COMPARE_INTO_EXEC if match[1] == "v_cmpx" else Action.COMPARE
         condition = {"ne": "lg", "tru": "t"}.get(match[2], match[2])
-        return OpcodeSemantics(
-            Action.COMPARE_INTO_EXEC if into_exec else Action.COMPARE, int(match[4]), match[3] == "i", condition
-        )
+        return OpcodeSemantics(action, int(match[4]), match[3] == "i", condition)
     if _FLOATS.match(name):
         return OpcodeSemantics(Action.COMPARE_FLOATS)
     if match := _BRANCH.match(name):
@@ -336,46 +247,42 @@ def _control_semantics(name: str) -> OpcodeSemantics | None:
 
 def _memory_semantics(name: str) -> OpcodeSemantics | None:
     if match := _MEMORY.match(name):
-        size = _width(match[3])
-        is_signed = match[3] in ("sbyte", "sshort", "i8", "i16")
-        writes_shared = match[0].split("_")[2:3] == ["lds"]
         return OpcodeSemantics(
             _MEMORY_ACTIONS[match[1], match[2]],
-            is_signed=is_signed,
-            size=size,
+            is_signed=match[3] in ("sbyte", "sshort", "i8", "i16"),
+            size=_width(match[3]),
             preserves_half=match[4] is not None,
-            writes_shared=writes_shared,
+            writes_shared=match[0].split("_")[2:3] == ["lds"],
         )
     if match := _D16_FIRST.match(name):
-        is_load = match[2] == "load"
         return OpcodeSemantics(
             _MEMORY_ACTIONS[match[1], match[2]],
             size=_width(match[4]),
-            preserves_half=is_load,
+            preserves_half=match[2] == "load",
             condition="hi" if match[3] else "",
         )
     if match := _D16.match(name):
-        return OpcodeSemantics(
-            _MEMORY_ACTIONS[match[1], "load"], size=1 if "byte" in name or "8" in name else 2, preserves_half=True
-        )
+        size = 1 if "byte" in name or "8" in name else 2
+        return OpcodeSemantics(_MEMORY_ACTIONS[match[1], "load"], size=size, preserves_half=True)
     if match := _ATOMIC.match(name):
         is_wide = re.search(r"(?:_x2|64)$", match[2]) is not None
         action = Action.ATOMIC_BUFFER if match[1] == "buffer" else Action.ATOMIC_GLOBAL
         return OpcodeSemantics(action, size=8 if is_wide else 4)
     if match := _SCALAR.match(name):
-        size = _width(match[2])
-        return OpcodeSemantics(Action.LOAD_SCALAR_BUFFER if match[1] else Action.LOAD_SCALAR, size=size)
+        action = Action.LOAD_SCALAR_BUFFER if match[1] else Action.LOAD_SCALAR
+        return OpcodeSemantics(action, size=_width(match[2]))
     if match := _SHARED.match(name):
         if match[7]:
             return OpcodeSemantics(Action.UNTRACKED)
-        size = int(match[4][1:]) // 8
         two_addresses = match[2] or match[3] or ""
-        action = Action.LOAD_SHARED if match[1] in ("read", "load") else Action.STORE_SHARED
         return OpcodeSemantics(
-            action, is_signed=match[4][0] == "i", size=size, addresses=2 if two_addresses else 1,
+            Action.LOAD_SHARED if match[1] in ("read", "load") else Action.STORE_SHARED,
+            is_signed=match[4][0] == "i",
+            size=int(match[4][1:]) // 8,
+            addresses=2 if two_addresses else 1,
             stride=64 if "64" in two_addresses else 1,
             preserves_half=match[5] is not None,
-        )  # fmt: skip
+        )
     if _SHARED_ATOMIC.match(name):
         return OpcodeSemantics(Action.ATOMIC_SHARED, size=8 if "64" in name else 4)
     return None

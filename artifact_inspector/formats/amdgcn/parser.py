@@ -1,7 +1,7 @@
 """AMDGCN assembly as LLVM's AMDGPU back end prints it (AMD ISA documents; LLVM AMDGPUUsage), gfx9 to gfx12.
 
-A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. Operands and comments show what a wait
-waits for, what writes LDS and what reloads a spilled register, so the parser decides that.
+A dual-issue line (`v_dual_x … :: v_dual_y …`) gives two instructions. Operands and comments show what a wait waits for,
+what writes LDS and what reloads a spilled register, so the parser decides that.
 
 Cannot read: see `FORMAT.cannot_read`.
 """
@@ -12,7 +12,6 @@ import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _amd
 from artifact_inspector.formats._assembly import BlockExit, LineTableFiles, split_blocks
 from artifact_inspector.formats._conditions import AMDGCN
@@ -20,18 +19,8 @@ from artifact_inspector.formats._format import DECODE_CACHE_SIZE, TRANSFER_KINDS
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats._resource_figures import amdgcn_figures
 from artifact_inspector.formats.amdgcn.opcodes import OPCODES, kind_of
-from artifact_inspector.model import (
-    EventKind,
-    Function,
-    Instruction,
-    Location,
-    MatrixOp,
-    Module,
-    Operands,
-    Stage,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import EventKind, Instruction, Location, MatrixOp, Operands, Stage, Transfer, WaitOp
+from artifact_inspector.model.module import Function, Module
 from artifact_inspector.model.text import SourceText, parse_integer
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
@@ -104,20 +93,17 @@ def parse(source: SourceText, stage: Stage) -> Module:
     files = ((number, str(PurePosixPath(a, b))) for number, a, b in _FILE.findall(code))
     parser = _AmdgcnParser(LineTableFiles(files, log), set(_FUNCTION.findall(code)), target.get("target", ""), log)
     _parse_lines(code.split("\n"), parser)
-    functions = parser.functions
-    if not functions:
-        raise ParseError(
-            "no AMDGCN function",
-            source.position(0),
-            "Compile the kernel again: the file is empty, truncated, or not AMDGCN.",
-        )
     numbers: dict[str, str] = {}
     for key, value in _NUMBERS.findall(text):
         numbers.setdefault(key.removeprefix("amdhsa_"), value)
     if _CODE_OBJECT in text and _END_OF_METADATA not in text:
         log.report_truncation(text.count("\n") + 1, "the metadata after the code is missing or not closed")
-    return Module(
-        stage, source.name, log.unique_functions(functions), target | numbers, log.problems, is_complete=log.is_complete
+    return log.build_module(
+        stage,
+        parser.functions,
+        target | numbers,
+        lacks="no AMDGCN function",
+        remedy="Compile the kernel again: the file is empty, truncated, or not AMDGCN.",
     )
 
 
@@ -287,10 +273,9 @@ class _AmdgcnBody:
         for text in code.split(" :: "):
             opcode = text.split(None, 1)[0]
             if opcode.startswith(_EXITS) and is_outer:
-                target_label = text.split()[-1] if "branch" in opcode else self._long_branch_target(text)
-                self.exits[len(self.instructions)] = BlockExit(
-                    () if target_label is None else (target_label,), opcode.startswith("s_cbranch")
-                )
+                label = text.split()[-1] if "branch" in opcode else self._long_branch_target(text)
+                targets = () if label is None else (label,)
+                self.exits[len(self.instructions)] = BlockExit(targets, opcode.startswith("s_cbranch"))
             if opcode == "s_clause":
                 # The operand is the length minus one; only the first load gets a `.loc`.
                 first = len(self.instructions) + 2
@@ -366,11 +351,8 @@ def _decode(text: str) -> Operands:
         result_registers = [name for operand in operands[:count] for name in operand]
         results += result_registers
         reads += [name for operand in operands[count:] for name in operand]
-        if (
-            _READS_RESULT.match(opcode)
-            or (count and opcode.startswith("buffer_atomic"))
-            or "UNUSED_PRESERVE" in operand_text
-        ):
+        is_updated = _READS_RESULT.match(opcode) or (count and opcode.startswith("buffer_atomic"))
+        if is_updated or "UNUSED_PRESERVE" in operand_text:
             reads += result_registers
     return Operands(tuple(results), tuple(reads))
 

@@ -116,15 +116,10 @@ def parse_statement(text: str) -> AmdgcnStatement:
     modifier_start = _FIRST_MODIFIER.search(operand_text)
     modifiers: dict[str, str] = {}
     if modifier_start is not None and not opcode.startswith(("s_waitcnt", "s_branch", "s_cbranch")):
-        for name, value in _MODIFIER.findall(" " + operand_text[modifier_start.start() :]):
-            modifiers[name] = value
+        modifiers = dict(_MODIFIER.findall(" " + operand_text[modifier_start.start() :]))
         operand_text = operand_text[: modifier_start.start()]
-    operands = (
-        tuple(_parse_operand(operand.strip()) for operand in split_operands(operand_text))
-        if operand_text.strip()
-        else ()
-    )
-    return AmdgcnStatement(opcode, base, operands, modifiers)
+    operand_texts = split_operands(operand_text) if operand_text.strip() else ()
+    return AmdgcnStatement(opcode, base, tuple(_parse_operand(text.strip()) for text in operand_texts), modifiers)
 
 
 def _parse_operand(text: str) -> AmdgcnOperand:
@@ -148,17 +143,14 @@ def _parse_operand(text: str) -> AmdgcnOperand:
             )
     names = _register_names(text)
     if names:
-        kind = {"v": AmdgcnOperandKind.VECTOR, "a": AmdgcnOperandKind.ACCUMULATOR}.get(
-            names[0][0], AmdgcnOperandKind.SCALAR
-        )
-        kind = AmdgcnOperandKind.SCALAR if names[0] in _SINGLE_REGISTERS else kind
+        kind = AmdgcnOperandKind.SCALAR
+        if names[0] not in _SINGLE_REGISTERS and names[0][0] in "va":
+            kind = AmdgcnOperandKind(names[0][0])
         return AmdgcnOperand(kind, names, is_negated=is_negated, is_absolute=is_absolute)
     if text in ("off", "null"):
         return AmdgcnOperand(AmdgcnOperandKind.NULL)
-    return AmdgcnOperand(
-        AmdgcnOperandKind.LABEL if text.startswith((".", "_")) or text.isidentifier() else AmdgcnOperandKind.OTHER,
-        (text,),
-    )
+    is_label = text.startswith((".", "_")) or text.isidentifier()
+    return AmdgcnOperand(AmdgcnOperandKind.LABEL if is_label else AmdgcnOperandKind.OTHER, (text,))
 
 
 def _register_names(text: str) -> tuple[str, ...]:

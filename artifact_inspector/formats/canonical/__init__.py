@@ -1,10 +1,10 @@
 """A stage's text in canonical form: without names, labels, locations, numbering, or the order of constants.
 
-Two texts with the same canonical form are the same program except for the names of values. Names are replaced
-by their order of first appearance, so only a one-to-one renaming makes texts equal. Names with another
-meaning stay: registers that the hardware or a caller fills, quoted text, and all of SASS, whose operands span
-registers without naming them. Two equal programs with different register allocation may therefore differ in
-canonical form, but different programs never have the same form.
+Two texts with the same canonical form are the same program except for the names of values. Names are replaced by their
+order of first appearance, so only a one-to-one renaming makes texts equal. Names with another meaning stay: registers
+that the hardware or a caller fills, quoted text, and all of SASS, whose operands span registers without naming them.
+Two equal programs with different register allocation may therefore differ in canonical form, but different programs
+never have the same form.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ _BY_NUMBER = re.compile(r"^[ \t]*(?:s_swappc|s_call|s_setpc|[vs]_movrel|s_set_gp
 _AMDGCN_DROPPED = re.compile(r"\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp\d+|func_\w+\d):$")
 _SECTION = re.compile(r"\.(?:section|text|data|bss|amdgpu_metadata)\b")
 MAX_SYSTEM_REGISTERS = 8
-"""Scalar registers after a kernel's user registers that may be initialised: three workgroup IDs, the
-workgroup information, the scratch offset, and a reserve."""
+"""Scalar registers after a kernel's user registers that may be initialised: three workgroup IDs, the workgroup
+information, the scratch offset, and a reserve."""
 WORK_ITEM_REGISTERS = 3
 """Initialised vector registers of a kernel: one per dimension of the work-item ID."""
 MAX_OPERAND_REGISTERS = 64

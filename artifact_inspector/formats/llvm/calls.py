@@ -1,7 +1,7 @@
 """Events of LLVM's calls: functions, intrinsics, and the contents of inline assembly.
 
-A call of inline assembly gives one event per relevant instruction, so four `mov` and one `ld.global` are one
-global load. Its opcodes are those of PTX and AMD's assembler.
+A call of inline assembly gives one event per relevant instruction, so four `mov` and one `ld.global` are one global
+load. Its opcodes are those of PTX and AMD's assembler.
 """
 
 from __future__ import annotations
@@ -76,10 +76,9 @@ def events_of_assembly(template: str) -> Events:
             eventless_kinds.add(kind)
     if events:
         return tuple(events)
-    for kind in _ASM_EVENTLESS_KINDS:
-        if kind in eventless_kinds:
-            return (("asm", kind, None),)
-    return (("asm", EventKind.MOVE if eventless_kinds == {EventKind.MOVE} else EventKind.OTHER, None),)
+    kinds = (kind for kind in _ASM_EVENTLESS_KINDS if kind in eventless_kinds)
+    moves = EventKind.MOVE if eventless_kinds == {EventKind.MOVE} else EventKind.OTHER
+    return (("asm", next(kinds, moves), None),)
 
 
 def _assembly_statements(assembly: str) -> Iterator[tuple[str | None, str, str]]:

@@ -36,8 +36,7 @@ class DebugLocations(dict[str, tuple[Location | None, str]]):
         self._nodes = {match[1]: match[2] for match in _METADATA.finditer(text, max(0, text.find("\n!")))}
         self._log = log
         self.line = 0
-        """Line of the function that is being parsed, for problems: tracking each statement's line would be
-        slow."""
+        """Line of the function that is being parsed, for problems: tracking each statement's line would be slow."""
         self._max_callers = FRAMES.value
         self._files: dict[str, str] = {}
         """File path by scope or file node."""
@@ -56,9 +55,8 @@ class DebugLocations(dict[str, tuple[Location | None, str]]):
             node = fields.get("inlinedAt", "")
         location = tuple(frames.values())
         if len(location) > self._max_callers:
-            self._log.report(
-                self.line, f"source location with more than {self._max_callers} callers; treated as unknown"
-            )
+            message = f"source location with more than {self._max_callers} callers; treated as unknown"
+            self._log.report(self.line, message)
         # Line 0 is LLVM's mark for compiler-generated code.
         is_known = 0 < len(location) <= self._max_callers and location[0].line > 0
         mark = _NONTEMPORAL if _NONTEMPORAL in f", {key}" else ""
@@ -75,8 +73,7 @@ class DebugLocations(dict[str, tuple[Location | None, str]]):
         body = self._nodes.get(node)
         if body is None and node:
             self._log.report_missing(self.line, f"!{node}")
-        fields = _FIELD.findall(body or "")
-        return {name: number or string or identifier for name, number, string, identifier in fields}
+        return {name: number or string or identifier for name, number, string, identifier in _FIELD.findall(body or "")}
 
     def _file(self, fields: dict[str, str]) -> str:
         """The path of the innermost scope around a node that names a file."""
@@ -98,8 +95,7 @@ class DebugLocations(dict[str, tuple[Location | None, str]]):
 
 
 def _number_field(fields: dict[str, str], name: str) -> int:
-    text = fields.get(name, "")
-    return parse_integer(text) or 0
+    return parse_integer(fields.get(name, "")) or 0
 
 
 def unquote(name: str) -> str:

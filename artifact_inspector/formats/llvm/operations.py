@@ -70,7 +70,7 @@ def wait_of(instruction: Instruction, module: Module) -> WaitOp | None:
     name = max((name for name in _WAIT_NAMES if opcode.startswith(name)), key=len, default="")
     op, queue = _WAIT_NAMES.get(name, (opcode, Queue.PHASE))
     if opcode == "llvm.amdgcn.s.waitcnt":
-        return _amd.wait_for_loads(vector_loads_in_flight(text, target))
+        return wait_of_immediate(text, target)
     if queue is Queue.PHASE:
         arguments = _arguments_of(text, opcode)
         return WaitOp(op, None, queue, _value_of(arguments[0]) if arguments else None)
@@ -85,14 +85,13 @@ def transfer(instruction: Instruction, module: Module) -> Transfer | None:
     if instruction.kind not in TRANSFER_KINDS and "expect_tx" not in instruction.opcode:
         return None
     opcode, text = instruction.opcode, instruction.text
+    target = module.attributes.get("target", "")
     if opcode.startswith("llvm."):
-        return _intrinsic_transfer(opcode, text, module.attributes.get("target", ""))
+        return _intrinsic_transfer(opcode, text, target)
     if "." not in opcode:
-        if "_" not in opcode:
-            return _instruction_transfer(opcode, text)
-        return _amd.transfer_of(opcode, text, module.attributes.get("target", ""))
-    transfer = _nvidia.transfer_of(opcode, text)
-    return None if transfer is None else _with_barrier(transfer, text)
+        return _amd.transfer_of(opcode, text, target) if "_" in opcode else _instruction_transfer(opcode, text)
+    moved = _nvidia.transfer_of(opcode, text)
+    return None if moved is None else _with_barrier(moved, text)
 
 
 def _with_barrier(operation: _WaitOrTransfer, text: str) -> _WaitOrTransfer:
@@ -118,8 +117,7 @@ def matrix_of(instruction: Instruction, _module: Module) -> MatrixOp | None:
     if opcode.startswith("llvm.amdgcn."):
         arguments = _arguments_of(text, opcode)
         # In MFMA, the formats of a and b follow c; in WMMA, each precedes its matrix.
-        format_positions = (0, 2) if "wmma" in opcode else (3, 4)
-        formats = [_number_argument(arguments, position) or 0 for position in format_positions]
+        formats = [_number_argument(arguments, position) or 0 for position in ((0, 2) if "wmma" in opcode else (3, 4))]
         result = _RETURNED.search(text)
         bits = None if result is None else _type_bits(result[1])
         return _amd.matrix_of(opcode, None if bits is None else bits // 32, (formats[0], formats[1]))
@@ -129,14 +127,12 @@ def matrix_of(instruction: Instruction, _module: Module) -> MatrixOp | None:
     if opcode.startswith("tcgen05"):
         operands = text[text.find(opcode) + len(opcode) :].partition(";")[0].split(",")
         position = _nvidia.descriptor_operand(opcode)
-        descriptor_text = _asm_operand(operands[position].strip(), text) if position < len(operands) else ""
-        descriptor = parse_integer(descriptor_text)
+        descriptor = parse_integer(_asm_operand(operands[position].strip(), text)) if position < len(operands) else None
     return _nvidia.matrix_of(opcode, descriptor)
 
 
 def _number_argument(arguments: list[str], index: int) -> int | None:
-    text = _value_of(arguments[index]) if index < len(arguments) else ""
-    return parse_integer(text)
+    return parse_integer(_value_of(arguments[index])) if index < len(arguments) else None
 
 
 def _arguments_of(text: str, callee: str) -> list[str]:
@@ -190,12 +186,10 @@ def _bytes(bits: int | None) -> int | None:
 def _instruction_transfer(opcode: str, text: str) -> Transfer | None:
     """What `load`, `store`, `atomicrmw` or `cmpxchg` moves; None for an atomic on shared memory."""
     cache = tuple(_CACHE.findall(text))
-    if opcode == "load":
-        match = _LOAD_TYPE.search(text)
-        return Transfer(None if match is None else _bytes(_type_bits(match[1])), Queue.USE, cache)
-    if opcode == "store":
-        match = _STORE_TYPE.search(text)
-        return Transfer(None if match is None else _bytes(_type_bits(match[1])), None, cache)
+    if opcode in ("load", "store"):
+        match = (_LOAD_TYPE if opcode == "load" else _STORE_TYPE).search(text)
+        size = None if match is None else _bytes(_type_bits(match[1]))
+        return Transfer(size, Queue.USE if opcode == "load" else None, cache)
     match = _ATOMIC_TYPE.search(text)
     if match is None:
         return Transfer(None, Queue.USE, cache)
@@ -215,10 +209,8 @@ def _intrinsic_transfer(name: str, text: str, target: str) -> Transfer | None:
     if name.startswith("llvm.amdgcn.tensor."):
         return Transfer(None, Queue.TENSORS, cache, is_per_block=True)
     if _SIZED_BY_OPERAND.search(name) is not None:
-        arguments = _arguments_of(text, name)
-        size = _value_of(arguments[2]) if len(arguments) > 2 else ""
         queue = Queue.GROUP if ".async" in name else Queue.LOADS
-        return Transfer(parse_integer(size), queue, cache)
+        return Transfer(_number_argument(_arguments_of(text, name), 2), queue, cache)
     if ".async." in name:
         return Transfer(_width(name), Queue.COPIES, cache)
     return Transfer(_width(name), None if ".store" in name else Queue.USE, cache)
@@ -280,8 +272,8 @@ def _temporal_modifiers(name: str, hint: int, scope: str) -> tuple[str, ...]:
     return tuple(modifiers if scope == "CU" else [*modifiers, f"scope:SCOPE_{scope}"])
 
 
-def vector_loads_in_flight(text: str, target: str) -> int | None:
-    """The vector loads that `s.waitcnt` leaves in flight; None if it waits for none."""
+def wait_of_immediate(text: str, target: str) -> WaitOp | None:
+    """What a call of `s.waitcnt` waits for; None if it waits for no vector load."""
     immediate = _IMMEDIATE.search(text)
     code = None if immediate is None else parse_integer(immediate[1])
-    return None if code is None else _amd.loads_in_flight(code, target)
+    return None if code is None else _amd.wait_of_immediate(code, target)

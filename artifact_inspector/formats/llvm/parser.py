@@ -1,11 +1,11 @@
 """LLVM IR as `AsmWriter` prints it (LLVM Language Reference Manual), LLVM 14 and later.
 
-A call of inline assembly gives one instruction per relevant instruction inside, so four `mov` and one
-`ld.global` are one global load. Opcodes are LLVM's own (`fadd`, `load`), the names of intrinsics
-(`llvm.fma.f32`), `@name` for other calls, and the inner opcode for inline assembly.
+A call of inline assembly gives one instruction per relevant instruction inside, so four `mov` and one `ld.global` are
+one global load. Opcodes are LLVM's own (`fadd`, `load`), the names of intrinsics (`llvm.fma.f32`), `@name` for other
+calls, and the inner opcode for inline assembly.
 
-Cannot read: see `FORMAT.cannot_read`, and what the printer does not print (unindented statements, statements
-over several lines other than `switch`, `invoke` and `callbr`).
+Cannot read: see `FORMAT.cannot_read`, and what the printer does not print (unindented statements, statements over
+several lines other than `switch`, `invoke` and `callbr`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,13 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._conditions import LLVM
 from artifact_inspector.formats._format import DECODE_CACHE_SIZE, Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
 from artifact_inspector.formats.llvm.calls import LOADS, STORES, Events, events_of_assembly, events_of_callee
 from artifact_inspector.formats.llvm.metadata import DebugLocations, unquote
 from artifact_inspector.formats.llvm.opcodes import OPCODES
-from artifact_inspector.formats.llvm.operations import (
-    TRAITS,
-    commit,
-    matrix_of,
-    transfer,
-    vector_loads_in_flight,
-    wait_of,
-)
+from artifact_inspector.formats.llvm.operations import TRAITS, commit, matrix_of, transfer, wait_of, wait_of_immediate
 from artifact_inspector.model import BasicBlock, EventKind, Function, Instruction, Module, Operands, Stage
 from artifact_inspector.model.limits import ASSEMBLY
 from artifact_inspector.model.text import SourceText, split_list
@@ -93,12 +85,12 @@ def parse(source: SourceText, stage: Stage) -> Module:
             log.report(start + 1, "the function has no readable header")
         else:
             functions.append(_LlvmBody(header, start + 1, context).parse(lines[start + 1 : stop]))
-    if not functions:
-        raise ParseError(
-            "the text defines no LLVM function", source.position(0), "Check that the file is complete LLVM IR."
-        )
-    return Module(
-        stage, source.name, log.unique_functions(functions), attributes, log.problems, is_complete=log.is_complete
+    return log.build_module(
+        stage,
+        functions,
+        attributes,
+        lacks="the text defines no LLVM function",
+        remedy="Check that the file is complete LLVM IR.",
     )
 
 
@@ -124,16 +116,15 @@ class _Context(NamedTuple):
 
 def _module_attributes(text: str) -> dict[str, str]:
     attributes: dict[str, str] = {}
-    triple = _TRIPLE.search(f"\n{text}")
-    cpu = _TARGET_CPU.search(text)
+    triple, cpu = _TRIPLE.search(f"\n{text}"), _TARGET_CPU.search(text)
+    generation = None
     if triple is not None:
         attributes["triple"] = triple[1]
+        generation = _TRIPLE_GENERATION.search(triple[1])
     if cpu is not None:
         attributes["target"] = cpu[1]
-    elif triple is not None:
-        generation = _TRIPLE_GENERATION.search(triple[1])
-        if generation is not None:
-            attributes["target"] = "gfx" + generation[0].removeprefix("gfx").replace(".", "")
+    elif generation is not None:
+        attributes["target"] = "gfx" + generation[0].removeprefix("gfx").replace(".", "")
     return attributes
 
 
@@ -159,13 +150,8 @@ class _LlvmBody:
 
     def parse(self, lines: list[str]) -> Function:
         """The function, from the lines after its header."""
-        locations, plain, calls, loads = (
-            self._context.locations,
-            self._plain_events,
-            self._call_cache,
-            self._load_cache,
-        )
-        append, new, statement = self._append, _new, _STATEMENT.match
+        locations, plain, loads = self._context.locations, self._plain_events, self._load_cache
+        calls, append, new, statement = self._call_cache, self._append, _new, _STATEMENT.match
         locations.line = self._number
         closed = False
         numbered_lines = iter(enumerate(lines, self._number + 1))
@@ -248,7 +234,7 @@ class _LlvmBody:
             return (("call", EventKind.BRANCH, None),)
         name = callee[1]
         if name == "llvm.amdgcn.s.waitcnt":
-            waits = vector_loads_in_flight(line, self._context.target) is not None
+            waits = wait_of_immediate(line, self._context.target) is not None
             return ((name, EventKind.WAIT if waits else EventKind.OTHER, None),)
         events = events_of_assembly(callee[2]) if name is None else events_of_callee(name)
         if len(events) > ASSEMBLY.value:
@@ -312,9 +298,7 @@ def _blocks(
     instructions: Sequence[Instruction],
     log: ProblemLog,
 ) -> Iterator[BasicBlock]:
-    indices: dict[str, int] = {}
-    for index, label in enumerate(labels):
-        indices.setdefault(label, index)
+    indices = {label: index for index, label in reversed([*enumerate(labels)])}  # the first of several
     for index, (label, exit_) in enumerate(zip(labels, exits, strict=True)):
         successors: dict[int, None] = {}
         if exit_ is None:
@@ -359,7 +343,8 @@ FORMAT = Format(
     conditions=LLVM,
     cannot_read=(
         "Loads and stores through a generic pointer count as global.",
-        "Without a target in the file (Triton names one from 3.9 on), `s.waitcnt` is decoded as on gfx9.",
+        "Without a target in the file (Triton names one from 3.9 on), an `s.waitcnt` on which generations differ "
+        "has no depth.",
         "Address space 7 is AMD's buffer pointer here, never NVIDIA's shared::cluster.",
         "A wait whose depth is an operand of inline assembly (`$0`) has no depth.",
         "Named types (`%struct.s`) among the operands are read as values.",

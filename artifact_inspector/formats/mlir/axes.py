@@ -83,10 +83,8 @@ def axis_operation(instruction: Instruction) -> AxisOperation:
         return operation if pointee is None else operation._replace(pointee=max(1, int(pointee[1]) // 8))
     if role is AxisRole.COMPARE:
         predicate = _PREDICATE.search(text)
-        predicate_name = "" if predicate is None else predicate[1]
-        return operation._replace(
-            grows_with_left=_GROWS_WITH_LEFT.get(predicate_name), holds_below=_HOLDS_BELOW.get(predicate_name)
-        )
+        name = "" if predicate is None else predicate[1]
+        return operation._replace(grows_with_left=_GROWS_WITH_LEFT.get(name), holds_below=_HOLDS_BELOW.get(name))
     if role is AxisRole.LOOP:
         variable = _INDUCTION.search(text)
         # scf.for %i = %first to %stop step %step: the upper bound does not affect the variable's values.

@@ -1,7 +1,7 @@
 """Semantics of operations of Triton's dialects: transfers, waits and products.
 
-Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td in
-Triton 2.0 to 3.9.
+Source: the assembly formats of TritonOps.td, TritonGPUOps.td, TritonNvidiaGPUOps.td and TritonAMDGPUOps.td in Triton
+2.0 to 3.9.
 """
 
 from __future__ import annotations
@@ -11,19 +11,8 @@ from functools import lru_cache
 
 from artifact_inspector.formats._format import TRANSFER_KINDS, TraitTable
 from artifact_inspector.formats.mlir.types import element_bits, parse_types
-from artifact_inspector.model import (
-    AccessOperands,
-    EventKind,
-    Instruction,
-    MatrixOp,
-    Module,
-    PointerUse,
-    Queue,
-    TensorType,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, TensorType, Trait
+from artifact_inspector.model.memory import AccessOperands, PointerUse, Queue, Transfer, WaitOp
 from artifact_inspector.model.text import parse_integer
 
 TRAITS = TraitTable(
@@ -82,15 +71,11 @@ def modern_opcode(opcode: str) -> str:
 
 def access_operands(instruction: Instruction) -> AccessOperands:
     """The reads of a memory operation by role: address, mask and value."""
-    reads = instruction.operands.reads
-    opcode = modern_opcode(instruction.opcode)
-    name = opcode.rpartition(".")[2]
-    text = instruction.text
+    reads, text = instruction.operands.reads, instruction.text
+    name = modern_opcode(instruction.opcode).rpartition(".")[2]
     if name == "load":
         return AccessOperands(reads[:1], reads[1:2], reads[2:3])
-    if name == "store":
-        return AccessOperands(reads[:1], reads[2:3], reads[1:2])
-    if name == "atomic_rmw":
+    if name in ("store", "atomic_rmw"):
         return AccessOperands(reads[:1], reads[2:3], reads[1:2])
     if name == "atomic_cas":
         return AccessOperands(reads[:1], (), reads[1:])
@@ -106,11 +91,8 @@ def access_operands(instruction: Instruction) -> AccessOperands:
         offset_values = tuple(VALUE.findall(text, text.find("["), closing_bracket)) if closing_bracket > 0 else ()
         outer_values = tuple(value for value in reads if value not in offset_values)
         if name.startswith("buffer_load"):
-            pointer, mask_and_other = (
-                outer_values[:1],
-                tuple(v for v in outer_values[1:] if f"stride = {v}" not in text),
-            )
-            return AccessOperands(pointer + offset_values, mask_and_other[:1], mask_and_other[1:2])
+            mask_and_other = tuple(v for v in outer_values[1:] if f"stride = {v}" not in text)
+            return AccessOperands(outer_values[:1] + offset_values, mask_and_other[:1], mask_and_other[1:2])
         return AccessOperands(outer_values[1:2] + offset_values, outer_values[2:3], outer_values[:1])
     if instruction.kind is EventKind.GLOBAL_STORE or name == "descriptor_reduce":
         return AccessOperands(reads[:-1], (), reads[-1:])
@@ -126,8 +108,7 @@ def pointer_use(instruction: Instruction) -> PointerUse:
     """Whether an operation's text has the type of one pointer, of a tensor of pointers, or of none."""
     if ": !tt.ptr<" in instruction.text:
         return PointerUse.ONE
-    named = "!tt.ptr" in instruction.text or "tensordesc" in instruction.text
-    return PointerUse.MANY if named else PointerUse.NONE
+    return PointerUse.MANY if "!tt.ptr" in instruction.text or "tensordesc" in instruction.text else PointerUse.NONE
 
 
 def wait_of(instruction: Instruction, _module: Module) -> WaitOp | None:
@@ -143,18 +124,15 @@ def wait_of(instruction: Instruction, _module: Module) -> WaitOp | None:
 
 def transfer(instruction: Instruction, module: Module) -> Transfer | None:
     """What a load, store, atomic or asynchronous copy moves, for the whole block."""
-    kind = instruction.kind
+    kind, text = instruction.kind, instruction.text
     if kind not in TRANSFER_KINDS:
         return None
-    text = instruction.text
     opcode = modern_opcode(instruction.opcode)
     name = opcode.rpartition(".")[2]
     types_in_text = parse_types(text, module.layouts)
-    if not types_in_text:
-        size = _scalar_size(text)
-    else:
-        # A slice of a buffer (2.x), a value or a pointer comes first; otherwise the tile comes last.
-        size = (types_in_text[0] if name in _TILE_FIRST or name.startswith("insert_slice") else types_in_text[-1]).size
+    # A slice of a buffer (2.x), a value or a pointer comes first; otherwise the tile comes last.
+    tile = 0 if name in _TILE_FIRST or name.startswith("insert_slice") else -1
+    size = types_in_text[tile].size if types_in_text else _scalar_size(text)
     queue, barrier = Queue.USE, None
     if "tdm" in name:
         queue = Queue.TENSORS

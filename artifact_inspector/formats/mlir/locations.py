@@ -54,20 +54,19 @@ class LocationAliases:
 
         All parts of a descriptor have its source name; they keep their own names.
         """
-        names = {}
-        for name, alias in _ARGUMENT.findall(line):
-            name_match = _NAMED.match(self._aliases.get(alias, ""))
-            if name_match is not None:
-                names[f"%{name}"] = self._aliases[alias].split('"')[1]
+        names = {
+            f"%{name}": self._aliases[alias].split('"')[1]
+            for name, alias in _ARGUMENT.findall(line)
+            if _NAMED.match(self._aliases.get(alias, "")) is not None
+        }
         times = Counter(names.values())
         return {name: source_name for name, source_name in names.items() if times[source_name] == 1}
 
     def resolve(self, text: str, line: int) -> Location | None:
         """The inline chain of a location attribute; None for unknown or line 0."""
-        resolved = self._resolved
-        if text not in resolved:
+        if text not in self._resolved:
             self._resolve(text, line)
-        return resolved[text]
+        return self._resolved[text]
 
     def _resolve(self, text: str, line: int) -> None:
         resolved = self._resolved
@@ -77,9 +76,12 @@ class LocationAliases:
             text = stack[-1]
             if text in unresolved:
                 join, inner_locations = unresolved.pop(text)
-                resolved[text] = self._within_limit(
-                    join([resolved[inner_location] for inner_location in inner_locations]), line
-                )
+                location = join([resolved[inner] for inner in inner_locations])
+                if location is not None and len(location) > self._max_callers:
+                    message = f"source location with more than {self._max_callers} callers; treated as unknown"
+                    self._log.report(line, message)
+                    location = None
+                resolved[text] = location
                 stack.pop()
             elif text in resolved:
                 stack.pop()
@@ -93,13 +95,7 @@ class LocationAliases:
                 else:
                     join, inner_locations = _parse_location(definition)
                     unresolved[text] = join, inner_locations
-                    stack += [inner_location for inner_location in inner_locations if inner_location not in resolved]
-
-    def _within_limit(self, location: Location | None, line: int) -> Location | None:
-        if location is None or len(location) <= self._max_callers:
-            return location
-        self._log.report(line, f"source location with more than {self._max_callers} callers; treated as unknown")
-        return None
+                    stack += [inner for inner in inner_locations if inner not in resolved]
 
 
 _JoinFunction = Callable[[list[Location | None]], Location | None]

@@ -59,12 +59,9 @@ def _reduced_extent(text: str) -> int | None:
 def count_results(text: str) -> int:
     """Number of values that `%a, %b:3` names; above the limit if the number has too many digits."""
     too_many = RESULTS.value + 1
-    count = 0
-    for result in text.split(","):
-        _, colon, number = result.partition(":")
-        result_count = parse_integer(number) if colon and number.isdecimal() else 1
-        count += too_many if result_count is None else result_count
-    return count
+    numbers = (result.partition(":")[2] for result in text.split(","))
+    counts = (parse_integer(number) if number.isdecimal() else 1 for number in numbers)
+    return sum(too_many if count is None else count for count in counts)
 
 
 def result_names(text: str) -> tuple[str, ...]:

@@ -1,18 +1,17 @@
 """TTIR and TTGIR: MLIR's custom assembly form as Triton prints it, one operation per line.
 
-Follows MLIR's AsmPrinter and the dialects of Triton 2.0 to 3.9 (`triton_gpu` became `ttg`,
-`triton_nvidia_gpu` became `ttng`, `amdgpu` became `amdg`). Structured control flow (`scf`,
-`ttg.warp_specialize`) is lowered to basic blocks, so that analysis sees one kind of control flow. Values
-passed between regions are kept as flows. The body of a reduction defines how two elements combine: its
-operations are kept as OTHER and are not computes.
+Follows MLIR's AsmPrinter and the dialects of Triton 2.0 to 3.9 (`triton_gpu` became `ttg`, `triton_nvidia_gpu` became
+`ttng`, `amdgpu` became `amdg`). Structured control flow (`scf`, `ttg.warp_specialize`) is lowered to basic blocks, so
+that analysis sees one kind of control flow. Values passed between regions are kept as flows. The body of a reduction
+defines how two elements combine: its operations are kept as OTHER and are not computes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._conditions import tensor_conditions
 from artifact_inspector.formats._format import Format
 from artifact_inspector.formats._problems import NOT_CLOSED, ProblemLog
@@ -42,18 +41,9 @@ from artifact_inspector.formats.mlir.operations import (
 from artifact_inspector.formats.mlir.regions import LOOPS, YIELDING, OpenRegion, OpenRegionKind
 from artifact_inspector.formats.mlir.shared import launch_parameters, shared_use, source_name
 from artifact_inspector.formats.mlir.types import parse_layouts, read_signature
-from artifact_inspector.model import (
-    BasicBlock,
-    EventKind,
-    Flow,
-    Function,
-    Instruction,
-    Location,
-    Module,
-    Partition,
-    Stage,
-)
+from artifact_inspector.model import EventKind, Instruction, Location, Stage
 from artifact_inspector.model.limits import NESTING, RESULTS
+from artifact_inspector.model.module import BasicBlock, Flow, Function, Module, Partition
 from artifact_inspector.model.text import SourceText, parse_integer
 
 __all__ = ["FORMAT", "OPCODES"]
@@ -72,9 +62,8 @@ _WARPS = re.compile(r"num_warps\(\d+\)")
 def sniff(text: str) -> bool:
     """True for an MLIR module with a Triton function."""
     head = text[:65536]
-    return (
-        "tt.func" in head or "func public @" in head or ("module" in head and ("ttg." in head or "triton_gpu." in head))
-    )
+    is_module = "module" in head and ("ttg." in head or "triton_gpu." in head)
+    return "tt.func" in head or "func public @" in head or is_module
 
 
 def parse(source: SourceText, stage: Stage) -> Module:
@@ -95,14 +84,14 @@ def parse(source: SourceText, stage: Stage) -> Module:
             header.update((key, quoted or bare) for key, quoted, bare in _ATTRIBUTE.findall(stripped))
         else:
             parser.parse_line(stripped, number)
-    functions = parser.finish()
-    if not functions:
-        raise ParseError(
-            "no Triton function in this MLIR text", source.position(0), "The file may be truncated or of another kind."
-        )
-    return Module(
-        stage, source.name, log.unique_functions(functions), header, log.problems, parse_layouts(text), log.is_complete
+    module = log.build_module(
+        stage,
+        parser.finish(),
+        header,
+        lacks="no Triton function in this MLIR text",
+        remedy="The file may be truncated or of another kind.",
     )
+    return replace(module, layouts=parse_layouts(text))
 
 
 class _MlirParser:
@@ -132,8 +121,6 @@ class _MlirParser:
         self._partitions: list[Partition] = []
         self._labelled_blocks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self._branches: list[tuple[int, int, str, tuple[str, ...]]] = []
-
-    # -- lines ---------------------------------------------------------------
 
     def parse_module_line(self, line: str, number: int) -> None:
         """Process the line that opens a module."""
@@ -212,8 +199,6 @@ class _MlirParser:
         if at < 0 or not line.endswith(")"):
             return line, None
         return line[:at], self._locations.resolve(line[at + 5 : -1], number)
-
-    # -- regions -------------------------------------------------------------
 
     def _open_region(self, results: str | None, opcode: str, text: str, index: int) -> None:
         entry = self._block
@@ -355,8 +340,6 @@ class _MlirParser:
         elif region.kind is OpenRegionKind.FUNCTION:
             block = self._begin_block(match[1], None)
             self._labelled_blocks[match[1]] = (block, arguments)
-
-    # -- blocks --------------------------------------------------------------
 
     @property
     def _block(self) -> int:

@@ -1,7 +1,7 @@
 """Rewrites saved tensor-level IR as if other compile options had been used.
 
-Source: Triton's printer of `tt.func` (arguments with their attributes) and of `tt.dot` (`inputPrecision`,
-Triton 3.0 and later).
+Source: Triton's printer of `tt.func` (arguments with their attributes) and of `tt.dot` (`inputPrecision`, Triton 3.0
+and later).
 """
 
 from __future__ import annotations

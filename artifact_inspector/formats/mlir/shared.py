@@ -50,9 +50,8 @@ def _role(opcode: str) -> SharedRole:
     name = modern_opcode(opcode).rpartition(".")[2]
     if name.endswith(_BUFFERS):
         return SharedRole.BUFFER
-    role = _ROLES.get(name)
-    if role is not None:
-        return role
+    if name in _ROLES:
+        return _ROLES[name]
     if name in _PLAIN_MMA:
         return SharedRole.MATRIX_BARRIER
     if name.startswith("atomic_"):

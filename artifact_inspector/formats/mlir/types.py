@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 
 from artifact_inspector.formats.mlir.encodings import parse_encoding
 from artifact_inspector.model import TensorType
@@ -17,8 +19,7 @@ from artifact_inspector.model.text import parse_integer, split_brackets, split_c
 
 # Searching for a preceding newline is many times faster than `^`, which is tried at every position.
 _ALIAS = re.compile(r"\n(#\w+) = (#(?:triton_gpu|triton_nvidia_gpu|ttg|ttng|amdgpu|amdg)\..*\S)\s*$", re.M)
-# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is not a value's
-# type.
+# The type inside a descriptor (`!tt.tensordesc<tensor<64x32xf16>>`, `: <f16>, <64x32xf16>`) is not a value's type.
 _START = re.compile(
     r"(!(?:tt|ttg|triton_gpu)\.memdesc|(?<!desc<)(?<! <)tensor)<((?:\d+x)+)|(?<=-> )<((?:\d+x)+)(?=[fi!b])"
 )
@@ -49,8 +50,8 @@ def parse_layouts(text: str) -> dict[str, str]:
 def parse_types(text: str, layouts: Mapping[str, str]) -> tuple[TensorType, ...]:
     """Every tensor and memory type in a text, in order.
 
-    Operations on memory may omit the dialect (`-> <128x32xf16, #shared, #smem, mutable>`). Until Triton 2.3,
-    memory is a tensor with a shared layout.
+    Operations on memory may omit the dialect (`-> <128x32xf16, #shared, #smem, mutable>`). Until Triton 2.3, memory is
+    a tensor with a shared layout.
 
     Example:
         >>> found = parse_types("tensor<64x32x!tt.ptr<f16>, #b>", {"#b": "#ttg.linear<>"})[0]
@@ -90,8 +91,8 @@ def _unresolved_types(text: str) -> tuple[TensorType, ...]:
 def read_signature(text: str) -> tuple[str, ...]:
     """The types of a function's arguments in Triton's own notation, with their divisibility.
 
-    Memory spaces and vendor-specific attributes of pointers are omitted: a kernel has the same signature on
-    all targets and versions.
+    Memory spaces and vendor-specific attributes of pointers are omitted: a kernel has the same signature on all targets
+    and versions.
 
     Args:
         text: of the function's line, after the opening bracket.
@@ -102,8 +103,7 @@ def read_signature(text: str) -> tuple[str, ...]:
     """
     signature = []
     for argument in split_closed_list(text, 0):
-        declaration = argument.partition(": ")[2].partition(" loc(")[0]
-        kind, _, attributes = declaration.partition(" {")
+        kind, _, attributes = argument.partition(": ")[2].partition(" loc(")[0].partition(" {")
         divisor = _DIVISOR.search(attributes)
         hint = "" if divisor is None or divisor[1] == "1" else f":{divisor[1]}"
         pointer = _POINTER.fullmatch(kind)
@@ -119,15 +119,9 @@ def _triton_scalar(kind: str) -> str:
 
 def _parse_shape(text: str) -> tuple[int, ...] | None:
     """The extents of `64x32x`; None for an impossible number of elements."""
-    shape = []
-    elements = 1
-    for extent_text in text[:-1].split("x"):
-        extent = parse_integer(extent_text)
-        elements *= extent or 0
-        if extent is None or elements > _MAX_ELEMENTS:
-            return None
-        shape.append(extent)
-    return tuple(shape)
+    extents = [parse_integer(extent) for extent in text[:-1].split("x")]
+    shape = tuple(extent for extent in extents if extent is not None)
+    return None if len(shape) < len(extents) or max(accumulate(shape, mul)) > _MAX_ELEMENTS else shape
 
 
 @lru_cache(maxsize=1024)

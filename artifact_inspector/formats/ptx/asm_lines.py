@@ -19,8 +19,7 @@ class AsmLines:
         """`instructions`: of the function; the parser appends to it."""
         self._instructions = instructions
         self._marks: dict[int, str | None] = {}
-        """Instruction index → the `.loc` inside an asm from there on; None outside, and at the start of an
-        asm."""
+        """Instruction index → the `.loc` inside an asm from there on; None outside, and at the start of an asm."""
 
     def record(self, mark: str | None) -> None:
         """Record a `.loc`, or with None the start or end of an asm."""

@@ -1,7 +1,7 @@
 """Kinds of PTX's opcodes (PTX ISA 9.0, chapter 9).
 
-The order of modifiers is not fixed (`ld.relaxed.gpu.global.b32`). The state space of a memory operation and
-the type of an arithmetic one are therefore moved to the front before the table lookup.
+The order of modifiers is not fixed (`ld.relaxed.gpu.global.b32`). The state space of a memory operation and the type of
+an arithmetic one are therefore moved to the front before the table lookup.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ OPCODES = OpcodeTable(
             mbarrier.arrive.expect_tx mbarrier.expect_tx tcgen05.commit
         """,
         EventKind.WAIT: """
-            cp.async.wait_group cp.async.wait_all cp.async.bulk.wait_group wgmma.wait_group
-            mbarrier.try_wait mbarrier.test_wait tcgen05.wait
+            cp.async.wait_group cp.async.wait_all cp.async.bulk.wait_group wgmma.wait_group mbarrier.try_wait
+            mbarrier.test_wait tcgen05.wait
         """,
         EventKind.SHARED_LOAD: "ld.shared ldmatrix wmma.shared.load",
         EventKind.SHARED_STORE: "st.shared st.bulk stmatrix wmma.shared.store",
@@ -54,17 +54,15 @@ OPCODES = OpcodeTable(
         EventKind.SHUFFLE: "shfl vote match activemask redux movmatrix",
         EventKind.BRANCH: "bra brx call ret exit trap",
         EventKind.INTEGER: f"""
-            {_INTEGER_ROWS} addc subc madc mul24 mad24 sad and or xor not cnot lop3 shl shr shf bfe bfi
-            bfind bmsk brev clz popc fns szext isspacep mapa getctarank vadd vsub vmad vmin vmax vset vshl
-            vshr vabsdiff vavrg
+            {_INTEGER_ROWS} addc subc madc mul24 mad24 sad and or xor not cnot lop3 shl shr shf bfe bfi bfind bmsk brev
+            clz popc fns szext isspacep mapa getctarank vadd vsub vmad vmin vmax vset vshl vshr vabsdiff vavrg
         """,
         EventKind.MOVE: "mov cvt cvta selp slct prmt",
         EventKind.OTHER: """
-            ld.param ld.const st.param cp.async.bulk.shared.shared cp.async.bulk.prefetch mbarrier.
-            bar.arrive barrier.arrive barrier.cta.arrive barrier.cluster.arrive wgmma.fence tcgen05. fence
-            membar griddepcontrol setmaxnreg elect createpolicy prefetch prefetchu discard applypriority
-            tensormap clusterlaunchcontrol alloca stacksave stackrestore nanosleep pmevent brkpt txq suq
-            istypep
+            ld.param ld.const st.param cp.async.bulk.shared.shared cp.async.bulk.prefetch mbarrier. bar.arrive
+            barrier.arrive barrier.cta.arrive barrier.cluster.arrive wgmma.fence tcgen05. fence membar griddepcontrol
+            setmaxnreg elect createpolicy prefetch prefetchu discard applypriority tensormap clusterlaunchcontrol alloca
+            stacksave stackrestore nanosleep pmevent brkpt txq suq istypep
         """,
     }.items()
 )

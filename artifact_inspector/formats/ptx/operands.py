@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._format import DECODE_CACHE_SIZE
+from artifact_inspector.formats._format import DECODE_CACHE_SIZE, once_per_module
 from artifact_inspector.model import Module, Operands
 from artifact_inspector.model.text import parse_integer, split_list
 
@@ -58,31 +58,20 @@ def _operand_names(operand: str) -> list[str]:
     return [name for name in NAME.findall(operand) if name != "_"]
 
 
-class _ConstantRegisters:
-    """Registers with one constant value throughout a module; caches the last module."""
-
-    def __init__(self) -> None:
-        self._cached: tuple[Module | None, dict[str, int | None]] = (None, {})
-
-    def value(self, operand: str, module: Module) -> int | None:
-        """The constant value of an operand; None if it is computed, or has several values."""
-        if (number := parse_integer(operand)) is not None:
-            return number
-        if self._cached[0] is not module:
-            self._cached = (module, self._read_constants(module))
-        return self._cached[1].get(operand)
-
-    @staticmethod
-    def _read_constants(module: Module) -> dict[str, int | None]:
-        # LLVM's registers are in SSA form except for the copies of a phi, which are also `mov`.
-        constants: dict[str, int | None] = {}
-        for function in module.functions:
-            for instruction in function.instructions:
-                match = _MOVE.match(instruction.text) if instruction.opcode in _MOVES else None
-                if match is not None:
-                    number = parse_integer(match[2])
-                    constants[match[1]] = number if constants.get(match[1], number) == number else None
-        return constants
+def constant_value(operand: str, module: Module) -> int | None:
+    """The constant value of an operand; None if it is computed, or has several values."""
+    number = parse_integer(operand)
+    return _constants(module).get(operand) if number is None else number
 
 
-CONSTANTS = _ConstantRegisters()
+@once_per_module
+def _constants(module: Module) -> dict[str, int | None]:
+    """Registers with one constant value throughout a module."""
+    # LLVM's registers are in SSA form except for the copies of a phi, which are also `mov`.
+    constants: dict[str, int | None] = {}
+    moves = (x for function in module.functions for x in function.instructions if x.opcode in _MOVES)
+    for match in (_MOVE.match(instruction.text) for instruction in moves):
+        if match is not None:
+            number = parse_integer(match[2])
+            constants[match[1]] = number if constants.get(match[1], number) == number else None
+    return constants

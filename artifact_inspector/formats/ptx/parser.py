@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from artifact_inspector.errors import ParseError
 from artifact_inspector.formats import _nvidia
 from artifact_inspector.formats._assembly import BlockExit, LineTableFiles, split_blocks
 from artifact_inspector.formats._conditions import PTX
@@ -17,19 +16,9 @@ from artifact_inspector.formats._resource_figures import ptx_figures
 from artifact_inspector.formats.ptx.asm_lines import AsmLines
 from artifact_inspector.formats.ptx.data_sections import local_bytes, strip_data_sections
 from artifact_inspector.formats.ptx.opcodes import OPCODES, kind_of
-from artifact_inspector.formats.ptx.operands import CONSTANTS, NAME, STATEMENT, decode
-from artifact_inspector.model import (
-    EventKind,
-    Frame,
-    Function,
-    Instruction,
-    Location,
-    MatrixOp,
-    Module,
-    Queue,
-    Stage,
-    Transfer,
-)
+from artifact_inspector.formats.ptx.operands import NAME, STATEMENT, constant_value, decode
+from artifact_inspector.model import Frame, Function, Instruction, Location, MatrixOp, Module, Queue, Stage, Transfer
+from artifact_inspector.model.kind import EventKind
 from artifact_inspector.model.text import SourceText, split_list
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
@@ -70,22 +59,18 @@ def parse(source: SourceText, stage: Stage) -> Module:
     log = ProblemLog(source)
     parser = _PtxParser(LineTableFiles(_FILE.findall(text), log), log)
     _parse_lines(text.split("\n"), parser)
-    functions, attributes = parser.functions, parser.attributes
-    if not functions:
-        raise ParseError(
-            "no PTX function with a body",
-            source.position(0),
-            "Compile the kernel again: the file is empty, truncated, or not PTX.",
-        )
-    for key, pattern in (("version", _VERSION), ("target", _TARGET)):
-        match = pattern.search(text)
+    local = local_bytes(text, parser.functions)
+    for key, match in (("version", _VERSION.search(text)), ("target", _TARGET.search(text))):
         if match is not None:
-            attributes[key] = match[1]
-    local = local_bytes(text, functions)
+            parser.attributes[key] = match[1]
     if local is not None:
-        attributes["local"] = str(local)
-    return Module(
-        stage, source.name, log.unique_functions(functions), attributes, log.problems, is_complete=log.is_complete
+        parser.attributes["local"] = str(local)
+    return log.build_module(
+        stage,
+        parser.functions,
+        parser.attributes,
+        lacks="no PTX function with a body",
+        remedy="Compile the kernel again: the file is empty, truncated, or not PTX.",
     )
 
 
@@ -113,8 +98,8 @@ def _parse_lines(lines: list[str], parser: _PtxParser) -> None:
         elif parser.in_asm:
             parser.parse_line(number, line)
         else:
-            # LLVM 23 and later count the lines of an inline asm from the line of its call. The call's
-            # location is the one before the asm, and continues after it.
+            # LLVM 23 and later count the lines of an inline asm from the line of its call. The call's location is the
+            # one before the asm, and continues after it.
             parser.location = location = new_location
     parser.finish()
 
@@ -158,9 +143,7 @@ class _PtxParser:
             self._parse_loc(number, line, self._body)
             return
         code = code.partition("//")[0].rstrip()
-        at = 0
-        if self._body is None:
-            at = self._parse_header(number, code)
+        at = self._parse_header(number, code) if self._body is None else 0
         if self._body is not None:
             self._parse_statements(number, code, at, line.partition(" ")[0], self._body)
 
@@ -195,7 +178,10 @@ class _PtxParser:
         brace = code.find("{")
         if brace < 0:
             if ";" in code:
-                self._parse_declaration([*self._header, code])
+                declaration = [*self._header, code]
+                match = _HEADER.search(" ".join(declaration))
+                if match is not None and not any(".extern" in line or ".entry" in line for line in declaration):
+                    self._declared.setdefault(match[1], self._header_line)
                 self._header = []
             else:
                 self._header.append(code)
@@ -208,11 +194,6 @@ class _PtxParser:
         self.append = self._body.instructions.append
         self._header, self._depth, self.location = [], 1, None
         return brace + 1
-
-    def _parse_declaration(self, header: list[str]) -> None:
-        match = _HEADER.search(" ".join(header))
-        if match is not None and not any(".extern" in line or ".entry" in line for line in header):
-            self._declared.setdefault(match[1], self._header_line)
 
     def _parse_statements(self, number: int, code: str, at: int, token: str, body: _PtxBody) -> None:
         """Process the statements of a line; `token` is its first word, including the indent."""
@@ -234,17 +215,15 @@ class _PtxParser:
                 at = label.end()
                 continue
             end = code.find(";", at)
-            self._append_pending(number, code[at : end if end >= 0 else stop])
+            if not self.pending:
+                self._pending_line = number
+            fragment = code[at : end if end >= 0 else stop]
+            self.pending.append(fragment)
+            self._open_braces += fragment.count("{") - fragment.count("}")
             if end < 0:
                 return
             self._finish_statement(token, body)
             at = end + 1
-
-    def _append_pending(self, number: int, fragment: str) -> None:
-        if not self.pending:
-            self._pending_line = number
-        self.pending.append(fragment)
-        self._open_braces += fragment.count("{") - fragment.count("}")
 
     def _finish_statement(self, token: str, body: _PtxBody) -> None:
         """Process the pending statement, and cache its first word if the word determines kind and opcode."""
@@ -301,8 +280,8 @@ class _LocParser:
         if match[4] is None:
             chain = paths.chain(at, inner, paths.callers(line.partition("//")[2]))
             return chain and self._chains.setdefault(chain, chain), True
-        # Only one level is named. The printer writes the location of an inlined caller before its first use,
-        # so the nearest one above has the other levels.
+        # Only one level is named. The printer writes the location of an inlined caller before its first use, so the
+        # nearest one above has the other levels.
         caller = paths.frame(at, match[4], match[5], match[6])
         chain = paths.chain(at, inner, self._inlined.get(caller, (caller,)))
         if chain is not None:
@@ -354,16 +333,14 @@ class _PtxBody:
         self.instructions.append(Instruction(line, opcode, kind_of(opcode), location, guard, text, decode))
         return guard is None and base not in _CONTROL
 
-    def _resolve_table(self, exit_: BlockExit) -> BlockExit:
-        if len(exit_.targets) == 1 and exit_.targets[0] in self._branch_tables:
-            return BlockExit(self._branch_tables[exit_.targets[0]], exit_.falls_through)
-        return exit_
-
     def build(self, log: ProblemLog) -> Function:
         """The function with its basic blocks."""
-        exits = {at: self._resolve_table(exit_) for at, exit_ in self._exits.items()}
-        targets = {name for exit_ in exits.values() for name in exit_.targets}
-        starts = [(at, name) for at, name in self._labels if name.startswith("$L__BB") or name in targets]
+        exits = {}
+        for at, (targets, falls_through) in self._exits.items():
+            table = self._branch_tables.get(targets[0], targets) if len(targets) == 1 else targets
+            exits[at] = BlockExit(table, falls_through)
+        names = {name for exit_ in exits.values() for name in exit_.targets}
+        starts = [(at, name) for at, name in self._labels if name.startswith("$L__BB") or name in names]
         titles = {**self._block_names, **dict(reversed(starts))}
         blocks, missing = split_blocks(len(self.instructions), starts, exits, titles, log, self.line)
         for name in sorted({name for _, name in missing}):
@@ -392,9 +369,9 @@ def _parameter_names(header: re.Match[str] | None) -> tuple[str, ...]:
 
 
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    if instruction.kind not in TRANSFER_KINDS and "expect_tx" not in instruction.opcode:
-        return None
-    return _nvidia.transfer_of(instruction.opcode, instruction.text)
+    if instruction.kind in TRANSFER_KINDS or "expect_tx" in instruction.opcode:
+        return _nvidia.transfer_of(instruction.opcode, instruction.text)
+    return None
 
 
 def _commit(instruction: Instruction) -> Queue | None:
@@ -406,7 +383,7 @@ def _matrix(instruction: Instruction, module: Module) -> MatrixOp | None:
     if opcode.startswith("tcgen05"):
         operands = split_list(instruction.text[instruction.text.find(opcode) + len(opcode) :])
         index = _nvidia.descriptor_operand(opcode)
-        descriptor = CONSTANTS.value(operands[index], module) if index < len(operands) else None
+        descriptor = constant_value(operands[index], module) if index < len(operands) else None
     return _nvidia.matrix_of(opcode, descriptor)
 
 

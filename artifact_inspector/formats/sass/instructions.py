@@ -8,18 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from artifact_inspector.formats._format import TraitTable
-from artifact_inspector.model import (
-    ControlInfo,
-    EventKind,
-    Instruction,
-    MatrixOp,
-    Module,
-    Queue,
-    Trait,
-    Transfer,
-    WaitOp,
-)
+from artifact_inspector.formats._format import TraitTable, once_per_module
+from artifact_inspector.model import EventKind, Instruction, MatrixOp, Module, Queue, Trait, Transfer, WaitOp
+from artifact_inspector.model.instruction import ControlInfo
 from artifact_inspector.model.text import parse_integer
 
 TRAITS = TraitTable({Trait.FUSED: r"U?[DF]FMA|HFMA2"})
@@ -30,10 +21,10 @@ _NO_BARRIER = 7
 def read_control(encoding: int) -> ControlInfo:
     """The control code in the second 64-bit word of an instruction (Volta and later).
 
-    **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
-    Microbenchmarking" (2018), section 2.1, lists the fields: from bit 105 of the 128, 4 bits of stall cycles,
-    the yield flag, 3 bits each of write and read barrier, 6 of wait mask, 4 of reuse. According to
-    triton/tools/disasm.py, a cleared flag yields, and 7 is no barrier.
+    **Source** Jia, Maggioni, Staiger, Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
+    (2018), section 2.1, lists the fields: from bit 105 of the 128, 4 bits of stall cycles, the yield flag, 3 bits each
+    of write and read barrier, 6 of wait mask, 4 of reuse. According to triton/tools/disasm.py, a cleared flag yields,
+    and 7 is no barrier.
     """
     write_barrier, read_barrier = encoding >> 46 & 7, encoding >> 49 & 7
     return ControlInfo(
@@ -57,8 +48,6 @@ def parse_dumped_control(wait_mask: str, read_barrier: str, write_barrier: str, 
         None,
     )
 
-
-# ── Memory ───────────────────────────────────────────────────────────────────────────────────────
 
 _WIDTH = re.compile(r"\.(?:[US](8|16|64)|F?(64|128|256)|B?F(16|32)x([248])|B?F(16)_V(2))(?=\.|$)")
 _POLICY = re.compile(
@@ -103,8 +92,6 @@ def _modifiers(opcode: str) -> tuple[int, tuple[str, ...]]:
     return bytes_moved(opcode), tuple(_POLICY.findall(opcode))
 
 
-# ── Waits ────────────────────────────────────────────────────────────────────────────────────────
-
 _DEPTH = re.compile(r"\b(?:SB(\d)|gsb\d)\s*,\s*(0x[\da-f]+|\d{1,3})\b")
 _ADDRESS = re.compile(r"\[([^][]+)\]")
 
@@ -120,54 +107,35 @@ def wait_of(instruction: Instruction, module: Module) -> WaitOp | None:
         return None
     if opcode.startswith("WARPGROUP.DEPBAR"):
         return WaitOp("WARPGROUP.DEPBAR.LE", parse_integer(match[2]), Queue.MATRIX)
-    queue = None if match[1] is None else _SCOREBOARD_GROUPS.queue(int(match[1]), module)
+    queue = None if match[1] is None else _queues_by_scoreboard(module).get(int(match[1]))
     return None if queue is None else WaitOp("DEPBAR.LE", parse_integer(match[2]), queue)
 
 
-class _ScoreboardGroups:
-    """The queue whose groups each scoreboard counts; caches the last module."""
-
-    def __init__(self) -> None:
-        self._cached: tuple[Module | None, dict[int, Queue]] = (None, {})
-
-    def queue(self, scoreboard: int, module: Module) -> Queue | None:
-        """The queue that `DEPBAR.LE` on a scoreboard waits for; None for loads without groups."""
-        if self._cached[0] is not module:
-            self._cached = (module, self._read_queues(module))
-        return self._cached[1].get(scoreboard)
-
-    @staticmethod
-    def _read_queues(module: Module) -> dict[int, Queue]:
-        queues: dict[int, Queue] = {}
-        for function in module.functions:
-            for at, instruction in enumerate(function.instructions):
-                if instruction.opcode == "LDGDEPBAR":
-                    # ptxas has always used the first one; the text does not show it.
-                    scoreboard = function.control_codes[at].write_barrier if function.control_codes else 0
-                    queue = Queue.GROUP
-                elif instruction.opcode == "UTMACMDFLUSH":
-                    scoreboard = function.control_codes[at].read_barrier if function.control_codes else None
-                    queue = Queue.STORES
-                else:
-                    continue
-                if scoreboard is not None and queues.get(scoreboard) is not Queue.GROUP:
-                    queues[scoreboard] = queue
-        return queues
-
-
-_SCOREBOARD_GROUPS = _ScoreboardGroups()
+@once_per_module
+def _queues_by_scoreboard(module: Module) -> dict[int, Queue]:
+    """The queue whose groups each scoreboard counts, without those of loads without groups."""
+    queues: dict[int, Queue] = {}
+    for function in module.functions:
+        for at, instruction in enumerate(function.instructions):
+            if instruction.opcode == "LDGDEPBAR":
+                # ptxas has always used the first one; the text does not show it.
+                scoreboard = function.control_codes[at].write_barrier if function.control_codes else 0
+                queue = Queue.GROUP
+            elif instruction.opcode == "UTMACMDFLUSH":
+                scoreboard = function.control_codes[at].read_barrier if function.control_codes else None
+                queue = Queue.STORES
+            else:
+                continue
+            if scoreboard is not None and queues.get(scoreboard) is not Queue.GROUP:
+                queues[scoreboard] = queue
+    return queues
 
 
 def commit_queue(instruction: Instruction) -> Queue | None:
-    """The queue in which a commit closes a group.
-
-    The last warpgroup product of a group is also its commit.
-    """
+    """The queue in which a commit closes a group. The last warpgroup product of a group is also its commit."""
     if instruction.kind is EventKind.MATRIX:
         return Queue.MATRIX if instruction.text.endswith("gsb0") else None
-    if instruction.kind is EventKind.COMMIT:
-        return _COMMITS.get(instruction.opcode.partition(".")[0])
-    return None
+    return _COMMITS.get(instruction.opcode.partition(".")[0]) if instruction.kind is EventKind.COMMIT else None
 
 
 _COMMITS = {
@@ -178,8 +146,6 @@ _COMMITS = {
     "UTCBAR": Queue.MATRIX,
 }
 
-# ── Matrix operations ────────────────────────────────────────────────────────────────────────────
-
 _SHAPE = re.compile(r"\.(?:(\d{1,3})x(\d{1,3})x(\d{1,3})|(8|16)(8)(\d{1,3}))(?=\.|$)")
 _TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")
 
@@ -188,8 +154,8 @@ _TYPE = re.compile(r"\.(B?F16|F32|F64|TF32|[US][48]|B1|E\dM\d)(?=\.|$)")
 def matrix_of(opcode: str) -> MatrixOp | None:
     """What one issue computes; None for tcgen05, whose shape is in a descriptor.
 
-    Volta splits the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or two for an f16
-    result; each counts as its share. A sparse product counts as the dense product of its shape.
+    Volta splits the four products of one `mma.m8n8k4` into four `STEP`s of HMMA.884, or two for an f16 result; each
+    counts as its share. A sparse product counts as the dense product of its shape.
     """
     base, letter = opcode.partition(".")[0], opcode[0]
     shape = _SHAPE.search(opcode)
@@ -209,9 +175,7 @@ def matrix_of(opcode: str) -> MatrixOp | None:
         result, a, b = types[:3]
     else:
         return None
-    is_group = base[1] == "G"
     blocks = 2 if ".STEP" in opcode and result == "f16" else 1
     op = f"{base}.SP" if ".SP" in opcode else base
-    return MatrixOp(
-        op, "wgmma" if is_group else "mma", m, n, k, blocks, f"{a}×{b}→{result}", "warpgroup" if is_group else "warp"
-    )
+    family, issuer = ("wgmma", "warpgroup") if base[1] == "G" else ("mma", "warp")
+    return MatrixOp(op, family, m, n, k, blocks, f"{a}×{b}→{result}", issuer)

@@ -1,7 +1,7 @@
 """Converts the JSON of `nvdisasm -json` to the text that the tool prints.
 
-Its instructions have no addresses, lines or encodings. They follow each other from the `start` of their
-function, 16 bytes each, and a branch names its target address.
+Its instructions have no addresses, lines or encodings. They follow each other from the `start` of their function, 16
+bytes each, and a branch names its target address.
 
 **Source** CUDA Binary Utilities, "nvdisasm: JSON output", and the output of CUDA 12.8 and 13.1.
 """
@@ -69,6 +69,4 @@ def _string_field(record: dict[str, object], key: str) -> str:
 
 def _copy_operand_order(operand: str) -> int:
     """Position of an operand in a listing: the shared address, the global one (64 bits), the predicate."""
-    if not operand.endswith("]"):
-        return 2
-    return 1 if "desc[" in operand or ".64" in operand else 0
+    return 2 if not operand.endswith("]") else 1 if "desc[" in operand or ".64" in operand else 0

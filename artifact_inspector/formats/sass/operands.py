@@ -3,8 +3,8 @@
 The text only names the first register of a range; the opcode determines the length. RZ, PT and their uniform
 counterparts, which hold no value, are omitted.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes. The widths are those of
-`nvdisasm -print-life-ranges`; tests/oracle compares them.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes. The widths are those of `nvdisasm
+-print-life-ranges`; tests/oracle compares them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def _opcode_set(text: str) -> frozenset[str]:
 
 _NO_RESULT = _opcode_set("""
     ST STG STS STSM STL STT STTM STAS SUST RED REDG REDS REDAS SURED UTMASTG UTMALDG UTMAPF UTMAREDG UTMACCTL
-    UTMACMDFLUSH UBLKCP UBLKPF UBLKRED USTGR UREDGR LDGSTS LDGDEPBAR DEPBAR ARRIVES WARPGROUP WARPSYNC BAR
-    BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BPT BSSY BSYNC BREAK NOP NANOSLEEP YIELD MEMBAR FENCE ERRBAR
-    CGAERRBAR CCTL CCTLL CCTLT UCCTL UCGABAR_ARV UCGABAR_WAIT UTCBAR UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCCP
-    UTCSHIFT UVIRTCOUNT ACQBULK PREEXIT PMTRIG ENDCOLLECTIVE
+    UTMACMDFLUSH UBLKCP UBLKPF UBLKRED USTGR UREDGR LDGSTS LDGDEPBAR DEPBAR ARRIVES WARPGROUP WARPSYNC BAR BRA BRX BRXU
+    JMP JMX JMXU CALL RET EXIT KILL BPT BSSY BSYNC BREAK NOP NANOSLEEP YIELD MEMBAR FENCE ERRBAR CGAERRBAR CCTL CCTLL
+    CCTLT UCCTL UCGABAR_ARV UCGABAR_WAIT UTCBAR UTCHMMA UTCIMMA UTCQMMA UTCOMMA UTCCP UTCSHIFT UVIRTCOUNT ACQBULK
+    PREEXIT PMTRIG ENDCOLLECTIVE
     """)
 _COMPARISONS = _opcode_set("ISETP FSETP DSETP HSETP2 PSETP PLOP3 UISETP UFSETP UPSETP UPLOP3")
 """Writes two predicates and no register."""
@@ -79,15 +79,13 @@ def decode(text: str) -> Operands:
             reads += _address_registers(base, opcode, operand, operand_index)
         elif operand == "PR":
             reads += _mask_predicates(operands)
-        else:
-            plain = _PLAIN.match(operand)
-            if plain is not None:
-                width = sources[min(operand_index, len(sources) - 1)]
-                if base in _PACKED and plain[3].endswith(".F32"):
-                    width = 1  # one value for both
-                reads += _register_range(plain[1], plain[2], width)
-            else:
-                reads += [name] if _has_value(name := operand.lstrip("!")) else []
+        elif (plain := _PLAIN.match(operand)) is not None:
+            # `.F32` is one value for both halves of a packed operation.
+            is_single = base in _PACKED and plain[3].endswith(".F32")
+            width = 1 if is_single else sources[min(operand_index, len(sources) - 1)]
+            reads += _register_range(plain[1], plain[2], width)
+        elif _has_value(name := operand.lstrip("!")):
+            reads.append(name)
     return Operands(tuple(results), tuple(reads))
 
 
@@ -103,10 +101,7 @@ def _has_value(name: str) -> bool:
 
 
 def _register_range(bank: str, first: str, width: int) -> list[str]:
-    if first == "Z":
-        return []
-    start = int(first)
-    return [f"{bank}{number}" for number in range(start, start + width)]
+    return [] if first == "Z" else [f"{bank}{number}" for number in range(int(first), int(first) + width)]
 
 
 def _results(base: str, opcode: str, operands: list[str], widths: _RegisterCounts) -> tuple[list[str], int]:
@@ -158,20 +153,18 @@ def _address_registers(base: str, opcode: str, operand: str, operand_index: int)
             elif prefix == "tmem":
                 width = 2 if operand_index == _SCALE_OPERAND else 1
             elif prefix == "" and base in _GLOBAL:
-                if bank == "R":
-                    is_shared = base == "LDGSTS" and operand_index == 0
-                    width = 2 if ".E" in opcode and not suffix and not is_shared else 1
-                else:
-                    width = 2
+                is_shared = base == "LDGSTS" and operand_index == 0
+                width = 2 if bank != "R" or (".E" in opcode and not suffix and not is_shared) else 1
             elif base.startswith("UBLK"):
                 # A global address has 64 bits; next to the shared address is the barrier.
                 width = 1 if operand_index and ".G.S" in opcode else 2
             elif base.startswith("UTMA"):
                 dimensions = _DIMENSIONS.search(opcode)
                 # The shared address, a load's barrier, the coordinates; and the tensor map.
-                width = (
-                    2 if operand_index or dimensions is None else int(dimensions[1]) + (2 if base == "UTMALDG" else 1)
-                )
+                if operand_index == 0 and dimensions is not None:
+                    width = int(dimensions[1]) + (2 if base == "UTMALDG" else 1)
+                else:
+                    width = 2
             names += _register_range(bank, first, width)
     return names
 
@@ -182,8 +175,7 @@ def _widths(opcode: str) -> _RegisterCounts:
     if "MMA" in base:
         return _matrix_widths(opcode)
     if base in _SIZED:
-        width = (bytes_moved(opcode) + 3) // 4
-        width = width // 2 if ".ENL2" in opcode else width  # in two ranges
+        width = (bytes_moved(opcode) + 3) // 4 // (2 if ".ENL2" in opcode else 1)  # in two ranges
         return _RegisterCounts(width, (width,))
     if base in ("LDSM", "STSM"):
         match = _MATRICES.search(opcode)

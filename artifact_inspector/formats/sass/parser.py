@@ -1,7 +1,7 @@
 """SASS, the machine code of NVIDIA GPUs from Volta on, as printed by NVIDIA's disassemblers.
 
-Reads the text of `nvdisasm` (with or without line marks and encodings) and its JSON, the text of `cuobjdump
--sass`, and the `.sass` of Triton's dump directory (triton/tools/disasm.py).
+Reads the text of `nvdisasm` (with or without line marks and encodings) and its JSON, the text of `cuobjdump -sass`, and
+the `.sass` of Triton's dump directory (triton/tools/disasm.py).
 
 Cannot read: see `FORMAT.cannot_read`.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 
-from artifact_inspector.errors import ParseError
 from artifact_inspector.formats._assembly import BlockExit, split_blocks
 from artifact_inspector.formats._conditions import SASS
 from artifact_inspector.formats._format import TRANSFER_KINDS, Format
@@ -27,18 +26,8 @@ from artifact_inspector.formats.sass.instructions import (
 from artifact_inspector.formats.sass.json_listing import listing_from_json
 from artifact_inspector.formats.sass.opcodes import OPCODES, kind_by_operands, kind_of
 from artifact_inspector.formats.sass.operands import decode
-from artifact_inspector.model import (
-    ControlInfo,
-    EventKind,
-    Frame,
-    Function,
-    Instruction,
-    Location,
-    Module,
-    RegisterBank,
-    Stage,
-    Transfer,
-)
+from artifact_inspector.model import ControlInfo, EventKind, Frame, Instruction, Location, RegisterBank, Stage, Transfer
+from artifact_inspector.model.module import Function, Module
 from artifact_inspector.model.text import SourceText
 
 __all__ = ["FORMAT", "OPCODES", "parse"]
@@ -79,33 +68,25 @@ def parse(source: SourceText, stage: Stage) -> Module:
     text = source.text.replace("\r", "") if "\r" in source.text else source.text
     log = ProblemLog(source)
     parser = _SassParser(log)
-    instruction, parse_instruction, control, parse_other = (
-        _INSTRUCTION.match,
-        parser.parse_instruction,
-        parser.control,
-        parser.parse_other_line,
-    )
+    instruction, parse_instruction = _INSTRUCTION.match, parser.parse_instruction
     for number, line in enumerate(text.split("\n"), 1):
         code = line.lstrip()
         if code.startswith("/* 0x") and (match := _SECOND_WORD.match(code)) is not None:
-            control(match[1])
+            parser.control(match[1])
         elif (match := instruction(code)) is not None:
             parse_instruction(number, *match.groups())
         else:
-            parse_other(number, line, code)
-    functions = parser.finish()
-    if not functions:
-        raise ParseError(
-            "no SASS instruction",
-            source.position(0),
-            "Disassemble the cubin again: the file is empty, truncated, or not from nvdisasm or cuobjdump.",
-        )
+            parser.parse_other_line(number, line, code)
     attributes = {}
     target = _TARGET.search(text)
     if target is not None:
         attributes["target"] = target[1] or target[3] or f"sm_{target[2].removeprefix('SM')}"
-    return Module(
-        stage, source.name, log.unique_functions(functions), attributes, log.problems, is_complete=log.is_complete
+    return log.build_module(
+        stage,
+        parser.finish(),
+        attributes,
+        lacks="no SASS instruction",
+        remedy="Disassemble the cubin again: the file is empty, truncated, or not from nvdisasm or cuobjdump.",
     )
 
 
@@ -131,7 +112,10 @@ class _SassParser:
     def parse_instruction(self, number: int, address: str, text: str, guard: str | None, opcode: str) -> None:
         """Process an instruction."""
         if self._marks:
-            self._resolve_marks()
+            key = tuple(self._marks)
+            if key not in self._chains:
+                self._chains[key] = _inline_chain(self._marks)
+            self._location, self._marks = self._chains[key], []
         self._body.add(number, self._location, address, text, guard, opcode)
 
     def parse_other_line(self, number: int, line: str, code: str) -> None:
@@ -161,12 +145,6 @@ class _SassParser:
             control = self._controls[digits] = read_control(int(encoding, 16))
         self._body.controls.append(control)
 
-    def _resolve_marks(self) -> None:
-        key = tuple(self._marks)
-        if key not in self._chains:
-            self._chains[key] = _inline_chain(self._marks)
-        self._location, self._marks = self._chains[key], []
-
     def _parse_label(self, number: int, name: str) -> None:
         self._labels.add(name)
         section = name.removeprefix(".text.") if name.startswith(".text.") else None
@@ -184,9 +162,8 @@ class _SassParser:
         """The functions with instructions; a listing without a heading is one function."""
         bodies = [body for body in self._bodies or [self._body] if body.instructions]
         for body in bodies:
-            if body.runs_past_end or (
-                body.name in self._end_labels and self._end_labels[body.name] not in self._labels
-            ):
+            end_label = self._end_labels.get(body.name)
+            if body.runs_past_end or (end_label is not None and end_label not in self._labels):
                 self._log.report_truncation(body.line, f"function {body.name} {NOT_CLOSED}")
         return tuple(body.build(self._log) for body in bodies)
 
@@ -194,8 +171,8 @@ class _SassParser:
 def _inline_chain(marks: list[str]) -> Location:
     """Frames of the marks before an instruction, innermost first.
 
-    `nvdisasm -gi` prints one mark per frame, with the caller's line for inlined frames. A mark that does not
-    continue the previous one starts a new chain.
+    `nvdisasm -gi` prints one mark per frame, with the caller's line for inlined frames. A mark that does not continue
+    the previous one starts a new chain.
     """
     frames: list[Frame] = []
     caller: Frame | None = None
@@ -292,19 +269,13 @@ def _jump_exit(instruction: Instruction) -> BlockExit:
 
 
 def _transfer(instruction: Instruction, _module: Module) -> Transfer | None:
-    if instruction.kind not in TRANSFER_KINDS:
-        return None
-    return transfer_of(instruction.opcode)
+    return transfer_of(instruction.opcode) if instruction.kind in TRANSFER_KINDS else None
 
 
 _BANKS = {
     "R": RegisterBank.VECTOR, "UR": RegisterBank.SCALAR,
     "P": RegisterBank.PREDICATE, "UP": RegisterBank.PREDICATE,
 }  # fmt: skip
-
-
-def _register_bank(register: str) -> RegisterBank | None:
-    return _BANKS.get(register.rstrip("0123456789"))
 
 
 FORMAT = Format(
@@ -316,7 +287,7 @@ FORMAT = Format(
     transfer=_transfer,
     commit=commit_queue,
     matrix_of=lambda instruction, _: matrix_of(instruction.opcode),
-    bank_of=_register_bank,
+    bank_of=lambda register: _BANKS.get(register.rstrip("0123456789")),
     accesses_shared=lambda instruction: instruction.opcode.startswith("ATOMS"),
     traits=TRAITS.lookup,
     conditions=SASS,

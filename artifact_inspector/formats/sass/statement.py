@@ -1,8 +1,8 @@
 """Parses one SASS statement: guard, opcode with its modifiers, and operands as values.
 
-**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes; the operand syntax is taken
-from nvdisasm's output for sm_75 to sm_120. `@!P0 IMAD.WIDE.U32 R2, R3, c[0x0][0x210], R4` has a guard, an
-opcode, two modifiers and four operands.
+**Source** CUDA Binary Utilities, "Instruction Set Reference", lists the opcodes; the operand syntax is taken from
+nvdisasm's output for sm_75 to sm_120. `@!P0 IMAD.WIDE.U32 R2, R3, c[0x0][0x210], R4` has a guard, an opcode, two
+modifiers and four operands.
 
 Unknown text becomes an operand of kind `TEXT`: no operand is dropped.
 """
@@ -117,16 +117,8 @@ def parse_statement(text: str) -> SassStatement:
     opcode = match[3]
     base, *modifiers = opcode.split(".")
     operand_list = match[4].partition("(*")[0].strip()
-    operand_texts = (
-        (
-            operand_text
-            for operand in split_operands(operand_list)
-            for operand_text in _RELATIVE_GAP.split(operand.strip())
-        )
-        if operand_list
-        else ()
-    )
-    operands = tuple(_parse_operand(operand) for operand in operand_texts)
+    parts = split_operands(operand_list) if operand_list else ()
+    operands = tuple(_parse_operand(text) for part in parts for text in _RELATIVE_GAP.split(part.strip()))
     return SassStatement(match[2], bool(match[1]), opcode, base, tuple(modifiers), operands)
 
 
@@ -135,8 +127,7 @@ def _suffixes(*texts: str) -> tuple[str, ...]:
 
 
 def _parse_operand(text: str) -> SassOperand:
-    match = _REGISTER.match(text)
-    if match is not None:
+    if match := _REGISTER.match(text):
         return SassOperand(
             SassOperandKind.REGISTER,
             match[5],
@@ -145,26 +136,20 @@ def _parse_operand(text: str) -> SassOperand:
             is_absolute=bool(match[4]),
             suffixes=_suffixes(match[6], match[7] or ""),
         )
-    match = _PREDICATE.match(text)
-    if match is not None:
-        return SassOperand(
-            SassOperandKind.PREDICATE, match[2], is_inverted=bool(match[1]), suffixes=_suffixes(match[3])
-        )
-    match = _INTEGER.match(text)
-    if match is not None:
+    if match := _PREDICATE.match(text):
+        suffixes = _suffixes(match[3])
+        return SassOperand(SassOperandKind.PREDICATE, match[2], is_inverted=bool(match[1]), suffixes=suffixes)
+    if match := _INTEGER.match(text):
         number = parse_integer(match[2])
         if number is None:
             return SassOperand(SassOperandKind.TEXT, text)
         real = 0.0 if "x" in match[2] else _parse_float(text)
         return SassOperand(SassOperandKind.NUMBER, value=-number if match[1] else number, float_value=real)
-    match = _FLOAT.match(text)
-    if match is not None:
+    if match := _FLOAT.match(text):
         return SassOperand(SassOperandKind.FLOAT, text, float_value=_parse_float(match[1]))
-    match = _CONSTANT.match(text)
-    if match is not None:
+    if match := _CONSTANT.match(text):
         return _parse_constant(match)
-    match = _ADDRESS.match(text)
-    if match is not None:
+    if match := _ADDRESS.match(text):
         address_registers, offset = _split_sum(match[3])
         return SassOperand(
             SassOperandKind.ADDRESS,
@@ -175,10 +160,8 @@ def _parse_operand(text: str) -> SassOperand:
             prefix=match[1] or "",
             descriptor=(match[2] or "").partition(".")[0],
         )
-    match = _TARGET.search(text)
-    return (
-        SassOperand(SassOperandKind.LABEL, match[1]) if match is not None else SassOperand(SassOperandKind.TEXT, text)
-    )
+    label = _TARGET.search(text)
+    return SassOperand(SassOperandKind.TEXT, text) if label is None else SassOperand(SassOperandKind.LABEL, label[1])
 
 
 def _parse_float(text: str) -> float:

@@ -43,6 +43,11 @@ def junit_text(
     if corpus.problems:
         lines = [f"{side} {problem.path}: {problem.problem}" for side, problem in corpus.problems]
         ElementTree.SubElement(suite, "system-err").text = _plain("\n".join(lines))
+    return suite_text(suite)
+
+
+def suite_text(suite: ElementTree.Element) -> str:
+    """The document of a test suite."""
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)

@@ -6,12 +6,10 @@ cache is not trusted: templates escape it, and scripts read it as JSON.
 
 from __future__ import annotations
 
-from artifact_inspector.report.html.cache import cache_page
-from artifact_inspector.report.html.corpus import corpus_page
 from artifact_inspector.report.html.kernel import KernelView, make_detail, view_kernel
+from artifact_inspector.report.html.pages import cache_page, corpus_page, matrix_page
 from artifact_inspector.report.html.sources import NO_SOURCES, ReadSource, Sources
 from artifact_inspector.report.html.table_page import MAX_DETAILS, name_details
-from artifact_inspector.report.html.variant_matrix import matrix_page
 
 __all__ = [
     "MAX_DETAILS",

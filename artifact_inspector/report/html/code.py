@@ -137,7 +137,6 @@ def linked_code(
 
 
 def _record_kernel_line(kernel: KernelFacts, sources: Sources, kernel_lines: dict[str, int]) -> None:
-    """Record the source file of a kernel and its first line there."""
     location = None if kernel.program is None else kernel.program.location
     if location is not None:
         kernel_lines.setdefault(sources.add_kernel(location, kernel.artifact.display_name), max(1, location.line))
@@ -263,11 +262,7 @@ _CLASSES = (
 def _highlight(
     lines: Sequence[str], tokenize: Callable[[str], Iterable[tuple[object, str]]]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The patterns of a file, and the pattern of each line.
-
-    Args:
-        tokenize: splits a text into tokens.
-    """
+    """The patterns of a file, and the pattern of each line. `tokenize`: splits a text into tokens."""
     if len(lines) > MAX_HIGHLIGHTED_LINES:
         return (), ()
     patterns: dict[str, int] = {}
@@ -310,7 +305,6 @@ def _levels(facts: StageFacts) -> dict[int, float]:
 
 
 def _notes(facts: StageFacts) -> dict[int, str]:
-    """Notes on lines: first and last lines of rounds, and waits."""
     notes_by_line: dict[int, list[str]] = {}
     for region in facts.regions:
         for number, item in enumerate(region.rounds, 1):

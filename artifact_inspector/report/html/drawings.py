@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from markupsafe import Markup
 
@@ -11,9 +12,8 @@ from artifact_inspector.comparison.pair import Comparison
 from artifact_inspector.errors import UsageError
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.model import RegionKind, Stage
-from artifact_inspector.pictures.occupancy import occupancy_bars
 from artifact_inspector.pictures.pair_timelines import pair_timelines
-from artifact_inspector.pictures.shared_map import shared_map
+from artifact_inspector.pictures.resources import occupancy_bars, shared_map
 from artifact_inspector.pictures.timeline import timeline
 from artifact_inspector.pictures.timetable import timetable
 from artifact_inspector.report.diff import side_labels
@@ -56,8 +56,8 @@ def draw_kernel(kernel: KernelFacts) -> Iterator[PictureSection]:
         "One lane per stage, with its events in execution order. Below: each load from issue to completion, "
         "and the amount in flight. Click an event to see its line.",
         {
-            "the whole kernel": lambda: timeline(kernel, width=WIDTH, style=False),
-            **{name: _timeline_renderer(kernel, name) for name in loops},
+            "the whole kernel": partial(timeline, kernel, width=WIDTH, style=False),
+            **{name: partial(timeline, kernel, name, width=WIDTH, style=False) for name in loops},
         },
     )
     pipelined_loops = [name for name in loops if name in kernel.pipelines and kernel.pipelines[name].kind is not None]
@@ -66,7 +66,7 @@ def draw_kernel(kernel: KernelFacts) -> Iterator[PictureSection]:
             "timetable",
             "Timetable",
             "When each iteration is loaded, waited for and computed, and which buffer holds it.",
-            {name: _timetable_renderer(kernel, name) for name in pipelined_loops},
+            {name: partial(timetable, kernel, name, width=WIDTH, style=False) for name in pipelined_loops},
         )
     if kernel.bill is not None and kernel.bill.entries:
         yield make_section(
@@ -90,7 +90,7 @@ def draw_pair(pair: Comparison) -> Iterator[PictureSection]:
         "every stage": lambda: pair_timelines(pair, labels, stages=tuple(Stage), width=WIDTH, style=False),
     }
     for label, kernel in zip(labels, (pair.left, pair.right), strict=True):
-        renderers[label] = _timeline_renderer(kernel, None)
+        renderers[label] = partial(timeline, kernel, width=WIDTH, style=False)
     section = make_section(
         "timelines",
         "Timelines",
@@ -109,14 +109,6 @@ def _loops(kernel: KernelFacts) -> Iterator[str]:
             if region.kind is not RegionKind.STRAIGHT and region.is_in_program and region.id not in known_ids:
                 known_ids.add(region.id)
                 yield region.id
-
-
-def _timeline_renderer(kernel: KernelFacts, region: str | None) -> Callable[[], str]:
-    return lambda: timeline(kernel, region, width=WIDTH, style=False)
-
-
-def _timetable_renderer(kernel: KernelFacts, region: str) -> Callable[[], str]:
-    return lambda: timetable(kernel, region, width=WIDTH, style=False)
 
 
 def make_section(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,9 @@ from artifact_inspector.findings import find_findings, find_launch_findings
 from artifact_inspector.findings.limit import find_first, find_limit
 from artifact_inspector.hardware.peaks import Peaks
 from artifact_inspector.report.html.code import LinkedCode, linked_code
-from artifact_inspector.report.html.drawings import PictureSection, draw_kernel, draw_resources
-from artifact_inspector.report.html.finding import FindingView, view_finding, view_limit
+from artifact_inspector.report.html.drawings import draw_kernel, draw_resources
 from artifact_inspector.report.html.rendering import render_fragment
-from artifact_inspector.report.html.sources import Sources
+from artifact_inspector.report.html.sources import Sources, view_finding, view_limit
 from artifact_inspector.report.html.table_page import DetailPage
 from artifact_inspector.report.phrases import describe_changes, describe_target, describe_verdict, plural
 from artifact_inspector.report.resources import describe_resources
@@ -26,53 +25,14 @@ if TYPE_CHECKING:
     from artifact_inspector.execution.prediction import Prediction
     from artifact_inspector.execution.timing.residency import Residency
     from artifact_inspector.report.html.code import Heat
-    from artifact_inspector.report.html.launch import LaunchView
-
-
-@dataclass(frozen=True, slots=True)
-class StageVerdict:
-    """The verdict at one stage."""
-
-    stage: str
-    phrase: str
-    reading: str
-    changed: bool
-    """True if the order of rounds changed at this stage."""
-
-
-@dataclass(frozen=True, slots=True)
-class FactLine:
-    """One fact."""
-
-    label: str
-    value: str
-    unit: str
-    stage: str
 
 
 @dataclass(frozen=True, slots=True)
 class KernelView:
     """The content of the page of a kernel."""
 
-    name: str
-    identity: tuple[str, ...]
-    hash: str
-    directory: str
-    lead: str
-    """Heading of the limit."""
-    limit: FindingView
-    findings: tuple[FindingView, ...]
-    steps: tuple[StageVerdict, ...]
-    region: str
-    changes: tuple[str, ...]
-    resources: tuple[tuple[str, str], ...]
-    facts: tuple[tuple[str, tuple[FactLine, ...]], ...]
-    """By region; facts of the whole kernel first."""
-    problems: tuple[str, ...]
-    occupancy: PictureSection
-    drawings: tuple[PictureSection, ...]
-    launch: LaunchView | None
-    """None without a predicted launch."""
+    content: Mapping[str, object]
+    """Name → value in the template."""
     code: LinkedCode
 
 
@@ -92,7 +52,7 @@ def view_kernel(
         residency: the modelled schedule of its first warps on an SM.
     """
     heat: dict[str, Heat] = {}
-    launch_view: LaunchView | None = None
+    launch_view: dict[str, object] | None = None
     if launch is not None:
         from artifact_inspector.report.html.launch import line_counters, view_launch
 
@@ -102,37 +62,34 @@ def view_kernel(
     launch_findings = () if launch is None else find_launch_findings(launch)
     first, limit = find_first(findings, launch_findings), find_limit(kernel, launch_findings)
     artifact = kernel.artifact
-    return KernelView(
-        name=artifact.display_name,
-        identity=tuple(identify(kernel)),
-        hash=artifact.hash,
-        directory=artifact.directory,
-        lead=limit.lead or "What limits it",
-        limit=view_limit(limit, first, sources),
-        findings=tuple(view_finding(finding, sources) for finding in findings if finding is not first),
-        steps=tuple(_steps(kernel)),
-        region=kernel.principal or "",
-        changes=()
-        if kernel.principal is None
-        else tuple(" ".join(x) for x in describe_changes(kernel, kernel.principal)),
-        resources=tuple(describe_resources(kernel, ())),
-        facts=_facts(kernel),
-        problems=tuple(f"{problem.path}: {problem.problem}" for problem in kernel.problems),
-        occupancy=draw_resources(kernel),
-        drawings=tuple(draw_kernel(kernel)),
-        launch=launch_view,
-        code=code,
-    )
+    changes = () if kernel.principal is None else describe_changes(kernel, kernel.principal)
+    content = {
+        "name": artifact.display_name,
+        "identity": [*identify(kernel)],
+        "hash": artifact.hash,
+        "directory": artifact.directory,
+        "lead": limit.lead or "What limits it",
+        "limit": view_limit(limit, first, sources),
+        "findings": [view_finding(finding, sources) for finding in findings if finding is not first],
+        "steps": [*_steps(kernel)],
+        "region": kernel.principal or "",
+        "changes": [" ".join(change) for change in changes],
+        "resources": [*describe_resources(kernel, ())],
+        "facts": _facts(kernel),
+        "problems": [f"{problem.path}: {problem.problem}" for problem in kernel.problems],
+        "occupancy": draw_resources(kernel),
+        "drawings": [*draw_kernel(kernel)],
+        "launch": launch_view,
+        "code": code,
+    }
+    return KernelView(content, code)
 
 
 def make_detail(view: KernelView, detail_id: str, variant: str) -> DetailPage:
-    """The detail page of a kernel.
-
-    Args:
-        detail_id: id of the detail page.
-        variant: the label of its variant.
-    """
-    return DetailPage(detail_id, render_fragment("kernel.html", kernel=view, id=detail_id, form=variant), view.code)
+    """The detail page of a kernel. `detail_id`: id of the detail page. `variant`: the label of its variant."""
+    return DetailPage(
+        detail_id, render_fragment("kernel.html", kernel=view.content, id=detail_id, form=variant), view.code
+    )
 
 
 def identify(kernel: KernelFacts) -> Iterator[str]:
@@ -148,20 +105,22 @@ def identify(kernel: KernelFacts) -> Iterator[str]:
         yield f"{artifact.shared_bytes} B of shared memory"
 
 
-def _steps(kernel: KernelFacts) -> Iterator[StageVerdict]:
-    changed = kernel.changed_at
+def _steps(kernel: KernelFacts) -> Iterator[dict[str, object]]:
+    """The verdict at each stage, and whether the order of rounds changed there."""
     for stage, facts in kernel.stages.items():
-        region = facts.region(kernel.principal or "")
+        region, step = facts.region(kernel.principal or ""), {"stage": stage.value}
         if region is None:
-            yield StageVerdict(stage.value, "no such region", "", False)
+            yield {**step, "phrase": "no such region", "reading": "", "changed": False}
         else:
-            yield StageVerdict(stage.value, region.phrase, describe_verdict(region.verdict) or "", stage is changed)
+            reading = describe_verdict(region.verdict) or ""
+            yield {**step, "phrase": region.phrase, "reading": reading, "changed": stage is kernel.changed_at}
 
 
-def _facts(kernel: KernelFacts) -> tuple[tuple[str, tuple[FactLine, ...]], ...]:
-    groups: dict[str, list[FactLine]] = {}
+def _facts(kernel: KernelFacts) -> list[tuple[str, list[dict[str, str]]]]:
+    """By region; facts of the whole kernel first."""
+    groups: dict[str, list[dict[str, str]]] = {}
     for row in summarise(kernel).rows:
         value = "?" if row.value is None else value_text(row.value)
-        line = FactLine(row.label.strip(), value, row.unit, row.step)
+        line = {"label": row.label.strip(), "value": value, "unit": row.unit, "stage": row.step}
         groups.setdefault(row.region or "whole kernel", []).append(line)
-    return tuple((name, tuple(lines)) for name, lines in groups.items())
+    return [*groups.items()]

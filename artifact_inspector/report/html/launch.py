@@ -1,55 +1,48 @@
-"""The simulated launch of a kernel on its page."""
+"""The simulated launch of a kernel on its page; imported only with a launch, since it needs numpy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 
-from artifact_inspector.execution.prediction import LinePrediction, Prediction
+from artifact_inspector.execution.prediction import LinePrediction, Prediction, SharedAccess
+from artifact_inspector.execution.roofline import find_roofline
 from artifact_inspector.execution.timing.residency import Residency
 from artifact_inspector.findings import find_launch_findings
 from artifact_inspector.hardware.peaks import Peaks
+from artifact_inspector.pictures.bank_conflicts import bank_conflicts
+from artifact_inspector.pictures.cta_grid import cta_grid
+from artifact_inspector.pictures.residency import residency
+from artifact_inspector.pictures.roofline import roofline
 from artifact_inspector.report.html.code import Heat
-from artifact_inspector.report.html.drawings import PictureSection
-from artifact_inspector.report.html.finding import FindingView, view_finding
-from artifact_inspector.report.html.launch_drawings import draw_launch
-from artifact_inspector.report.html.sources import Sources
-from artifact_inspector.report.html.table import UNKNOWN_CELL, TableColumn, TableData
-from artifact_inspector.report.html.table import TableRow as TableLine
-from artifact_inspector.report.html.table_page import DetailPage, TablePage, render_pages
+from artifact_inspector.report.html.drawings import NARROW, WIDTH, PictureSection, make_section
+from artifact_inspector.report.html.sources import Sources, view_finding
+from artifact_inspector.report.html.table_page import (
+    UNKNOWN_CELL,
+    DetailPage,
+    TableColumn,
+    TableData,
+    TablePage,
+    render_pages,
+)
+from artifact_inspector.report.html.table_page import TableRow as TableLine
 from artifact_inspector.report.prediction import describe_counters, describe_limits, describe_order
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchView:
-    """The content of the launch section."""
-
-    title: str
-    counters: tuple[tuple[str, str], ...]
-    findings: tuple[FindingView, ...]
-    order: tuple[str, ...]
-    """Sentences on the order of its CTAs."""
-    limits: tuple[str, ...]
-    """Out-of-bounds accesses and unknown counters."""
-    is_sampled: bool
-    drawings: tuple[PictureSection, ...]
 
 
 def view_launch(
     prediction: Prediction, sources: Sources, peaks: Peaks | None, residency: Residency | None = None
-) -> LaunchView:
-    """The content of the launch section."""
-    return LaunchView(
-        f"grid {_grid(prediction)}, {prediction.threads} threads",
-        tuple(describe_counters(prediction, peaks)),
-        tuple(view_finding(finding, sources) for finding in find_launch_findings(prediction)),
-        ()
-        if prediction.cta_order is None
-        else tuple(describe_order(prediction.cta_order, prediction.counters.unique_bytes_read is not None)),
-        tuple(describe_limits(prediction)),
-        prediction.sampled,
-        tuple(draw_launch(prediction, peaks, residency)),
-    )
+) -> dict[str, object]:
+    """The content of the launch section: name → value in the template."""
+    order, is_read_known = prediction.cta_order, prediction.counters.unique_bytes_read is not None
+    return {
+        "title": f"grid {_grid(prediction)}, {prediction.threads} threads",
+        "counters": [*describe_counters(prediction, peaks)],
+        "findings": [view_finding(finding, sources) for finding in find_launch_findings(prediction)],
+        "order": [] if order is None else [*describe_order(order, is_read_known)],
+        "limits": [*describe_limits(prediction)],
+        "is_sampled": prediction.sampled,
+        "drawings": [*draw_launch(prediction, peaks, residency)],
+    }
 
 
 def line_counters(prediction: Prediction) -> dict[str, Heat]:
@@ -72,11 +65,7 @@ def _figures(line: LinePrediction) -> Iterator[tuple[str, int | None]]:
 
 
 def launch_page(details: Mapping[str, tuple[DetailPage, Prediction]]) -> str:
-    """The HTML of some launches, each with the page of its kernel.
-
-    Args:
-        details: id → detail page and prediction.
-    """
+    """The HTML of some launches, each with the page of its kernel. `details`: id → detail page and prediction."""
     names = dict.fromkeys(prediction.kernel for _, prediction in details.values())
     count = len(details)
     book = TablePage(
@@ -120,3 +109,51 @@ def _row(name: str, prediction: Prediction) -> TableLine:
 
 def _grid(prediction: Prediction) -> str:
     return "×".join(map(str, prediction.grid))
+
+
+MAX_ACCESSES = 3
+"""Most accesses to shared memory with a view, one per line and opcode."""
+
+
+def draw_launch(
+    prediction: Prediction, peaks: Peaks | None, residency_model: Residency | None = None
+) -> Iterator[PictureSection]:
+    """The pictures of a launch."""
+    if prediction.cta_order is not None and prediction.cta_order.tiles:
+        yield make_section(
+            "grid",
+            "Grid of CTAs",
+            "The tile that each CTA writes, and the wave in which it runs.",
+            {"all": lambda: cta_grid(prediction, width=WIDTH, style=False)},
+        )
+    worst_accesses: dict[str, SharedAccess] = {}
+    for access in prediction.shared_accesses:
+        if access.line.bank_conflicts:
+            worst_accesses.setdefault(f"{access.line.source or access.line.line} {access.line.opcode}", access)
+    if worst_accesses:
+        yield make_section(
+            "banks",
+            "Bank conflicts",
+            "Banks that the lanes of a warp access, and the wavefront of each; worst accesses first.",
+            {
+                name: partial(bank_conflicts, prediction, access, width=NARROW + 320, style=False)
+                for name, access in list(worst_accesses.items())[:MAX_ACCESSES]
+            },
+            is_wide=False,
+        )
+    if residency_model is not None:
+        yield make_section(
+            "residency",
+            "Resident warps",
+            "What the warps of an SM compute and wait for, according to a model; not measured.",
+            {"all": lambda: residency(residency_model, width=WIDTH, style=False)},
+        )
+    roofline_position = find_roofline(prediction.counters, peaks)
+    if roofline_position is not None:
+        yield make_section(
+            "roofline",
+            "Roofline",
+            "The peak rate of the GPU at the arithmetic intensity of this launch; not measured.",
+            {"all": lambda: roofline([(prediction.kernel, roofline_position)], width=NARROW + 120, style=False)},
+            is_wide=False,
+        )

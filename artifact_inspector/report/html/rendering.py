@@ -31,12 +31,7 @@ _NOT_IN_HTML = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def render_page(template: str, title: str, **values: object) -> str:
-    """The HTML of a page.
-
-    Args:
-        template: name of a template of this package.
-        values: variables of the template.
-    """
+    """The HTML of a page. `template`: name of a template of this package. `values`: variables of the template."""
     script = "\n".join(_read_asset(name) for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     policy = (
@@ -118,7 +113,6 @@ def _escape_text(value: object) -> object:
 
 @cache
 def _read_asset(name: str) -> str:
-    """The text of a style sheet or script of this package."""
     environment = _environment()
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]

@@ -1,4 +1,4 @@
-"""The lines of source files that can be found."""
+"""The lines of source files that can be found, and findings with them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 from artifact_inspector.files.sources import is_unchanged
+from artifact_inspector.findings import Finding, Remark, Severity
+from artifact_inspector.findings.limit import Limit, LimitedBy
 from artifact_inspector.model import Frame, SourceLine
 from artifact_inspector.model.location import base_name
 from artifact_inspector.model.text import SourceText
+from artifact_inspector.report.findings import describe_evidence
 
 ReadSource = Callable[[str], str | None]
 """A file as the cache names it → its text; None if it was not found."""
@@ -53,3 +56,36 @@ class Sources:
         file, _, number = location.rpartition(":")
         source_text = self.text(file) if number.isdecimal() else None
         return None if source_text is None else source_text.line_text(int(number)).strip() or None
+
+
+MAX_QUOTES = 3
+"""Most source lines shown with a finding."""
+
+
+def view_finding(finding: Finding, sources: Sources) -> dict[str, object]:
+    """The content of a finding."""
+    level = "warning" if finding.severity is Severity.WARNING else "note"
+    return _make_view(finding.code, finding.name, level, finding.remark.message, finding.remark, sources)
+
+
+def view_limit(limit: Limit, first: Finding | None, sources: Sources) -> dict[str, object]:
+    """The content of the limit of a kernel. `first`: the finding that states the limit; None if there is none."""
+    if first is not None:
+        return view_finding(first, sources)
+    level = "note" if limit.by is LimitedBy.WORK else "none"
+    return _make_view(limit.code, "", level, limit.description, limit, sources)
+
+
+def _make_view(
+    code: str, name: str, level: str, message: str, remark: Remark | Limit, sources: Sources
+) -> dict[str, object]:
+    """Name → value in the template; the text of a quote is None if its file was not found."""
+    quotes = [{"name": str(x), "text": sources.line(x)} for x in dict.fromkeys(remark.sources[:MAX_QUOTES])]
+    code_location = ""
+    if remark.stage is not None and remark.lines:
+        code_location = f"{remark.stage.value}:{remark.lines[0]}"
+    elif remark.sources:
+        first = remark.sources[0]
+        code_location = first.innermost if isinstance(first, SourceLine) else first
+    named = {"code": code, "name": name, "level": level, "message": message, "quotes": quotes}
+    return {**named, "evidence": describe_evidence(remark), "code_location": code_location}

@@ -11,14 +11,16 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from operator import attrgetter
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from artifact_inspector.model import SourceLine
 from artifact_inspector.report.ci_escaping import replace_commands
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,58 +30,97 @@ class TextExamples:
     values: tuple[str, ...]
 
 
+def words(*values: str) -> Any:
+    """The type of a text that may hold these words now."""
+    return Annotated[str, TextExamples(values)]
+
+
+class FactsByKey:
+    """Marks a mapping of facts, whose schema is made of their definitions."""
+
+
 class Key(NamedTuple):
     """One key of an object, and the path of its value."""
 
     name: str
-    path: str
-    """Attributes from the object on, with dots between; null where one on the way is None."""
+    path: tuple[str, ...]
+    """Attributes from the object on; null where one on the way is None."""
     digits: int | None = None
     """Decimal places that numbers are rounded to."""
     empty_is_null: bool = False
     """An empty text means that there is none."""
     is_inline: bool = False
     """Its keys are inserted in place of this one."""
+    is_hidden: bool = False
+    annotation: Any = None
+    """What a schema says of it, where that is narrower than the attribute's own type."""
 
 
-class _Shape(NamedTuple):
-    keys: str = ""
-    without: str = ""
-    inline: str = ""
-    empty: str = ""
-    rounded: Mapping[str, int] = {}
-    types: Mapping[str, Any] = {}
-    title: str | None = None
+class _Path:
+    """Records the attributes that a shape reads."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+
+    def __getattr__(self, name: str) -> _Path:
+        return _Path(Key(name, (*self._key.path, name)))
 
 
-_SHAPES: dict[type, _Shape] = {}
-_PLAIN = _Shape()
+_SHAPES: dict[type, tuple[Callable[[Any], tuple[object, ...]], str | None]] = {}
 
 
-def define_shape(
-    kind: type,
-    keys: str = "",
-    *,
-    without: str = "",
-    inline: str = "",
-    empty: str = "",
-    rounded: Mapping[str, int] | None = None,
-    types: Mapping[str, Any] | None = None,
-    title: str | None = None,
-) -> None:
+def define_shape(kind: type[T], keys: Callable[[T], tuple[object, ...]], title: str | None = None) -> None:
     """Say how the object of a type differs from its fields in their order.
 
     Args:
-        keys: in order, with the path of the value where it has another name: `line store=is_store`. Fields
+        keys: the first keys, as attributes of a value; a key is called as the last attribute of its path. Fields
             that are not named follow.
-        without: fields that are in no document.
-        inline: fields whose keys are inserted in their place.
-        empty: keys whose empty text means that there is none.
-        rounded: key → decimal places.
-        types: key → what a schema says of it, where that is narrower than the field's own type.
         title: what the schema calls it; the type's name without `Facts` or `Document` by default.
     """
-    _SHAPES[kind] = _Shape(keys, without, inline, empty, rounded or {}, types or {}, title)
+    _SHAPES[kind] = keys, title
+
+
+def _marked(value: T, **marks: Any) -> T:
+    return _Path(value._key._replace(**marks)) if isinstance(value, _Path) else value  # type: ignore[return-value]
+
+
+def named(name: str, value: T) -> T:
+    """An attribute under another name."""
+    return _marked(value, name=name)
+
+
+def rounded(value: T, digits: int) -> T:
+    """Numbers with so many decimal places."""
+    return _marked(value, digits=digits)
+
+
+def null_if_empty(value: T) -> T:
+    """A text that is null where it is empty."""
+    return _marked(value, empty_is_null=True)
+
+
+INLINED = {"is_inline": True}
+"""Metadata of a field whose keys replace it."""
+
+
+def inlined(value: T) -> T:
+    """An object whose keys replace it."""
+    return _marked(value, **INLINED)
+
+
+def hidden(*values: object) -> tuple[object, ...]:
+    """Fields that are in no document."""
+    return tuple(_marked(value, is_hidden=True) for value in values)
+
+
+def narrowed(value: object, annotation: Any) -> object:
+    """An attribute of which the schema says more than its type."""
+    return _marked(value, annotation=annotation)
+
+
+def present(value: T | None) -> T:
+    """An attribute that may be None; its own attributes are null then."""
+    return value  # type: ignore[return-value]
 
 
 def is_object(kind: Any) -> bool:
@@ -95,32 +136,23 @@ def keys_of(kind: type) -> tuple[Key, ...]:
         TypeError: its shape names a field that it has not.
     """
     kind = next((base for base in kind.__mro__ if base in _SHAPES), kind)  # with the fields of that type only
-    shape_of_kind = _shape_of(kind)
-    fields = getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)]
-    inline, empty = shape_of_kind.inline.split(), shape_of_kind.empty.split()
-    named = [(name, path or name) for name, _, path in (field.partition("=") for field in shape_of_kind.keys.split())]
-    handled = {*(path.partition(".")[0] for _, path in named), *shape_of_kind.without.split()}
-    for name in (*handled, *inline):
-        if name not in fields and not hasattr(kind, name):
-            raise TypeError(f"{kind.__name__} has no {name}")
-    named += [(name, name) for name in fields if name not in handled and name not in dict(named)]
-    return tuple(
-        Key(name, path, shape_of_kind.rounded.get(name), name in empty, name in inline) for name, path in named
-    )
-
-
-def override_of(kind: type, name: str) -> Any:
-    """What a shape says of the type of a key; None for the field's own."""
-    return _shape_of(kind).types.get(name)
+    fields: dict[str, Mapping[str, Any]] = {name: {} for name in getattr(kind, "_fields", ())}
+    fields = fields or {field.name: field.metadata for field in dataclasses.fields(kind)}
+    keys: list[Key] = [path._key for path in _shape_of(kind)[0](_Path(Key("", ())))]  # type: ignore[attr-defined]
+    handled = {key.path[0] for key in keys}
+    if absent := [name for name in handled if name not in fields and not hasattr(kind, name)]:
+        raise TypeError(f"{kind.__name__} has no {absent[0]}")
+    keys += [Key(name, (name,), **marks) for name, marks in fields.items() if name not in handled]
+    return tuple(key for key in keys if not key.is_hidden)
 
 
 def title_of(kind: type) -> str:
     """What a schema calls a type."""
-    return _shape_of(kind).title or kind.__name__.removesuffix("Facts").removesuffix("Document")
+    return _shape_of(kind)[1] or kind.__name__.removesuffix("Facts").removesuffix("Document")
 
 
-def _shape_of(kind: type) -> _Shape:
-    return next((_SHAPES[base] for base in kind.__mro__ if base in _SHAPES), _PLAIN)
+def _shape_of(kind: type) -> tuple[Callable[[Any], tuple[object, ...]], str | None]:
+    return next((_SHAPES[base] for base in kind.__mro__ if base in _SHAPES), (lambda value: (), None))
 
 
 def encode(value: object) -> Any:
@@ -130,11 +162,7 @@ def encode(value: object) -> Any:
 
 
 def as_text(document: object, encoding: str | None, *, indent: int | None = 2) -> str:
-    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8.
-
-    Args:
-        indent: None for one line.
-    """
+    """The document as strict JSON, in ASCII where the stream's encoding is not UTF-8. `indent`: None for one line."""
     utf8 = (encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
     text = json.dumps(encode(document), indent=indent, ensure_ascii=not utf8, allow_nan=False)
     return escape_text(text + "\n")
@@ -172,7 +200,9 @@ def _text(key: object) -> str:
 
 
 def _object_encoder(kind: type) -> Callable[[Any], dict[str, Any]]:
-    steps = [(key, _getter(key.path)) for key in keys_of(kind)]
+    steps = [
+        (key, attrgetter(*key.path) if len(key.path) == 1 else partial(_follow, key.path)) for key in keys_of(kind)
+    ]
 
     def encoded(value: Any) -> dict[str, Any]:
         document: dict[str, Any] = {}
@@ -189,17 +219,10 @@ def _object_encoder(kind: type) -> Callable[[Any], dict[str, Any]]:
     return encoded
 
 
-def _getter(path: str) -> Callable[[Any], Any]:
-    if "." not in path:
-        return attrgetter(path)
-    names = path.split(".")
-
-    def get(value: Any) -> Any:
-        for name in names:
-            value = None if value is None else getattr(value, name)
-        return value
-
-    return get
+def _follow(path: tuple[str, ...], value: Any) -> Any:
+    for name in path:
+        value = None if value is None else getattr(value, name)
+    return value
 
 
 def _round(value: Any, digits: int) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from artifact_inspector.diagnosis.cause import Diagnosis
 from artifact_inspector.diagnosis.remedy import Remedy, RemedySearch
@@ -48,11 +47,10 @@ class AdvisedLaunch:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AdviceDocument(Document):
     """What takes the time of launches, and what helps: `inspect-kernel advise CACHE NAME --json`."""
 
-    document: Literal["advice"] = "advice"
     kernels: tuple[AdvisedLaunch, ...]
 
 

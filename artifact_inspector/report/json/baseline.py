@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from artifact_inspector.comparison.baseline import Baseline, BaselineKernel
 from artifact_inspector.comparison.corpus import Change, Corpus, Degree
@@ -20,7 +20,7 @@ from artifact_inspector.hardware.targets import Target
 from artifact_inspector.model import Arch, Backend, TritonVersion
 from artifact_inspector.model.tile import Tile
 from artifact_inspector.report.json._document import SCHEMA_VERSION, Document
-from artifact_inspector.report.json._encoding import TextExamples, define_shape, encode, escape_text
+from artifact_inspector.report.json._encoding import define_shape, encode, escape_text, hidden, named, narrowed, words
 from artifact_inspector.report.json.comparison import (
     AmbiguousGroup,
     CategoryName,
@@ -29,17 +29,16 @@ from artifact_inspector.report.json.comparison import (
     across,
     ambiguous,
 )
-from artifact_inspector.report.json.version1 import upgrade_document
 from artifact_inspector.version import __version__
 from artifact_inspector.vocabulary.fact import Row, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES, Summary
 
 define_shape(
-    Row,
-    "key value unit category label step region",
-    types={"category": CategoryName, "step": Annotated[str, TextExamples((*STEPS, ""))]},
-)
+    Row, lambda x: (
+        x.key, x.value, x.unit, narrowed(x.category, CategoryName), x.label, narrowed(x.step, words(*STEPS, "")),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +48,23 @@ class RecordedKernelDocument:
     kernel: BaselineKernel
 
 
-define_shape(
-    RecordedKernelDocument,
-    "name=kernel.artifact.display_name symbol=kernel.artifact.name hash=kernel.artifact.hash"
-    " source=kernel.source target=kernel.artifact.target triton_version=kernel.artifact.triton_version"
-    " num_warps=kernel.artifact.num_warps num_stages=kernel.artifact.num_stages"
-    " shared_bytes=kernel.artifact.shared_bytes signature=kernel.summary.signature"
-    " tiles=kernel.summary.tiles options=kernel.summary.options steps=kernel.summary.steps"
-    " digests=kernel.digests facts=kernel.summary.rows",
-    without="kernel",
-)
+def _recorded_keys(x: RecordedKernelDocument) -> tuple[object, ...]:
+    artifact, summary = x.kernel.artifact, x.kernel.summary
+    return (
+        named("name", artifact.display_name), named("symbol", artifact.name), artifact.hash, x.kernel.source,
+        artifact.target, artifact.triton_version, artifact.num_warps, artifact.num_stages, artifact.shared_bytes,
+        summary.signature, summary.tiles, summary.options, summary.steps, x.kernel.digests,
+        named("facts", summary.rows), *hidden(x.kernel),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+define_shape(RecordedKernelDocument, _recorded_keys)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BaselineDocument(Document):
     """The facts of kernels to compare later caches with: `inspect-kernel baseline`."""
 
-    document: Literal["baseline"] = "baseline"
     generator: str
     """The version of inspect-kernel that recorded it."""
     kernels: tuple[RecordedKernelDocument, ...]
@@ -80,11 +79,10 @@ class Checked:
     """The gates that fail for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckDocument(Document):
     """A cache compared with a baseline: `inspect-kernel check --json`."""
 
-    document: Literal["check"] = "check"
     generator: str
     """The version of inspect-kernel that recorded the baseline."""
     passed: bool
@@ -175,6 +173,24 @@ def parse_baseline(text: str, name: str) -> Baseline:
         raise CacheError(f"{name} is damaged: {reason}.", again) from None
 
 
+_RENAMED_FACTS: Mapping[str, str] = {
+    "shared.values handed to partitions": "shared.values captured by partitions",
+    "in_flight.covered": "in_flight.overlap",
+}
+"""Key of a fact in version 1 → in version 2, without the name of its region."""
+
+
+def upgrade_document(document: dict[str, Any]) -> dict[str, Any]:
+    """A baseline of version 1 in version 2: only keys of facts changed. Other documents keep their keys."""
+    if document.get("schema_version") != 1:
+        return document
+    for row in (row for kernel in document.get("kernels", []) for row in kernel.get("facts", [])):
+        region = f"{row['region']}." if row.get("region") else ""
+        key = row["key"].removeprefix(region)
+        row["key"] = region + _RENAMED_FACTS.get(key, key)
+    return {**document, "schema_version": 2}
+
+
 def _parse_recorded(record: Mapping[str, Any]) -> BaselineKernel:
     on = record["target"]
     gpu = None if on is None else Target(Backend(on["backend"]), Arch(_text(on["arch"])), int(on["warp_size"]))
@@ -243,7 +259,6 @@ def _value(value: object) -> Value:
 
 
 def _format_lines(value: object, indent: str) -> str:
-    """JSON with one line for each object of scalars and lists of scalars."""
     items = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(items, list) or not any(isinstance(item, dict) or _has_containers(item) for item in items):
         return json.dumps(value, allow_nan=False)

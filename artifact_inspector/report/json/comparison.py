@@ -1,10 +1,10 @@
-"""Comparisons as JSON: two kernels, two caches, all variants of a kernel."""
+"""Comparisons as JSON: two kernels, two caches, all variants of a kernel, a change of one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from artifact_inspector.comparison.corpus import GATES, Change, Corpus, Degree
 from artifact_inspector.comparison.fact_pair import FactPair
@@ -20,11 +20,27 @@ from artifact_inspector.comparison.pair import (
     VerdictChange,
 )
 from artifact_inspector.comparison.pair_price import PairPrice
-from artifact_inspector.comparison.variant_causes import Causes
-from artifact_inspector.files.cache import Problem
+from artifact_inspector.comparison.reach import ComparedFile
+from artifact_inspector.comparison.regressions import KernelOutcome, Regressions
+from artifact_inspector.comparison.variant_causes import Causes, EntryDifference
+from artifact_inspector.facts.kernel import KernelFacts
+from artifact_inspector.files.cache import Artifact, Problem
+from artifact_inspector.findings import Finding
+from artifact_inspector.report.change_effect import EffectReport, RemedyTrial
 from artifact_inspector.report.json._document import Document
-from artifact_inspector.report.json._encoding import TextExamples, define_shape
-from artifact_inspector.report.json.stages import Verdict
+from artifact_inspector.report.json._encoding import (
+    INLINED,
+    TextExamples,
+    define_shape,
+    hidden,
+    named,
+    narrowed,
+    null_if_empty,
+    present,
+    rounded,
+    words,
+)
+from artifact_inspector.report.json.cache import Verdict, identity
 from artifact_inspector.vocabulary.fact import Sign, Value
 from artifact_inspector.vocabulary.names import STEPS
 from artifact_inspector.vocabulary.rows import CATEGORIES
@@ -35,52 +51,55 @@ SideName = Annotated[str, TextExamples(("left", "right"))]
 StepName = Annotated[str, TextExamples(STEPS)]
 
 define_shape(
-    Candidate,
-    "name=artifact.display_name hash=artifact.hash directory=artifact.directory target"
-    " triton_version=artifact.triton_version signature=program.signature tiles=program.tiles options",
-    without="artifact problems",
-    title="Identity",
-)
+    Candidate, lambda x: (
+        named("name", x.artifact.display_name), x.artifact.hash, x.artifact.directory, x.target,
+        x.artifact.triton_version, present(x.program).signature, present(x.program).tiles, x.options,
+        *hidden(x.artifact, x.problems),
+    ), title="Identity",
+)  # fmt: skip
 define_shape(
-    FactPair,
-    "key category label=title unit region",
-    without="step unknown",
-    empty="unit region reason",
-    types={"category": Annotated[str, TextExamples((*CATEGORIES, "options"))]},
-    title="Fact",
-)
-define_shape(PairPrice, empty="problem", rounded={"ratio": 3, "left_cycles": 1, "right_cycles": 1})
+    FactPair, lambda x: (
+        x.key, narrowed(x.category, words(*CATEGORIES, "options")), named("label", x.title), null_if_empty(x.unit),
+        null_if_empty(x.region), x.left, x.right, x.state, null_if_empty(x.reason),
+        *hidden(x.label, x.step, x.unknown),
+    ), title="Fact",
+)  # fmt: skip
 define_shape(
-    Headline,
-    "key=fact.key direction=fact.direction sentence source reason",
-    without="fact phrase origin",
-    empty="reason",
-)
-define_shape(FirstDivergence, types={"step": StepName})
-define_shape(VerdictChange, types={"step": StepName, "side": SideName})
+    PairPrice, lambda x: (
+        rounded(x.ratio, 3), rounded(x.left_cycles, 1), rounded(x.right_cycles, 1), x.left_bottleneck,
+        x.right_bottleneck, x.launch, x.gpu, null_if_empty(x.problem),
+    ),
+)  # fmt: skip
 define_shape(
-    KernelRegion,
-    "stage verdict=region.verdict phrase=region.phrase signature=region.signature rounds",
-    without="region",
-    types={"verdict": Verdict},
-)
-define_shape(StagePair, "step agree", without="compared", types={"step": StepName})
-define_shape(RegionPair, "name left right is_main=is_principal")
+    Headline, lambda x: (
+        x.fact.key, x.fact.direction, x.sentence, x.source, null_if_empty(x.reason),
+        *hidden(x.fact, x.phrase, x.origin),
+    ),
+)  # fmt: skip
+define_shape(FirstDivergence, lambda x: (narrowed(x.step, StepName),))
+define_shape(VerdictChange, lambda x: (narrowed(x.side, SideName), narrowed(x.step, StepName)))
 define_shape(
-    Change,
-    "left right degree categories differences first_divergence=pair.first_divergence direction headline facts"
-    " not_compared=notes",
-    without="compared_facts pair lines headlines",
-    empty="first_difference",
-    types={"categories": tuple[CategoryName, ...], "direction": Sign},
-)
+    KernelRegion, lambda x: (
+        x.stage, narrowed(x.region.verdict, Verdict), x.region.phrase, x.region.signature, x.rounds,
+        *hidden(x.region),
+    ),
+)  # fmt: skip
+define_shape(StagePair, lambda x: (narrowed(x.step, StepName), x.agree, *hidden(x.compared)))
+define_shape(RegionPair, lambda x: (x.name, x.left, x.right, named("is_main", x.is_principal)))
+define_shape(
+    Change, lambda x: (
+        x.left, x.right, x.degree, narrowed(x.categories, tuple[CategoryName, ...]), x.differences,
+        present(x.pair).first_divergence, narrowed(x.direction, Sign), x.headline, x.facts,
+        named("not_compared", x.notes), x.reason, null_if_empty(x.first_difference),
+        *hidden(x.compared_facts, x.pair, x.lines, x.headlines),
+    ),
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PairDocument(Document):
     """Two kernels compared: `inspect-kernel diff --json` of two kernels."""
 
-    document: Literal["pair"] = "pair"
     left: Candidate
     right: Candidate
     same: bool
@@ -112,17 +131,13 @@ class SideProblem:
     """Something on one side that could not be read, or only in part."""
 
     side: SideName
-    problem: Problem
+    problem: Problem = field(metadata=INLINED)
 
 
-define_shape(SideProblem, inline="problem")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CorpusDocument(Document):
     """Two caches compared: `inspect-kernel diff --json` of two caches."""
 
-    document: Literal["corpus"] = "corpus"
     same: bool
     across: tuple[Axis, ...]
     """What was allowed to differ."""
@@ -153,11 +168,10 @@ class VariantDocument:
     """Absent if it does not apply, null if unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MatrixDocument(Document):
     """All variants of a kernel in a cache: `inspect-kernel matrix --json`."""
 
-    document: Literal["matrix"] = "matrix"
     name: str
     variants: tuple[VariantDocument, ...]
     causes: Causes
@@ -213,3 +227,132 @@ def across(matching: Matching) -> tuple[Axis, ...]:
 def ambiguous(matching: Matching) -> tuple[AmbiguousGroup, ...]:
     """Groups with several possible pairs."""
     return tuple(AmbiguousGroup(left, right) for left, right in matching.ambiguous)
+
+
+define_shape(
+    KernelOutcome, lambda x: (
+        named("name", x.change.right.artifact.display_name), narrowed(x.direction, Sign), x.headline, x.price,
+        x.change.left, x.change.right, x.change.degree, x.change.facts, *hidden(x.change),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressDocument(Document):
+    """What got worse between two sides: `inspect-kernel regress --json`."""
+
+    regressed: bool
+    """True if any kernel got worse."""
+    across: tuple[Axis, ...]
+    """What was allowed to differ."""
+    counts: Mapping[Sign, int]
+    """Direction → kernels."""
+    unchanged: int
+    """Kernels whose code is equal."""
+    kernels: tuple[KernelOutcome, ...]
+    """Worst first; without kernels whose code is equal."""
+    only_left: tuple[Candidate, ...]
+    only_right: tuple[Candidate, ...]
+    ambiguous: tuple[AmbiguousGroup, ...]
+    problems: tuple[SideProblem, ...]
+
+
+def regress_document(regressions: Regressions) -> RegressDocument:
+    """The outcomes as JSON."""
+    corpus = regressions.corpus
+    return RegressDocument(
+        regressed=regressions.count(Sign.WORSE) > 0,
+        across=across(corpus.matching),
+        counts={sign: regressions.count(sign) for sign in Sign},
+        unchanged=regressions.unchanged,
+        kernels=regressions.outcomes,
+        only_left=corpus.matching.left,
+        only_right=corpus.matching.right,
+        ambiguous=ambiguous(corpus.matching),
+        problems=tuple(SideProblem(side, problem) for side, problem in corpus.problems),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasonsDocument(Document):
+    """Differences of two entries of a cache: `inspect-kernel why CACHE A B --json`."""
+
+    left: str
+    """Hash of the entry."""
+    right: str
+    """Hash of the other."""
+    reasons: tuple[EntryDifference, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausesDocument(Document):
+    """Why a kernel has its number of variants: `inspect-kernel why CACHE NAME --json`."""
+
+    name: str
+    """Of the kernel."""
+    causes: Causes
+
+
+define_shape(ComparedFile, lambda x: (named("stage", x.suffix), x.likeness, *hidden(x.kind)))
+define_shape(
+    EffectReport, lambda x: (
+        named("kernel", x.label), named("against", x.baseline), x.reach.reached, named("effect", x.sentence), x.at,
+        x.same_from, named("stages", x.reach.files), x.reach.launch,
+        narrowed(x.reach.categories, tuple[CategoryName, ...]), x.headline, x.price, x.reach.facts, x.left, x.right,
+        x.reach.notes,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachDocument(Document):
+    """Whether a change reached the code: `inspect-kernel try --json`."""
+
+    reached: bool
+    """Whether it did for any target."""
+    results: tuple[EffectReport, ...]
+
+
+def reach_document(reports: Sequence[EffectReport]) -> ReachDocument:
+    """The answers as JSON."""
+    return ReachDocument(reached=any(report.reach.reached for report in reports), results=tuple(reports))
+
+
+define_shape(
+    RemedyTrial, lambda x: (
+        narrowed(x.finding, Finding), x.switch, x.effect, present(x.reach).reached, x.is_resolved,
+        narrowed(x.categories, tuple[CategoryName, ...]), x.facts, x.message, *hidden(x.reach),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRemedies:
+    """One kernel with what was tried of it."""
+
+    artifact: Artifact
+    trials: tuple[RemedyTrial, ...]
+    notes: tuple[str, ...]
+    """On how it was compiled."""
+
+
+define_shape(KernelRemedies, lambda x: (*identity(x.artifact), *hidden(x.artifact)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemediesDocument(Document):
+    """What the switches that findings suggest make of kernels: `inspect-kernel findings --try --json`."""
+
+    kernels: tuple[KernelRemedies, ...]
+    findings_without_switch: int
+    """Findings that no switch is a remedy of."""
+
+
+def remedies_document(
+    kernels: Sequence[tuple[KernelFacts, Sequence[RemedyTrial], Sequence[str]]], untried: int
+) -> RemediesDocument:
+    """What was tried, as JSON."""
+    return RemediesDocument(
+        kernels=tuple(KernelRemedies(kernel.artifact, tuple(tried), tuple(notes)) for kernel, tried, notes in kernels),
+        findings_without_switch=untried,
+    )

@@ -1,8 +1,7 @@
 """JSON Schemas of the documents, made of their types.
 
-A dataclass or a named tuple becomes an object, the docstrings under its fields and properties the
-descriptions, an enum or `TextExamples` the examples of a text that may get more words.
-Source: JSON Schema, draft 2020-12.
+A dataclass or a named tuple becomes an object, the docstrings under its fields and properties the descriptions, an enum
+or `TextExamples` the examples of a text that may get more words. Source: JSON Schema, draft 2020-12.
 """
 
 from __future__ import annotations
@@ -25,40 +24,21 @@ from rich.text import Text
 
 from artifact_inspector.facts.lazy import lazy
 from artifact_inspector.report.json._document import SCHEMA_VERSION
-from artifact_inspector.report.json._encoding import Key, TextExamples, is_object, keys_of, override_of, title_of
-from artifact_inspector.report.json._facts import FactsByKey, facts_schema
+from artifact_inspector.report.json._encoding import FactsByKey, Key, TextExamples, is_object, keys_of, title_of
+from artifact_inspector.vocabulary.fact import Absent, Fact, Of
+from artifact_inspector.vocabulary.names import STEPS
+from artifact_inspector.vocabulary.rows import FACTS
 
 DOCUMENTS: Mapping[str, str] = {
-    "cache": "cache:CacheDocument",
-    "listing": "listing:ListingDocument",
-    "findings": "cache:FindingsDocument",
-    "pair": "comparison:PairDocument",
-    "corpus": "comparison:CorpusDocument",
-    "regress": "regress:RegressDocument",
-    "matrix": "comparison:MatrixDocument",
-    "baseline": "baseline:BaselineDocument",
-    "check": "baseline:CheckDocument",
-    "compiled": "compiled:CompiledDocument",
-    "bandwidth": "traffic:BandwidthDocument",
-    "captured": "captured:CapturedDocument",
-    "bench": "bench:BenchDocument",
-    "prediction": "prediction:PredictionDocument",
-    "memory_check": "memory_check:MemoryCheckDocument",
-    "ranking": "ranking:RankingDocument",
-    "advice": "advise:AdviceDocument",
-    "pressure": "pressure:PressureDocument",
-    "timeline": "timeline:TimelineDocument",
-    "passes": "passes:PassesDocument",
-    "bisection": "passes:BisectionDocument",
-    "index": "index:IndexDocument",
-    "watched": "watched:WatchedDocument",
-    "reach": "reach:ReachDocument",
-    "remedies": "remedies:RemediesDocument",
-    "reasons": "variant_causes:ReasonsDocument",
-    "causes": "variant_causes:CausesDocument",
-    "error": "error:ErrorDocument",
-}
-"""Name of a document, as its field `document` has it → module of this folder and type."""
+    "cache": "cache", "listing": "views", "findings": "cache", "pair": "comparison", "corpus": "comparison",
+    "regress": "comparison", "matrix": "comparison", "baseline": "baseline", "check": "baseline",
+    "compiled": "compiling", "bandwidth": "prediction", "captured": "compiling", "bench": "compiling",
+    "prediction": "prediction", "memory_check": "prediction", "ranking": "prediction", "advice": "advise",
+    "pressure": "views", "timeline": "views", "passes": "compiling", "bisection": "compiling", "index": "_document",
+    "watched": "cache", "health": "health", "reach": "comparison", "remedies": "comparison", "reasons": "comparison",
+    "causes": "comparison", "error": "_document",
+}  # fmt: skip
+"""Name of a document, as its field `document` has it → module of this folder."""
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SCALARS: Mapping[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
@@ -103,8 +83,8 @@ class DocumentList:
 
 
 def _type_of(name: str) -> type:
-    module, _, attribute = DOCUMENTS[name].partition(":")
-    kind: type = getattr(import_module(f"{__package__}.{module}"), attribute)
+    module = import_module(f"{__package__}.{DOCUMENTS[name]}")
+    kind: type = getattr(module, f"{name.title().replace('_', '')}Document")
     return kind
 
 
@@ -128,7 +108,7 @@ def _schema(kind: Any, definitions: dict[type, Schema]) -> Schema:
 def _composite(kind: Any, definitions: dict[type, Schema]) -> Schema:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated and FactsByKey in arguments[1:]:
-        return facts_schema(lambda kind: _schema(kind, definitions))
+        return _facts_schema(definitions)
     if origin is Annotated:
         examples = next(annotation for annotation in arguments[1:] if isinstance(annotation, TextExamples))
         return {**_schema(arguments[0], definitions), "examples": list(examples.values)}
@@ -190,10 +170,9 @@ class _DescribedType(NamedTuple):
 
 
 def _describe_value(kind: type, key: Key) -> _DescribedType:
-    """The type of a key's value, and its description."""
     current: Any = kind
     description, optional = "", key.empty_is_null
-    for name in key.path.split("."):
+    for name in key.path:
         described, hint = _attribute(current, name)
         description = described or description
         members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else ()
@@ -203,9 +182,7 @@ def _describe_value(kind: type, key: Key) -> _DescribedType:
         optional = optional or last_optional
     if not description and inspect.isclass(current) and issubclass(current, str) and current is not str:
         description = "" if issubclass(current, Enum) else _first_paragraph(current)
-    override = override_of(kind, key.name)
-    if override is not None:
-        return _DescribedType(override | None if optional and not _is_optional(override) else override, description)
+    current = current if key.annotation is None else key.annotation
     return _DescribedType(current | None if optional and not _is_optional(current) else current, description)
 
 
@@ -240,7 +217,6 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @cache
 def _field_descriptions(kind: type) -> dict[str, str]:
-    """Field → the docstring under it."""
     if kind.__module__ in ("builtins", "typing"):
         return {}
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
@@ -262,3 +238,36 @@ def _plain(text: str) -> str:
     """A docstring on one line, in the words of JSON."""
     text = " ".join(inspect.cleandoc(text).split())
     return re.sub(r"(^|\. )None\b", r"\1Null", text).replace("None", "null")
+
+
+def _facts_schema(definitions: dict[type, Schema]) -> Schema:
+    """A pattern for the keys of each fact, with the type of its value."""
+    patterns = {
+        _pattern(fact): {**_schema(_value_type(fact), definitions), "description": _description(fact)}
+        for fact in FACTS
+        if fact.is_row
+    }
+    return {"type": "object", "patternProperties": patterns}
+
+
+def _pattern(fact: Fact) -> str:
+    """Matches the keys of a fact: a family has members, a fact of a stage or region names these."""
+    key = re.escape(fact.key).replace(r"\{step\}", f"(?:{'|'.join(STEPS)})").replace(r"\{\}", "(?:.*)")
+    return f"^{'.+[.]' if fact.of in (Of.REGION, Of.REGION_AT_STAGE) else ''}{key}$"
+
+
+def _value_type(fact: Fact) -> Any:
+    """The type of a fact's value, for a family that of each member."""
+    kind = fact.value_type
+    if get_origin(kind) is dict:
+        return get_args(kind)[1]
+    if get_origin(kind) not in (Union, types.UnionType):
+        return kind
+    members = tuple(member for member in get_args(kind) if member is not Absent)
+    return Union[members]  # noqa: UP007 - of a tuple of types
+
+
+def _description(fact: Fact) -> str:
+    unit = f", {fact.unit}" if fact.unit else ""
+    reading = f"; {fact.reading}" if fact.reading else ""
+    return f"{fact.label.strip()}{unit}{reading}".replace("{step}", "a stage").replace("{}", "shared memory")

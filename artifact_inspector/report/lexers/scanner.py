@@ -1,7 +1,7 @@
-"""Splits a text into the tokens of a lexer with a single pattern, in a third of the time.
+"""The lexer of each stage, and a scanner that splits a text into its tokens with one pattern, in a third of the time.
 
-Pygments tries the rules of a lexer one by one, in Python, at every token. These lexers have one state, so
-their rules can be joined into one pattern that matches the same tokens.
+Pygments tries the rules of a lexer one by one, in Python, at every token. These lexers have one state, so their rules
+can be joined into one pattern that matches the same tokens.
 """
 
 from __future__ import annotations
@@ -11,11 +11,30 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from pygments.lexer import words
+from pygments.lexer import Lexer, words
 from pygments.token import Error
 
 from artifact_inspector.model import Stage
-from artifact_inspector.report.lexers.registry import LEXERS
+from artifact_inspector.report.lexers.amdgcn import AmdgcnLexer
+from artifact_inspector.report.lexers.llvm import TritonLlvmLexer
+from artifact_inspector.report.lexers.mlir import TritonIrLexer
+from artifact_inspector.report.lexers.ptx import TritonPtxLexer
+from artifact_inspector.report.lexers.sass import SassLexer
+
+LEXERS = {
+    Stage.TTIR: TritonIrLexer,
+    Stage.TTGIR: TritonIrLexer,
+    Stage.LLIR: TritonLlvmLexer,
+    Stage.PTX: TritonPtxLexer,
+    Stage.SASS: SassLexer,
+    Stage.AMDGCN: AmdgcnLexer,
+}
+
+
+def lexer_for(stage: Stage) -> Lexer:
+    """The lexer of a stage; it keeps blank lines at both ends of the text."""
+    lexer: Lexer = LEXERS[stage](stripnl=False, ensurenl=False)
+    return lexer
 
 
 def scan(stage: Stage, text: str) -> Iterator[tuple[Any, str]]:

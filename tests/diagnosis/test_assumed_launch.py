@@ -1,0 +1,57 @@
+"""The launch that is assumed for a kernel: its grid covers the masks, and every access stays inside."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import blind_pairs
+import pairs
+
+from artifact_inspector.cli._loading import make_disassembler
+from artifact_inspector.diagnosis.assumed_launch import assume_launch
+from artifact_inspector.execution.argument_matching import match_launch
+from artifact_inspector.execution.kernel_loader import load_kernel
+from artifact_inspector.execution.launch import Tensor
+from artifact_inspector.execution.timing.sampling import sample_launch
+
+NAMES = ("bmm-tile", "conv", "embedding", "gemv-w4", "pixels")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_sampled_access_leaves_its_tensor(name: str, tmp_path: Path) -> None:
+    plant = blind_pairs.PAIRS[name][1]
+    (candidate,) = pairs.compile_variants([plant], "sm_90", tmp_path, blind_pairs.FILE)
+    request = assume_launch(candidate.artifact)
+    disassemble = make_disassembler([candidate.artifact], None, sass=True)
+    loaded, launch = match_launch(load_kernel(candidate.artifact, disassemble), request, candidate.constants)
+    sample = sample_launch(loaded, launch)
+    assert not sample.counters.missing_inputs
+    assert not sample.counters.out_of_bounds
+    assert not sample.unfinished
+    assert request.notes[0].startswith("no launch is recorded: assumed grid ")
+    assert math.prod(int(extent) for extent in request.grid) >= 132
+
+
+def test_sizes_follow_from_masks_loops_and_strides(tmp_path: Path) -> None:
+    plants = [blind_pairs.PAIRS[name][1] for name in ("pixels", "skinny", "lists")]
+    pixels, skinny, lists = (
+        assume_launch(one.artifact) for one in pairs.compile_variants(plants, "sm_90", tmp_path, blind_pairs.FILE)
+    )
+    n = pixels.arguments["n"]
+    assert pixels.grid == (n // 1024, 1, 1)
+    assert pixels.arguments["x_ptr"].shape == (4 * n - 3,)
+    assert pixels.arguments["y_ptr"].shape == (n,)
+    # the inner extent of each operand
+    assert skinny.arguments["stride_xm"] == skinny.arguments["K"]
+    assert skinny.arguments["stride_wk"] == skinny.grid[0] * 128
+    # stores do not depend on the second axis: it splits K, here not at all
+    assert skinny.grid[1] == 1
+    nodes = lists.arguments["next_ptr"]
+    assert isinstance(nodes, Tensor)
+    assert nodes.values is not None
+    assert 0 <= min(nodes.values.elements) <= max(nodes.values.elements) < nodes.shape[0]  # type: ignore[union-attr]
