@@ -122,7 +122,8 @@ def estimate_time(
     cubin = read_cubin(loaded.cubin, loaded.program.name)
     resources = find_resources(artifact.target, artifact.metadata, binary=cubin)
     resident_limit = resident_ctas_of(own_target if gpu is None else parse_target(gpu), resources)
-    if not resident_limit or run.memory.footprints is None:
+    footprints = run.memory.footprints
+    if not resident_limit or not isinstance(footprints, Footprints):
         return None, ()
     fetched, written_share = _fetched_bytes(run, l2), _written_share(run, gpu_model.l2_bytes)
     written, timing = run.memory.count_sectors()[1] * SECTOR * written_share, gpu_model.timing
@@ -136,10 +137,10 @@ def estimate_time(
         cubin.frame_bytes or 0,
         int(resources.shared.value or 0),
         read_control_codes(read_function_code(loaded.cubin, loaded.program.name)),
-        SharedTraffic(fetched, written_share, _l2_shares(run.memory.footprints)),
+        SharedTraffic(fetched, written_share, _l2_shares(footprints)),
         limit,
     )
-    return model.estimate(run.memory.footprints.accesses_of_cta)
+    return model.estimate(footprints.accesses_of_cta)
 
 
 def _fetched_bytes(run: SimulatedLaunch, l2: L2Estimate | None) -> dict[str, float]:
