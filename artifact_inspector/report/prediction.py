@@ -157,7 +157,7 @@ def describe_time(time: LaunchTime | None) -> Iterator[str]:
     """The predicted time, what limits it, and what prolongs it."""
     if time is None:
         return
-    validated = "" if time.is_validated else "; times were compared with measurements on an H200 only"
+    validated = "" if time.is_validated else " (not validated on this GPU)"
     yield (
         f"about {format_us(time.us)} µs ({format_us(time.low)} to {format_us(time.high)}) on {time.gpu}, limited by "
         f"{time.bound}{validated}"
