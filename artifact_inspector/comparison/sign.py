@@ -56,13 +56,7 @@ class _Sides(NamedTuple):
 
 
 def sign_facts(facts: Sequence[FactPair], left: Summary, right: Summary) -> tuple[FactPair, ...]:
-    """The facts with their direction; matrix work of unrolled loops is not compared.
-
-    Args:
-        facts: all facts of both kernels.
-        left: what the left kernel is.
-        right: what the right kernel is.
-    """
+    """The facts with their direction; matrix work of unrolled loops is not compared."""
     steps = [step for step in STEPS if step in left.steps and step in right.steps]
     sides = _Sides(
         left.facts,

@@ -45,8 +45,7 @@ class KernelParameter:
     name: str
     """Name of the argument; `a_desc.shape.0` for a part of a descriptor."""
     type: str
-    """Triton's spelling: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for parameters that Triton adds.
-    """
+    """Triton's spelling: `*fp16`, `i32`, `!tt.tensordesc<128x64xf16>`; empty for parameters that Triton adds."""
     argument: str = ""
     """The argument of the launch that it is, or is a part of."""
     descriptor_part: int | None = None

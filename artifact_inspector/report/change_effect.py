@@ -102,15 +102,12 @@ def describe_effect(reach: Reach) -> str:
         ending = " is identical." if last else " and all later stages are identical."
         return f"No change: {first.suffix.upper()}{ending}"
     first_difference = reach.first_difference
-    lead = (
-        "The launch changed"
-        if first_difference is None
-        else f"The code changed (from {first_difference.suffix.upper()} on)"
-    )
+    lead = "The launch changed"
+    if first_difference is not None:
+        lead = f"The code changed (from {first_difference.suffix.upper()} on)"
     effects = list_effects(reach)
-    omitted = len(effects) - MAX_EFFECTS
-    shown_effects = [*effects[:MAX_EFFECTS], *([f"and {omitted} more"] if omitted > 0 else [])]
-    return f"{lead}: {', '.join(shown_effects) or 'no reported fact differs'}."
+    more = [f"and {len(effects) - MAX_EFFECTS} more"] if len(effects) > MAX_EFFECTS else []
+    return f"{lead}: {', '.join([*effects[:MAX_EFFECTS], *more]) or 'no reported fact differs'}."
 
 
 def list_effects(reach: Reach) -> list[str]:
@@ -119,20 +116,17 @@ def list_effects(reach: Reach) -> list[str]:
     if change is None:
         return []
     option_changes = [
-        f"{named_facts.facet} {_format_change(*_differing_values(named_facts.left, named_facts.right))}"
-        for named_facts in change.differences
-        if named_facts.axis in (Axis.CONFIG, Axis.SOURCE, Axis.VERSION)
+        f"{x.facet} {_format_change(*_differing_values(x.left, x.right))}"
+        for x in change.differences
+        if x.axis in (Axis.CONFIG, Axis.SOURCE, Axis.VERSION)
     ]
     steps = [] if change.pair is None else [step_of(stage) for stage in change.pair.left.stages]
-    named_facts = [(fact, brief_of(fact.key, fact.region, steps)) for fact in change.facts]
     principal = "" if change.pair is None else next((r.name for r in change.pair.regions if r.is_principal), "")
     # facts of the whole kernel or its main region first, then other regions
-    sorted_facts = sorted(
-        (named_fact for named_fact in named_facts if named_fact[1]),
-        key=lambda named_fact: named_fact[0].region not in ("", principal),
-    )
-    facts = [_describe_fact(fact, name, principal) for fact, name in sorted_facts]
-    return list(dict.fromkeys([*option_changes, *facts]))
+    facts = sorted(change.facts, key=lambda fact: fact.region not in ("", principal))
+    named = [(fact, brief_of(fact.key, fact.region, steps)) for fact in facts]
+    described = [_describe_fact(fact, name, principal) for fact, name in named if name]
+    return list(dict.fromkeys([*option_changes, *described]))
 
 
 def _diff_hint(report: EffectReport) -> Iterator[str]:
@@ -149,14 +143,8 @@ def _differing_values(old: Value, new: Value) -> tuple[Value, Value]:
     """The elements of two lists of equal length that differ."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
         return old, new
-    differing_pairs = [
-        (old_element, new_element)
-        for old_element, new_element in zip(old, new, strict=True)
-        if old_element != new_element
-    ]
-    return tuple(old_element for old_element, _ in differing_pairs), tuple(
-        new_element for _, new_element in differing_pairs
-    )
+    pairs = [pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]]
+    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
 def _format_change(old: Value, new: Value, *, is_bytes: bool = False) -> str:

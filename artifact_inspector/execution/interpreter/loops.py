@@ -31,8 +31,7 @@ MOST_LANES = 1 << 14
 MOST_AFFINE_LANES = 1 << 21
 """The same if registers are affine values, whose cost does not depend on the number of lanes."""
 _STEPS_PER_ARRAY = 64
-"""Fewest steps per register that is not affine; such registers are computed for all lanes of all iterations.
-"""
+"""Fewest steps per register that is not affine; such registers are computed for all lanes of all iterations."""
 MOST_REGISTER_BYTES = 1 << 26
 """Most bytes of registers that are not affine, over all parallel iterations. The working set is several times
 as large."""

@@ -145,13 +145,8 @@ def corpus_page(
         is_single: show the only pair without the table.
     """
     compared = [change for change in corpus.changes if change.pair is not None][:MAX_DETAILS]
-    names = dict(
-        zip(
-            map(id, compared),
-            name_details([x.left.artifact.hash + x.right.artifact.hash for x in compared]),
-            strict=True,
-        )
-    )
+    hashes = [change.left.artifact.hash + change.right.artifact.hash for change in compared]
+    names = dict(zip(map(id, compared), name_details(hashes), strict=True))
     details = [
         make_pair_detail(change.pair, Sources(read_source), names[id(change)], disassemble, passes)
         for change in compared

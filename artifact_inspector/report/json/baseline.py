@@ -221,7 +221,7 @@ def _parse_recorded(record: Mapping[str, Any]) -> BaselineKernel:
         rows=tuple(_parse_row(row) for row in record["facts"]),
     )
     digests = {_text(key): _text(value) for key, value in record["digests"].items()}
-    source = _optional_text(record["source"])
+    source = None if record["source"] is None else _text(record["source"])
     return BaselineKernel(artifact=artifact, summary=summary, digests=digests, source=source)
 
 
@@ -229,8 +229,7 @@ def _parse_row(row: Mapping[str, Any]) -> Row:
     category = _text(row["category"])
     if category not in CATEGORIES:
         raise ValueError(f"{category!r} is not a category of facts")
-    texts = [_text(row[name]) for name in ("label", "unit", "step", "region")]
-    label, unit, step, region = texts
+    label, unit, step, region = (_text(row[name]) for name in ("label", "unit", "step", "region"))
     return Row(_text(row["key"]), category, label, unit, _value(row["value"]), step, region)
 
 
@@ -238,10 +237,6 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is not text")
     return value
-
-
-def _optional_text(value: object) -> str | None:
-    return None if value is None else _text(value)
 
 
 def _number(value: object) -> int | None:
