@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING
 
 from artifact_inspector.execution.interpreter.budget import SimulationBudget, current_budget
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.program import ProgramStep
+from artifact_inspector.execution.interpreter.program import ProgramStep
 
 STEPS_PER_CHECK = 128
 """Steps between two looks at the clock."""
