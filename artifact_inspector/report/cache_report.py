@@ -80,7 +80,8 @@ class CacheReport:
         else:
             rows, headings = self._rows(console, options, shown_kernels)
             yield rows
-            yield from _count_omitted(len(self.kernels) - len(shown_kernels))
+            if omitted := len(self.kernels) - len(shown_kernels):
+                yield Text(f"\n{omitted} more {plural('kernel', omitted)} not shown; --limit 0 lists all", "bold")
             yield from _explain_unknown(shown_kernels)
             yield _legend(shown_kernels, headings)
         beside = _other_files(self.cache)
@@ -145,11 +146,6 @@ class UncutTable:
         table = make_table(self.columns, compact=False)
         width = Measurement.get(console, options.update(width=UNBOUNDED), table).maximum
         yield from console.render(table, options.update(width=max(width, options.max_width)))
-
-
-def _count_omitted(count: int) -> Iterator[RenderableType]:
-    if count:
-        yield Text(f"\n{count} more {plural('kernel', count)} not shown; --limit 0 lists all", "bold")
 
 
 def _explain_unknown(kernels: Sequence[KernelFacts]) -> Iterator[RenderableType]:
