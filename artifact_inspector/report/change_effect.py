@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -19,6 +19,7 @@ from artifact_inspector.comparison.reach import ComparedFile, Reach
 from artifact_inspector.facts.kernel import KernelFacts
 from artifact_inspector.findings import Finding, Switch
 from artifact_inspector.report.fact_groups import STYLES, render_groups
+from artifact_inspector.report.layout import indented
 from artifact_inspector.report.phrases import plural
 from artifact_inspector.vocabulary.fact import BYTES_PER_BLOCK, Value
 from artifact_inspector.vocabulary.names import step_of
@@ -80,9 +81,11 @@ class EffectReport:
         yield Text(self.sentence, style if self.headline is None else "", overflow="fold")
         yield from render_groups(self.reach.facts)
         if self.reach.reached is not False:
-            yield Padding(Text(_describe_files(self.reach.files), "dim", overflow="fold"), (0, 0, 0, 2))
-        notes = [*self.reach.notes, *_diff_hint(self)]
-        yield from (Padding(Text(sentence, "dim", overflow="fold"), (0, 0, 0, 2)) for sentence in notes)
+            yield indented(_describe_files(self.reach.files), "dim")
+        yield from (indented(note, "dim") for note in self.reach.notes)
+        if self.reach.change is not None:
+            command = f"inspect-kernel diff {shlex.join((self.left, self.right))}"
+            yield indented(f"All differences: {command}", "dim")
 
 
 def describe_effect(reach: Reach) -> str:
@@ -127,11 +130,6 @@ def list_effects(reach: Reach) -> list[str]:
     named = [(fact, brief_of(fact.key, fact.region, steps)) for fact in facts]
     described = [_describe_fact(fact, name, principal) for fact, name in named if name]
     return list(dict.fromkeys([*option_changes, *described]))
-
-
-def _diff_hint(report: EffectReport) -> Iterator[str]:
-    if report.reach.change is not None:
-        yield f"All differences: inspect-kernel diff {shlex.join((report.left, report.right))}"
 
 
 def _describe_fact(fact: FactPair, name: str, principal: str) -> str:

@@ -25,6 +25,7 @@ from artifact_inspector.report.fact_groups import STYLES, render_groups
 from artifact_inspector.report.layout import (
     Signature,
     folded_column,
+    indented,
     number_column,
     phrase_text,
     plain_table,
@@ -106,9 +107,9 @@ class PairReport:
         sides = [side.region for region in regions for x in region.stages for side in (x.left, x.right) if side]
         if sides:
             signatures = legend(side.signature for side in sides)
-            yield from ("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
+            yield Group("", _legend({side.verdict for side in sides}), Text(" · ".join(signatures), "dim"))
         if pair.notes:
-            yield from ("", Text("not compared", "bold"), *map(_indented, pair.notes))
+            yield from ("", Text("not compared", "bold"), *map(indented, pair.notes))
         yield from problems_block((pair.left, pair.right), ())
 
 
@@ -216,17 +217,13 @@ def _describe_order(pair: Comparison, labels: tuple[str, str]) -> Iterator[Rende
             yield Text(describe_divergence(pair, region) or "", "yellow", overflow="fold")
             for label, lines in zip(labels, (divergence.left_lines, divergence.right_lines), strict=True):
                 if lines:
-                    yield _indented(f"{label} {divergence.step}: {_evidence(lines)}")
+                    yield indented(f"{label} {divergence.step}: {_evidence(lines)}")
         if divergence is not None or region.is_principal:
             for sentence in _describe_constant_verdicts(region, labels):
-                yield _indented(sentence, "dim")
+                yield indented(sentence, "dim")
             for change in region.verdict_changes:
                 text = describe_verdict_change(change, labels, region.name)
-                yield _indented(f"{text}  {_evidence(change.lines)}".rstrip())
-
-
-def _indented(text: str, style: str = "") -> Padding:
-    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, 2))
+                yield indented(f"{text}  {_evidence(change.lines)}".rstrip())
 
 
 def _describe_constant_verdicts(region: RegionPair, labels: tuple[str, str]) -> Iterator[str]:

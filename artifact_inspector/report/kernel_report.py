@@ -38,6 +38,7 @@ from artifact_inspector.report.layout import (
     number_column,
     phrase_text,
     plain_table,
+    text_column,
 )
 from artifact_inspector.report.phrases import (
     TERMS,
@@ -142,16 +143,12 @@ class KernelReport:
         """The kernel in a few lines: target, order of loads and computes, resources and findings."""
         kernel, region = self.kernel, self.kernel.principal_region
         head = list(self._header())[:2]
-        order = []
         if region is not None:
             changed = [f"{label} {detail}" for label, detail in describe_changes(kernel, region.id)]
-            order = [Text("; ".join([f"{region.id} {region.phrase}", *changed]), overflow="fold")]
+            head.append(Text("; ".join([f"{region.id} {region.phrase}", *changed])))
         findings = findings_block(kernel, self.source_readers(kernel))
-        blocks = [
-            _remark_grid(describe_resources(kernel, self.other_targets, self.compiled_elsewhere)),
-            *([] if findings is None else [findings]),
-        ]
-        return Group(*head, *order, *blocks)
+        resources = _remark_grid(describe_resources(kernel, self.other_targets, self.compiled_elsewhere))
+        return Group(*head, resources, *([] if findings is None else [findings]))
 
     def _define_terms(self) -> Iterator[RenderableType]:
         stages = self.kernel.stages.values()
@@ -171,9 +168,7 @@ class KernelReport:
         if artifact.name != artifact.display_name:
             head.append(f"  {artifact.name}", "dim")
         yield head
-        texts = [describe_target(self.kernel)]
-        version = artifact.triton_version
-        texts.append("Triton unknown" if version is None else f"Triton {version}")
+        texts = [describe_target(self.kernel), f"Triton {artifact.triton_version or 'unknown'}"]
         if artifact.num_warps is not None:
             texts.append(f"{artifact.num_warps} {plural('warp', artifact.num_warps)}")
         if artifact.num_stages is not None:
@@ -239,17 +234,11 @@ def _belongs(path: str, directory: str) -> bool:
 
 def _quiet_regions(regions: Sequence[_RegionHistory]) -> RenderableType:
     """Regions with nothing to order, one line each: their last stage."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(3):
-        grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid = Table.grid(text_column(), text_column(), text_column(), "", padding=(0, 2, 0, 0))
     for history in regions:
-        grid.add_row(
-            Text(history.id, "bold"),
-            Text(" → ".join(dict.fromkeys(region.phrase for region in history.stages.values())), "dim"),
-            Text(history.last_stage.value, "dim"),
-            Signature(history.last.signature, "dim"),
-        )
+        phrases = " → ".join(dict.fromkeys(region.phrase for region in history.stages.values()))
+        stage, signature = Text(history.last_stage.value, "dim"), Signature(history.last.signature, "dim")
+        grid.add_row(Text(history.id, "bold"), Text(phrases, "dim"), stage, signature)
     loadless_regions = [history.last for history in regions if history.last.verdict is OrderVerdict.NO_LOADS]
     if not any(region.count(EventKind.GLOBAL_LOAD) + region.count(EventKind.ASYNC_COPY) for region in loadless_regions):
         return grid

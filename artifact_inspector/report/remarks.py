@@ -209,18 +209,9 @@ def _make_remark(
     identity_parts = [artifact.display_name, candidate.target, program and program.signature, candidate.options]
     variant = " ".join(filter(None, (candidate.target, label_form(Compiled(artifact, program), {}))))
     name = artifact.display_name
-    return SourceRemark(
-        code=code,
-        level=level,
-        heading=heading or code,
-        text=text,
-        kernel=name,
-        location=location,
-        identity=f"{code} {identity_parts}",
-        variant=variant,
-        kernel_label=f"{name} ({candidate.target or 'target unknown'})",
-        is_full_sentence=False,
-    )
+    label, identity = f"{name} ({candidate.target or 'target unknown'})", f"{code} {identity_parts}"
+    remark = SourceRemark(code, level, heading or code, text, name, location, identity, variant)
+    return replace(remark, kernel_label=label, is_full_sentence=False)
 
 
 def _locate(candidate: Candidate, source: str | None, find: FindSource) -> RemarkLocation | None:

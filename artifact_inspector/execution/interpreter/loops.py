@@ -8,12 +8,12 @@ sequentially. After failures, a loop is tried less often.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.induction import FEWEST_ITERATIONS, IterationHypothesis
 from artifact_inspector.execution.interpreter.lane_partition import Register
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.state_changes import (
     RecordedRegisters,
     StateChange,
@@ -22,9 +22,6 @@ from artifact_inspector.execution.interpreter.state_changes import (
     machine_state,
 )
 from artifact_inspector.execution.interpreter.values import IntArray, Mask, UnknownValue
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 MOST_LANES = 1 << 14
 """Most lanes of all iterations in parallel; this costs about as much as the numpy calls for one warp."""

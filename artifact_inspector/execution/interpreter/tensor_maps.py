@@ -13,11 +13,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from artifact_inspector.execution.interpreter.footprints import FootprintAccess
+from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
+from artifact_inspector.execution.interpreter.machine import Machine
 from artifact_inspector.execution.interpreter.observation import GlobalAccess
 from artifact_inspector.execution.interpreter.values import (
     BoolArray,
@@ -31,10 +33,6 @@ from artifact_inspector.execution.interpreter.values import (
     has_lanes,
 )
 from artifact_inspector.execution.launch import Tensor
-
-if TYPE_CHECKING:
-    from artifact_inspector.execution.interpreter.global_memory import GlobalMemory
-    from artifact_inspector.execution.interpreter.machine import Machine
 
 PARAMETER_WINDOW = 0x6000_0000_0000
 """Generic address of the kernel parameters, chosen by this tool."""

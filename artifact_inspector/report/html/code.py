@@ -300,14 +300,11 @@ def _levels(facts: StageFacts) -> dict[int, float]:
 
 def _notes(facts: StageFacts) -> dict[int, str]:
     notes_by_line: dict[int, list[str]] = {}
+    events = ("loads begin", "loads end", "computes begin", "computes end")
     for region in facts.regions:
         for number, item in enumerate(region.rounds, 1):
-            for line, event in (
-                (item.first_load, "loads begin"),
-                (item.last_load, "loads end"),
-                (item.first_compute, "computes begin"),
-                (item.last_compute, "computes end"),
-            ):
+            lines = (item.first_load, item.last_load, item.first_compute, item.last_compute)
+            for line, event in zip(lines, events, strict=True):
                 if line is not None:
                     notes_by_line.setdefault(line, []).append(f"round {number}: {event}")
     for wait in facts.waits:
