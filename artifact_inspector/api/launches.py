@@ -278,7 +278,7 @@ def predict_launches(
             progress(entry)
             fitted_kernel, launch = match_launch(loaded_kernel, pairs[index][1], entry.constants)
             run = simulate_launch(fitted_kernel, launch, limit=steps, footprints=wave is not None, l2_bytes=cache_bytes)
-            predictions[index] = predict_counters(run, cache_bytes, wave, multiprocessors)
+            predictions[index] = predict_counters(run, cache_bytes, wave, multiprocessors, timed_gpu=gpu, limit=steps)
     if simulated is not None:
         simulated += sorted(predictions)
     return [predictions[index] for index in sorted(predictions)]

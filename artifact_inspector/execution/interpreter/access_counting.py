@@ -107,7 +107,7 @@ def count_global_access(
     ):
         lanes = lanes.expanded
     request_lanes, unit_bytes = request_unit or (machine.warp_size, machine.program.request_bytes)
-    for unit_lanes in lanes.representatives(unit_bytes):
+    for unit_lanes in lanes.representatives(unit_bytes) if machine.counters.counts_requests else ():
         _count_sectors(machine, merge_equal_rows(unit_lanes, unit_bytes), size, unit_bytes, request_lanes)
     ctas, addresses, active = lanes.participating(machine.ctas), lanes.addresses, lanes.mask
     if memory.footprints is not None:
@@ -128,7 +128,7 @@ def l1_bypass_request_unit(machine: Machine, target: Value) -> tuple[int, int]:
     that they read from, wherever they start in it. Other lanes are counted in requests of eight lanes. This
     matches 256 address patterns on an H200.
     """
-    target_lanes = find_lane_accesses(machine, target)
+    target_lanes = find_lane_accesses(machine, target) if machine.counters.counts_requests else None
     if target_lanes is None:
         return 8, SECTOR
     sector_pairs = target_lanes.addresses.reshape(-1, 2) // SECTOR
@@ -197,8 +197,8 @@ def count_shared_access(
         is_load: whether it is a load, whose lanes may share words.
     """
     access_lanes = find_lane_accesses(machine, address, mask, allows_offsets=True)
-    if access_lanes is None:
-        return None
+    if access_lanes is None or not machine.counters.counts_requests:
+        return access_lanes
     group_lanes = lanes_per_group or machine.warp_size
     for lanes in _split_by_iteration(machine, access_lanes):
         addresses = lanes.addresses.reshape(-1, group_lanes)
@@ -257,8 +257,8 @@ def count_async_copy(
         past_l1: whether the copy bypasses L1.
     """
     target_lanes = find_lane_accesses(machine, address, allows_offsets=True)
-    if target_lanes is None:
-        return None
+    if target_lanes is None or not machine.counters.counts_requests:
+        return target_lanes
     is_one_row = target_lanes.participating_ctas is None and len(target_lanes.addresses) == 1
     if source_lanes is not None and source_lanes.cta_offsets is not None and is_one_row:
         offsets = np.zeros(machine.rows, np.int64) if target_lanes.cta_offsets is None else target_lanes.cta_offsets

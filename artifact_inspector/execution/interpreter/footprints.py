@@ -184,6 +184,8 @@ class Footprints:
         self._first_tensors = np.full(launch.ctas, -1, np.int64)
         """CTA → index in `_names` of the first tensor that it writes."""
         self._lowest_addresses = np.zeros(launch.ctas, np.int64)
+        self.accesses_of_cta = np.zeros(launch.ctas, np.int64)
+        """CTA → its accesses, one for each instruction and iteration."""
 
     @property
     def first_writes(self) -> Mapping[int, tuple[str, int]]:
@@ -208,6 +210,7 @@ class Footprints:
 
     def _add(self, access: FootprintAccess) -> None:
         _, ctas, addresses, mask, reads, _, starts = access
+        np.add.at(self.accesses_of_cta, ctas, 1)
         if starts is not None:
             self._add_offset_access(access)
             return
